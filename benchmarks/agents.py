@@ -1,7 +1,7 @@
 """The benchmark's agent, with one tool that reports its start."""
 
 from benchmarks.clients import stamp
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.records.tools import ToolDefinition
 from sayso.runner.agents import Agent
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.runner.tools import tool

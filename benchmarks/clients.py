@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 
 T = TypeVar("T")
 STAMPS = "SAYSO_BENCH_STAMPS"

@@ -9,11 +9,11 @@ from benchmarks.agents import refund
 from benchmarks.peers import SuspendedCall, arguments
 from benchmarks.peers.floor_a import SUSPEND, Call
 from benchmarks.peers.sayso import point_to
-from sayso.canonical_json import JsonObject
-from sayso.policy.external import ExternalCall, evaluate_calls
-from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
-from sayso.records.tool_calls import ToolCall
-from sayso.transitions.deciding import suspend
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.external import ExternalCall, evaluate_calls
+from sayso.core.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
+from sayso.core.records.tools import ToolCall
+from sayso.core.transitions.deciding import suspend
 from service.assembly import assemble
 from service.desk.drafts import draft_suspension
 from service.settings import CHECKOUT, Settings

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count, takewhile
 from math import ceil
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 
 TIMEOUT_S = 60
 

@@ -14,10 +14,10 @@ import uvloop
 from redis import Redis
 
 from launch.server import running_server
-from sayso.clock import monotonic_ms, new_id
-from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import ResumeSpec, RunRef
-from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.core.clock import monotonic_ms, new_id
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.suspensions import ResumeSpec, RunRef
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.assembly import assemble
 from service.settings import Settings
 from service.settings.limits import COUNTS, MOST

@@ -14,10 +14,10 @@ import uvloop
 
 from benchmarks.holds.probes import LoopProbe
 from launch.server import running_server
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
-from sayso.records.suspensions import ResumeSpec, RunRef
-from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest, Shown
+from sayso.core.records.suspensions import ResumeSpec, RunRef
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.assembly import assemble
 from service.operations.rulebook.replays import PROCESSES, ReplayRequest, RuleReplays
 from service.settings import Settings

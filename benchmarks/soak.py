@@ -21,8 +21,8 @@ from benchmarks.clients import Stamps
 from benchmarks.peers.processes import Running
 from benchmarks.peers.sayso import running_sayso
 from demo.stacks import find_ports
-from sayso.clock import monotonic_ms, now_ms
-from sayso.signing import new_signing_secret, sign_message
+from sayso.core.clock import monotonic_ms, now_ms
+from sayso.core.signing import new_signing_secret, sign_message
 
 GROWTH_BYTES = 24 * 1024 * 1024
 EVERY_S, WARM_S = 30, 60

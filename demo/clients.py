@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.events import TrailEntry
+from sayso.core.records.suspensions import RunStatus
 from sayso.errors import SaysoError
-from sayso.records.events import TrailEntry
-from sayso.records.suspensions import RunStatus
 
 PATIENCE_S = 60
 """How long the service may be unreachable. A restart after a crash takes a few seconds."""

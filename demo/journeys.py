@@ -11,7 +11,7 @@ from demo.checks import CHECK_OUT, LOWERED_AMOUNT, SENT_TO
 from demo.clients import Client, ItemSeen, RunSeen, SuspensionSeen
 from demo.stacks import Stack
 from demo.turns import load_turns
-from sayso.records.events import EventType, TrailEntry
+from sayso.core.records.events import EventType, TrailEntry
 
 AGENT = "demo"
 REVIEWER = "admin"

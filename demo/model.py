@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from demo.turns import Turn, load_turns, plan_turns
-from sayso.clock import new_id, now_ms
+from sayso.core.clock import new_id, now_ms
 from service.http.connections import ServerConfig
 from service.settings import Settings
 from service.starting import start

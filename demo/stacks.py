@@ -18,7 +18,7 @@ from launch.homes import prepare_home
 from launch.leftovers import end_leftovers
 from launch.supervision import ProgramState, Supervisor
 from launch.waits import wait_until
-from sayso.clock import new_secret
+from sayso.core.clock import new_secret
 from service.settings import CHECKOUT, variable_of
 
 READY_TIMEOUT_S = 90

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from sayso.records.events import TrailEntry
+from sayso.core.records.events import TrailEntry
 from service.web.content.timeline import Line, describe_trail
 
 MAX_CHARS = 160

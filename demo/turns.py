@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from sayso.records.base import Immutable
+from sayso.core.records.base import Immutable
 
 RECORDINGS = Path(__file__).with_name("turns.jsonl")
 

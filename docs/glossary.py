@@ -7,13 +7,18 @@ import inspect
 from pathlib import Path
 
 from sayso.client import permits
-from sayso.policy import engine, memory, rules
-from sayso.policy.learning import proposing
-from sayso.records import decisions, events, freezes, items, revocations, run_state, suspensions, terms, tool_calls
-from sayso.records.memory import assessments, charges, grants, mandates
+from sayso.core.policy import counters, engine, rules
+from sayso.core.records import assessments, charges, decisions, events, freezes, items, run_state, suspensions, terms
+from sayso.core.records import freezes as revocations
+from sayso.core.records import permissions as grants
+from sayso.core.records import permissions as mandates
+from sayso.core.records import tools as tool_calls
+from sayso.core.transitions import due, execution
+from sayso.core.transitions import execution as handing
+from sayso.core.transitions import legal as table
+from sayso.features.permissions import learning as proposing
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
-from sayso.transitions import due, execution, handing, table
 from service.desk import desk
 from service.operations import diagnostics
 from service.store import keys
@@ -58,7 +63,7 @@ TERMS: dict[str, object] = {
     "lease": suspensions.Lease,
     "lesson": proposing.Lesson,
     "mandate": mandates.Mandate,
-    "memory": memory,
+    "memory": counters,
     "outcome": decisions.Outcome,
     "permit": decisions.Permit,
     "pipeline": pipeline,

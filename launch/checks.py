@@ -9,7 +9,7 @@ from redis.exceptions import BusyLoadingError, RedisError
 from redis.retry import Retry
 
 from launch.errors import PortTaken
-from sayso.records.clock_readings import ClockReading
+from sayso.core.records.clock_readings import ClockReading
 from service.auth.credentials import TENANT
 from service.settings.places import EVERY_ADDRESS
 from service.store.connection.connecting import connect_blocking

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 
 SAME_PRESS_MS = 300
 """`make` forwards a signal that its child already got. A signal this soon is the same key press."""

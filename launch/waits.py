@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 
 POLL_S = 0.05
 

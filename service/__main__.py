@@ -10,8 +10,8 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
+from sayso.core.policy.files.reading import RulebookError
 from sayso.errors import Unavailable
-from sayso.policy.files import RulebookError
 from service.app import begin_closing, create_app
 from service.channels.config import InvalidChannels
 from service.channels.table import open_channels

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from sayso.errors import Unavailable
 
 KEPT_MS = 500  # the age, ms, up to which a value counts: revocations and freezes apply everywhere within a second

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from weakref import WeakValueDictionary
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from sayso.errors import TooManyRequests
 
 _SHARE = 16  # of those who wait at the turnstile, one in so many enters at a turn

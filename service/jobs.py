@@ -11,7 +11,7 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 from rq.worker import WorkerStatus
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
 from sayso.errors import Unavailable
 from service.store.connection.connecting import connect_blocking
 

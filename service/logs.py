@@ -5,7 +5,7 @@ import sys
 
 import structlog
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 
 LOGGED_AGAIN_MS = 60_000  # how often a lasting fault is logged
 log = structlog.get_logger()

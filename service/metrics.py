@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from sayso.errors import SaysoError, TooManyRequests, Unavailable
 
 Operation = TypeVar("Operation", bound=Callable[..., Coroutine[Any, Any, Any]])

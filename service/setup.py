@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 
-from sayso.clock import new_secret
+from sayso.core.clock import new_secret
 from sayso.errors import Conflict, SaysoError
 from service.assembly import assemble
 from service.settings import Settings, variable_of

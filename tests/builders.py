@@ -6,18 +6,18 @@ from typing import Any
 from pwdlib import PasswordHash
 from redis.asyncio import Redis
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import new_id, new_secret, now_ms
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest
-from sayso.records.items import Answer, Item, ItemDraft, ItemKind, ItemTool, digest_item
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, RunEnd, RunRef, RunStatus, SuspensionRecord
-from sayso.records.terms import RuleTerms
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id, new_secret, now_ms
+from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest
+from sayso.core.records.items import Answer, Item, ItemDraft, ItemKind, ItemTool, digest_item
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Change, RunEnd, RunRef, RunStatus, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.transitions.deciding import suspend
+from sayso.core.transitions.execution import Fence, lease
+from sayso.core.transitions.execution import give_up as fail
 from sayso.runner.agents import AgentManifest
-from sayso.transitions.deciding import suspend
-from sayso.transitions.execution import Fence, lease
-from sayso.transitions.execution import give_up as fail
 from service.auth.credentials import TENANT
 from service.auth.reviewers import hash_token
 from service.desk.drafts import draft_suspension

@@ -23,11 +23,11 @@ from redis.asyncio import Redis
 
 from launch.server import running_server
 from sayso.client import AsyncClient as Agent
+from sayso.core.transitions.execution import Fence
 from sayso.errors import Conflict
 from sayso.gating.decorator import gate
 from sayso.runner.agents import Agent as Definition
 from sayso.runner.models import ScriptedModel
-from sayso.transitions.execution import Fence
 from service.app import create_app
 from service.assembly import assemble
 from service.auth.credentials import TENANT

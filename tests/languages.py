@@ -9,7 +9,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
-from sayso.problems import PROBLEM_TYPES
+from sayso.core.problems import PROBLEM_TYPES
 from service.settings import CHECKOUT
 from service.web.form_posts import EarlierSignIn
 from service.web.languages import CATALOGUES, list_script_messages

@@ -19,7 +19,7 @@ from rq import Queue, Worker
 from rq.job import Job
 from rq.worker_registration import REDIS_WORKER_KEYS, register
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
 from sayso.errors import SaysoError, Unavailable
 from sayso.runner.agents import Agent
 from service.assembly import assemble

@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import NotFound, SaysoError, Unavailable
-from sayso.records.suspensions import SuspensionRecord
 from service.channels.webhook.events import build_event, find_announced
 from service.delivery.retries import EVENTS_RETRY_FOR_MS
 from service.logs import Trouble

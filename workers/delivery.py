@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from sayso.clock import HOUR_MS, monotonic_ms
+from sayso.core.clock import HOUR_MS, monotonic_ms
+from sayso.core.records.freezes import TIME
+from sayso.core.transitions.freezing import doubt_time
 from sayso.errors import SaysoError, TooManyRequests, Unreadable
-from sayso.records.freezes import TIME
-from sayso.transitions.freezing import doubt_time
 from service.concurrency import Slots
 from service.delivery.addresses import UnsafeUrl
 from service.delivery.breakers import Breakers

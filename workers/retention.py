@@ -4,8 +4,8 @@ import asyncio
 
 import structlog
 
-from sayso.clock import DAY_MS, monotonic_ms
-from sayso.records.decisions import Actor, ActorKind
+from sayso.core.clock import DAY_MS, monotonic_ms
+from sayso.core.records.decisions import Actor, ActorKind
 from service.assembly import assemble
 from service.settings import Settings, load
 from service.store.inbox.buckets import Buckets

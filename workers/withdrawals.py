@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.operations.withdrawals import withdraw_runs
 from service.store.people import ApiKey
 from service.wiring import Wiring

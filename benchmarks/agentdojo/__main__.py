@@ -19,9 +19,10 @@ from benchmarks.agentdojo.savings import Compared, Played, find_small_savings, w
 from demo.stacks import Stack, neutral_environ, running_stack
 from launch.stops import catch_stop_signals
 from sayso import Client
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.files.reading import load_rulebook
+from sayso.core.policy.rules import Action
 from sayso.errors import SaysoError
-from sayso.policy.engine import Action, PolicyEvent
-from sayso.policy.files import load_rulebook
 from service.settings import CHECKOUT
 from service.settings.limits import UNLIMITED
 

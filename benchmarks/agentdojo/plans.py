@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from benchmarks.agentdojo.plays import CallPlayed, IsHeld
-from sayso.canonical_json import JsonObject
-from sayso.records.memory.plans import Plan
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.plans import Plan
 
 LASTS_S = 3_600
 MOST_CALLS = 100

@@ -21,10 +21,10 @@ from benchmarks.channels.installations import Row, link, opened, report, running
 from benchmarks.channels.receivers import Arrival, Behaviour, Program, read_request, serving_all, write_body
 from benchmarks.fills import suspend_polled
 from benchmarks.measures import quantile
-from sayso.clock import monotonic_ms, now_ms
-from sayso.records.decisions import Verdict
-from sayso.records.events import EventType
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.clock import monotonic_ms, now_ms
+from sayso.core.records.decisions import Verdict
+from sayso.core.records.events import EventType
+from sayso.core.records.suspensions import SuspensionRecord
 from service.logs import configure_logs
 from service.wiring import Wiring
 

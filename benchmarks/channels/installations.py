@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from demo.stacks import Stack, running_stack
-from sayso.clock import new_secret
+from sayso.core.clock import new_secret
 from service.assembly import assemble
 from service.settings import Settings
 from service.settings.limits import COUNTS, MOST, UNLIMITED

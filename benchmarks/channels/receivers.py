@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 
 Behaviour = Literal["well", "30 s", "never", "1 byte/s", "301", "410", "429", "500", "reset", "half", "not http"]
 

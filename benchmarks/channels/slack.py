@@ -22,9 +22,9 @@ from demo.stacks import Stack
 from launch.programs import SERVER
 from launch.server import is_ready
 from launch.waits import wait_until
-from sayso.clock import monotonic_ms
-from sayso.records.decisions import Verdict
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.decisions import Verdict
+from sayso.core.records.suspensions import SuspensionRecord
 from service.channels.cards import build_card
 from service.channels.slack.card import render_card
 from service.logs import configure_logs

@@ -23,13 +23,13 @@ from benchmarks.channels.installations import Row, report
 from benchmarks.channels.receivers import Behaviour, Program, serving
 from benchmarks.measures import quantile
 from launch.server import running_server
-from sayso.canonical_json import JsonObject
-from sayso.clock import monotonic_ms, new_id
-from sayso.records.items import ItemDraft, ItemTool
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import RunRef
-from sayso.signing import new_signing_secret
-from sayso.transitions.deciding import suspend
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms, new_id
+from sayso.core.records.items import ItemDraft, ItemTool
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import RunRef
+from sayso.core.signing import new_signing_secret
+from sayso.core.transitions.deciding import suspend
 from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.desk.drafts import draft_suspension

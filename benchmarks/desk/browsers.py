@@ -5,7 +5,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.peers.processes import Running
 from launch.browser import ensure_browser
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 
 _STREAM_MS = 700  # until a page's stream is open
 _WATCH = """id => {

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from benchmarks.fills import SETTINGS
-from sayso.canonical_json import JsonObject
-from sayso.clock import new_id
-from sayso.records.items import ItemDraft, ItemTool
-from sayso.records.suspensions import ResumeSpec, RunRef
-from sayso.records.terms import RuleTerms
-from sayso.records.tool_calls import ToolDefinition
-from sayso.transitions.deciding import suspend
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id
+from sayso.core.records.items import ItemDraft, ItemTool
+from sayso.core.records.suspensions import ResumeSpec, RunRef
+from sayso.core.records.terms import RuleTerms
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.transitions.deciding import suspend
 from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.desk.drafts import draft_suspension

@@ -8,7 +8,7 @@ from benchmarks.desk.items import Call, make_calls, suspend_call
 from benchmarks.desk.visits import read_cpu_ms, sign_in
 from benchmarks.fills import SETTINGS
 from benchmarks.peers.processes import Running
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.assembly import assemble
 from service.wiring import Wiring
 

@@ -11,7 +11,7 @@ import httpx
 from benchmarks.clients import Connection
 from benchmarks.measures import quantile
 from benchmarks.peers.processes import Running
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 
 _ASSET = re.compile(r'"(/static/[^"]+)"')
 

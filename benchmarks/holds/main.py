@@ -27,7 +27,7 @@ from benchmarks.holds.views import list_reads
 from benchmarks.peers.processes import answers, starting
 from launch.server import running_server
 from launch.waits import wait_until
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.settings import CHECKOUT
 from service.settings.limits import UNLIMITED
 

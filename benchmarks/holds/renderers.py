@@ -7,8 +7,8 @@ from typing import Any
 
 from benchmarks.holds.corpus import RULES, list_pages
 from benchmarks.holds.probes import LoopProbe
-from sayso.clock import monotonic_ms
-from sayso.policy.files import parse_rulebook
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.files.reading import parse_rulebook
 from service.channels.cards import build_card
 from service.channels.previews import SampleCall, build_sample, open_samples
 from service.channels.table import KINDS

@@ -8,7 +8,7 @@ from rq import Queue, Worker
 from rq.serializers import JSONSerializer
 
 from benchmarks.clients import Stamps, stamp
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 
 
 def tool(name: str) -> None:

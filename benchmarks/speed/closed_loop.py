@@ -6,7 +6,7 @@ from benchmarks.clients import Stamps
 from benchmarks.measures import TIMEOUT_S, percentiles, repeat, repeat_for
 from benchmarks.peers import Peer, SuspendedCall
 from benchmarks.peers.processes import Running
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 
 AT_ONCE = 16
 _WARM_UP = 100

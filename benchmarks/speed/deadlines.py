@@ -15,7 +15,7 @@ from benchmarks.measures import TIMEOUT_S, percentiles
 from benchmarks.peers import Peer, SuspendedCall
 from benchmarks.peers.processes import Running
 from benchmarks.speed.open_loop import sleep_until
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.auth.credentials import TENANT
 from service.store.keys import keys_of
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from benchmarks.clients import Stamps
 from benchmarks.measures import TIMEOUT_S, percentiles
 from benchmarks.peers import Peer, SuspendedCall
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 
 SPARSE_S = 2.0
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from benchmarks.clients import Stamps
 from benchmarks.measures import TIMEOUT_S, percentiles, quantile
 from benchmarks.peers import Peer
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 
 SHARES = (50, 80, 95)
 POINTS = 60

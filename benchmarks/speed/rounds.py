@@ -21,9 +21,9 @@ from benchmarks.speed.latency import describe, measure_hot, measure_old, measure
 from benchmarks.speed.open_loop import SHARES, Figures, measure_open_loop
 from benchmarks.speed.systems import SYSTEMS, System, open_sayso
 from benchmarks.speed.waits import CLIENTS, measure_waits
-from sayso.clock import monotonic_ms
-from sayso.policy.engine import PolicyEvent
-from sayso.policy.files import load_rulebook
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.files.reading import load_rulebook
 from service.settings import CHECKOUT
 
 PARTS = ("hot", "closed", "open", "sparse", "old", "deadlines", "others")

@@ -20,7 +20,7 @@ from benchmarks.measures import quantile
 from benchmarks.peers import Peer, SuspendedCall
 from benchmarks.peers.processes import Running
 from benchmarks.peers.sayso import connect_sayso, running_sayso
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.wiring import settle_memory
 
 CLIENTS = 2_000

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from sayso.canonical_json import MAX_INTEGER, JsonObject
-from sayso.clock import now_ms
+from sayso.core.canonical_json import MAX_INTEGER, JsonObject
+from sayso.core.clock import now_ms
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import InvalidInput, ModelError
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
 
 MAX_RESPONSE_BYTES = 1024 * 1024

@@ -27,14 +27,13 @@ from pydantic_ai.tools import ToolApproved
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool, WrapperToolset
 from pydantic_ai.usage import RunUsage
 
-from sayso.adapters.base import Adapter, define_tool, run_blocking
+from sayso.adapters.base import Adapter, UsageMeter, define_tool, run_blocking
 from sayso.adapters.reachability import reach
-from sayso.adapters.usage import UsageMeter
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.suspensions import ModelUsage
 from sayso.errors import InvalidInput
 from sayso.guarding.frameworks import guard_framework
 from sayso.guarding.runs import note_gated
-from sayso.records.suspensions import ModelUsage
 from sayso.runner import protocol
 from sayso.runner.execution import CallExecutor, current_executor
 from sayso.runner.judging import known_id

@@ -6,19 +6,20 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject, parse_json
 from sayso.client import AsyncClient
 from sayso.client.responses import Suspension
+from sayso.core.canonical_json import JsonObject, parse_json
+from sayso.core.policy.engine import ASK_EVERYTHING
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.records.run_state import write_state
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.text.language import cut
 from sayso.errors import SaysoError
-from sayso.policy.engine import ASK_EVERYTHING, PolicyEvent
-from sayso.records.run_state import write_state
-from sayso.records.suspensions import RunStatus
 from sayso.runner.batches import Batch, end_call
 from sayso.runner.execution import CallExecutor, use_executor
 from sayso.runner.judging import judge_turn
 from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, read_turn
-from sayso.text.lengths import cut
-from sayso.timeline.limits import MAX_BATCH_EVENTS, fit_events
+from sayso.timeline.external_events import MAX_BATCH_EVENTS, fit_events
 from sayso.timeline.sources import SourceFormat
 
 _TITLE_CHARS = 80

@@ -8,36 +8,38 @@ from typing import Annotated
 import typer
 
 from sayso import __version__
-from sayso.cli.diagnostics import diagnose, show_findings
-from sayso.cli.freezes import freeze, list_freezes, unfreeze
+from sayso.cli.channels import channels, reports
+from sayso.cli.duty import absence, contacts, preferences, who
+from sayso.cli.groups import groups
 from sayso.cli.logins import Login, forget_login, save_login
-from sayso.cli.operations.channels import channels
-from sayso.cli.operations.drills import drills
-from sayso.cli.operations.reports import reports
-from sayso.cli.operations.second_look import app as second_look
-from sayso.cli.outputs import JsonOption, print_json
-from sayso.cli.people.accounts import change_password, people, sessions
-from sayso.cli.people.contacts import contacts
-from sayso.cli.people.duty import absence, preferences
-from sayso.cli.people.groups import groups
-from sayso.cli.people.inquiries import ask, claim, comment, list_comments, release, reply
-from sayso.cli.people.keys import keys
-from sayso.cli.people.who import who
-from sayso.cli.policies import policies
-from sayso.cli.proxies import mcp
-from sayso.cli.reviews import answer, approve, deny, inbox, print_suspension
-from sayso.cli.rulebook.cases import run_tests
-from sayso.cli.rulebook.diffs import diff
-from sayso.cli.rulebook.grants import app as grants
-from sayso.cli.rulebook.mandates import app as mandates
-from sayso.cli.rulebook.replays import replay
-from sayso.cli.rulebook.shadows import app as shadows
-from sayso.cli.rulebook.versions import attest, list_versions, rollback, show_version
+from sayso.cli.operations import diagnose, freeze, list_freezes, mcp, show_findings, unfreeze
+from sayso.cli.people import change_password, keys, people, sessions
+from sayso.cli.policies import attest, list_versions, policies, rollback, show_version
+from sayso.cli.reviews import (
+    answer,
+    approve,
+    ask,
+    claim,
+    comment,
+    deny,
+    inbox,
+    list_comments,
+    print_suspension,
+    release,
+    reply,
+)
 from sayso.cli.runs import erase, events, list_runs, run_app
-from sayso.cli.screens import make_console, show, show_line
-from sayso.cli.webhooks.endpoints import webhooks
+from sayso.cli.screens import JsonOption, make_console, print_json, show, show_line
+from sayso.cli.webhooks import webhooks
 from sayso.client import URL, Client
 from sayso.errors import InvalidInput, SaysoError
+from sayso.features.control.commands import app as second_look
+from sayso.features.control.commands import drills
+from sayso.features.permissions.commands import app as grants
+from sayso.features.permissions.mandate_commands import app as mandates
+from sayso.features.whatif.commands import app as shadows
+from sayso.features.whatif.commands import replay, run_tests
+from sayso.features.whatif.diff_commands import diff
 
 app = typer.Typer(
     help="Review calls and manage a Sayso desk.",

@@ -1,18 +1,30 @@
-"""Commands that show waiting items and decide them."""
+"""Commands that show waiting items and decide them.
+
+Suspensions without the secrets in their arguments, for the terminal.
+
+Commands that claim items, comment on them, and ask and answer about them.
+"""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import sleep
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from pydantic import JsonValue
 from rich.live import Live
 
-from sayso.canonical_json import parse_json
 from sayso.cli.logins import connect
-from sayso.cli.outputs import JsonOption, print_json
-from sayso.cli.rulebook.grants import (
+from sayso.cli.runs import REFRESH_S
+from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_paged, show_line
+from sayso.cli.suspensions import check_readable, show_args, show_barred, show_inbox, show_suspension
+from sayso.client import Client
+from sayso.client.discussions import CommentView
+from sayso.client.responses import ItemView, OutcomeView, ResponseModel, Suspension, SuspensionPage
+from sayso.core.canonical_json import JsonObject, parse_json
+from sayso.core.text.redaction import Redacted, redact
+from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound
+from sayso.features.permissions.commands import (
     AtMostOption,
     FreeOption,
     GrantCountOption,
@@ -24,13 +36,66 @@ from sayso.cli.rulebook.grants import (
     read_offer,
     show_granted,
 )
-from sayso.cli.runs import REFRESH_S
-from sayso.cli.screens import make_console, print_paged, show_line
-from sayso.cli.secrets import mask_suspension
-from sayso.cli.suspensions import check_readable, show_args, show_inbox, show_suspension
-from sayso.client import Client
-from sayso.client.responses import ItemView, Suspension, SuspensionPage
-from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound
+
+Model = TypeVar("Model", bound=ResponseModel | None)
+
+
+def mask_suspension(suspension: Suspension) -> Suspension:
+    """Return the suspension with its items' secrets masked, also where other texts quote them."""
+    secrets = Redacted({}, frozenset().union(*(_find_secrets(item) for item in suspension.items)))
+    if not secrets.masked:
+        return suspension
+    update = {
+        "run": _scrub(suspension.run, secrets, "claimed_title", "claimed_context"),
+        "end": _scrub(suspension.end, secrets, "result", "error"),
+        "items": tuple(_mask_item(item, secrets) for item in suspension.items),
+    }
+    return suspension.model_copy(update=update)
+
+
+def _find_secrets(item: ItemView) -> frozenset[str]:
+    given = [item.tool.args, *_list_decided(item)]
+    return frozenset().union(*(redact(args, None, item.terms.secrets).secrets for args in given))
+
+
+def _list_decided(item: ItemView) -> list[JsonObject]:
+    """Return the arguments that the outcome has, and its value as an argument."""
+    if item.outcome is None:
+        return []
+    value: JsonObject = {item.target_arg: item.outcome.value} if item.target_arg is not None else {}
+    return [item.outcome.args or {}, value]
+
+
+def _mask_item(item: ItemView, secrets: Redacted) -> ItemView:
+    permit = item.permit
+    if permit is not None:
+        permit = permit.model_copy(update={"report": _scrub(permit.report, secrets, "output", "error")})
+    args = secrets.scrub_object(redact(item.tool.args, None, item.terms.secrets).args)
+    update = {
+        "tool": item.tool.model_copy(update={"args": args}),
+        "prompt": _scrub(item.prompt, secrets, "title", "body", "reason"),
+        "outcome": _mask_outcome(item, item.outcome, secrets),
+        "permit": permit,
+        "inquiries": tuple(_scrub(inquiry, secrets, "text", "answer") for inquiry in item.inquiries),
+    }
+    return item.model_copy(update=update)
+
+
+def _mask_outcome(item: ItemView, outcome: OutcomeView | None, secrets: Redacted) -> OutcomeView | None:
+    if outcome is None:
+        return None
+    args, values = (redact(given, None, item.terms.secrets).args for given in _list_decided(item))
+    value = values[item.target_arg] if item.target_arg is not None else outcome.value
+    masked = outcome.model_copy(update={"args": args if outcome.args is not None else None, "value": value})
+    return _scrub(masked, secrets, "args", "value", "message")
+
+
+def _scrub(model: Model, secrets: Redacted, *names: str) -> Model:
+    """Return a model with these fields scrubbed; None stays."""
+    if model is None:
+        return model
+    return model.model_copy(update={name: secrets.scrub_json(getattr(model, name)) for name in names})
+
 
 _PAGE = 200
 
@@ -211,3 +276,74 @@ def _read_value(item: ItemView, text: str) -> JsonValue:
     if isinstance(choices, list | tuple):
         return text if text in choices and value not in choices else value
     return text if schema.get("type") == "string" and not isinstance(value, str) else value
+
+
+_Id = Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso inbox`, or a unique part of a longer one.")]
+
+
+def claim(id_: _Id, item: ItemOption = None) -> None:
+    """Tell the other reviewers for 15 minutes that you handle an item."""
+    with connect() as client:
+        suspension = find_suspension(client, id_)
+        picked = pick_item(suspension, item)
+        client.claim(suspension.id, picked.item_id)
+    make_console().print(show_line(f"You claimed {picked.tool.name}. Others may still decide it."))
+
+
+def release(id_: _Id, item: ItemOption = None) -> None:
+    """Release your claim of an item."""
+    with connect() as client:
+        suspension = find_suspension(client, id_)
+        picked = pick_item(suspension, item)
+        client.release_claim(suspension.id, picked.item_id)
+    make_console().print(show_line(f"{picked.tool.name} is released."))
+
+
+def comment(
+    id_: _Id,
+    text: Annotated[str, typer.Argument(help="The comment. The agent cannot read it.")],
+    item: ItemOption = None,
+) -> None:
+    """Comment on an item, for the other reviewers. A decided suspension needs its whole id and --item."""
+    with connect() as client:
+        suspension = find_suspension(client, id_)
+        picked = pick_item(suspension, item)
+        comments = client.comment(suspension.id, picked.item_id, text).comments
+    _show_comments(comments)
+
+
+def list_comments(id_: _Id) -> None:
+    """Show the comments on all items of a suspension's run."""
+    with connect() as client:
+        comments = client.comments(find_suspension(client, id_).run.id).comments
+    _show_comments(comments)
+
+
+def _show_comments(comments: Sequence[CommentView]) -> None:
+    console = make_console()
+    for comment in comments:
+        console.print(show_line(f"{comment.author} on {comment.item_id}, {format_time(comment.at)}:"))
+        console.print(show_barred(comment.text))
+    if not comments:
+        console.print("No comments.")
+
+
+def ask(id_: _Id, text: Annotated[str, typer.Argument(help="The question.")], item: ItemOption = None) -> None:
+    """Put a question about an item to its requester."""
+    with connect() as client:
+        suspension = find_suspension(client, id_)
+        picked = pick_item(suspension, item)
+        client.ask_requester(suspension.id, picked.item_id, text)
+    make_console().print(show_line(f"{suspension.run.owner} is asked. The answer appears on the item."))
+
+
+def reply(id_: _Id, text: Annotated[str, typer.Argument(help="The answer.")]) -> None:
+    """Answer the oldest open question about a suspension, as the owner of its run."""
+    with connect() as client:
+        suspension = find_suspension(client, id_)
+        waiting = client.inquiries(suspension.id).inquiries
+        if not waiting:
+            raise NotFound(f"No question about {suspension.id} waits for an answer.")
+        client.answer_inquiry(suspension.id, waiting[0].item_id, waiting[0].id, text)
+    make_console().print(show_line(f"{waiting[0].by.id} asked: {waiting[0].text}"))
+    make_console().print(show_line("Your answer stands on the item."))

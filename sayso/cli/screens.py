@@ -1,24 +1,30 @@
 """Terminal output that text of agents and models cannot manipulate.
 
 All text passes `show` or `show_line`, which replace unsafe characters with visible signs. None is read as markup.
+
+JSON output and tables. JSON escapes everything but ASCII, so it is safe on a terminal, too.
 """
 
 import json
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+from pydantic import BaseModel
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from sayso.client.responses import Run, RunEvent
-from sayso.clock import now_ms
-from sayso.sentences.outcomes import describe_state
-from sayso.sentences.times import describe_left
-from sayso.text.blanks import collapse
-from sayso.text.invisible import UNCHECKED, write_piece
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import now_ms
+from sayso.core.sentences.outcomes import describe_state
+from sayso.core.sentences.times import describe_left
+from sayso.core.text.invisible import UNCHECKED, write_piece
+from sayso.core.text.summaries import collapse
 
 WIDEST = 120
 _HURRY_MS = 60_000
@@ -119,3 +125,37 @@ def show_due(deadline: datetime) -> Text:
 def to_ms(at: datetime) -> int:
     """Return a moment in milliseconds."""
     return round(at.timestamp() * 1000)
+
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def print_json(models: BaseModel | Sequence[BaseModel], *, on_one_line: bool = False) -> None:
+    """Print one object, or a list of objects."""
+    plain = _write(models) if isinstance(models, BaseModel) else [_write(model) for model in models]
+    typer.echo(json.dumps(plain, indent=None if on_one_line else 2))
+
+
+def _write(model: BaseModel) -> JsonObject:
+    # before pydantic 2.14, to_jsonable_python fails on a model that was built as a part of another
+    return model.model_dump(mode="json")
+
+
+def print_list(
+    models: Sequence[BaseModel],
+    json: bool,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    empty: str = "",
+    width: int = WIDEST,
+) -> None:
+    """Print models as JSON, or their rows as a table with cells of at most `width` characters."""
+    if json:
+        print_json(models)
+    elif not models and empty:
+        make_console().print(empty, style="dim")
+    else:
+        table = make_table(*columns)
+        for row in rows:
+            table.add_row(*(show_line(cell, width=width) for cell in row))
+        make_console().print(table)

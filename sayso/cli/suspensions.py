@@ -10,24 +10,23 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.segment import Segment
 from rich.text import Text
 
-from sayso.canonical_json import JsonObject
 from sayso.cli.screens import show, show_due, show_erasure, show_json, show_line, show_state, to_ms
 from sayso.client.permits import Hold, read_hold
 from sayso.client.responses import DecisionView, DeliveryView, ItemView, RunRefView, Suspension, UnreadableView
-from sayso.clock import now_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import now_ms
+from sayso.core.records.decisions import EarlierDenial
+from sayso.core.rendering.flags import name_flags
+from sayso.core.rendering.renderers import render_call
+from sayso.core.rendering.views import View
+from sayso.core.sentences.deliveries import Delivery, describe_delivery, describe_silence
+from sayso.core.sentences.items import describe_person, describe_resemblance
+from sayso.core.sentences.outcomes import describe_earlier_denial, describe_outcome, describe_shown
+from sayso.core.sentences.times import describe_ago, describe_clock, write_sentence
+from sayso.core.text.invisible import UNCHECKED
+from sayso.core.text.redaction import redact
+from sayso.core.text.summaries import Leaf, list_values
 from sayso.errors import TooLarge
-from sayso.records.decisions import EarlierDenial
-from sayso.rendering.flags import name_flags
-from sayso.rendering.table import render_call
-from sayso.rendering.views import View
-from sayso.sentences.deliveries import Delivery, describe_delivery, describe_silence
-from sayso.sentences.items import describe_person, describe_resemblance
-from sayso.sentences.moments import write_sentence
-from sayso.sentences.outcomes import describe_earlier_denial, describe_outcome, describe_shown
-from sayso.sentences.times import describe_ago, describe_clock
-from sayso.text.invisible import UNCHECKED
-from sayso.text.redaction import redact
-from sayso.text.summaries import Leaf, list_values
 
 SHORT = 6
 _MOST_LINES = 1_000

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from pydantic import Field
 
-from sayso.canonical_json import JsonObject
 from sayso.client.people import path_of
 from sayso.client.requests import Request, segment
 from sayso.client.responses import ActorView, Empty, ResponseModel
+from sayso.core.canonical_json import JsonObject
 
 
 class SessionView(ResponseModel):

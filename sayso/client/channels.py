@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import ResponseModel
+from sayso.core.canonical_json import JsonObject
 
 _SECOND_LOOK = "/api/v1/second-looks"
 

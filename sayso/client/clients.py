@@ -12,8 +12,7 @@ from pydantic_core import to_json
 
 from sayso.client import requests, retries
 from sayso.client.operations import Operations
-from sayso.client.problems import Response
-from sayso.client.requests import Request
+from sayso.client.requests import Request, Response
 from sayso.client.responses import ResponseModelT, RunEvent
 from sayso.client.retries import PATIENCE_S, Flow, NoResponse, RetryPolicy, Sleep
 from sayso.errors import InvalidInput

@@ -3,9 +3,9 @@
 import base64
 from datetime import datetime
 
-from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, item_path, segment
 from sayso.client.responses import ResponseModel
+from sayso.core.canonical_json import JsonObject
 
 
 class CommentView(ResponseModel):

@@ -8,7 +8,6 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
 from sayso.client import discussions, requests, retries, rulebook
 from sayso.client.administration import Key, KeyPage, SessionView
 from sayso.client.discussions import AttachmentContent, AttachmentPage, CommentPage
@@ -29,7 +28,8 @@ from sayso.client.responses import (
 )
 from sayso.client.retries import Flow, RetryPolicy
 from sayso.client.rulebook import MandateView
-from sayso.records.terms import REPORT_WITHIN_S
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.terms import REPORT_WITHIN_S
 
 _SUSPENSIONS, _RUNS, _KEYS = "/api/v1/suspensions", "/api/v1/runs", "/api/v1/keys"
 

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import Empty, ResponseModel
+from sayso.core.canonical_json import JsonObject
 
 
 class GroupView(ResponseModel):

@@ -3,23 +3,42 @@
 The same key continues the same call, after a restart or days later. The permit is redeemed before the call starts, by
 a holder that is unique to the attempt. If that attempt is lost, the next one finds the redeemed permit: the call may
 have run, and only an idempotent call starts again.
+
+Report the result of an approved call, or replay an earlier one.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from sayso.canonical_json import JsonObject, digest_json
-from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem, report_outcome
 from sayso.client.responses import ItemView, RedeemedItem, ReportView, ResponseModel, Suspension
 from sayso.client.retries import Flow, RetryPolicy, await_decision, send
-from sayso.errors import AlreadyRedeemed, Conflict, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
-from sayso.records.terms import REPORT_WITHIN_S
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.records.terms import REPORT_WITHIN_S
+from sayso.core.records.tools import ToolDefinition
+from sayso.errors import (
+    AlreadyRedeemed,
+    CallFailed,
+    Conflict,
+    DeadlinePassed,
+    Denied,
+    IdempotencyConflict,
+    InDoubt,
+    InvalidJson,
+    SaysoError,
+    Suspended,
+)
+from sayso.runner.tools import describe_error, plain_json
 
 if TYPE_CHECKING:
-    from sayso.transitions.in_doubt import DoubtAnswer
+    from sayso.core.transitions.permits import DoubtAnswer
+
 
 OnDoubt = Literal["raise", "ask"]
 
@@ -180,7 +199,7 @@ def _find_report(item: ItemView) -> ReportView | None:
 def _read_answer(item: ItemView) -> "DoubtAnswer | None":
     if item.doubt is None or item.outcome is None:
         return None
-    from sayso.transitions.in_doubt import read_choice  # imported only for calls in doubt
+    from sayso.core.transitions.permits import read_choice  # imported only for calls in doubt
 
     return read_choice(item.outcome.value)
 
@@ -208,3 +227,61 @@ def _describe_doubt(call: GatedCall, suspension: Suspension, item: ItemView) -> 
         suspension_id=suspension.id,
         key=call.label,
     )
+
+
+MAX_OUTPUT_BYTES = 100_000
+"""The largest result that is stored with the run."""
+
+_LOG = logging.getLogger("sayso")
+
+
+@dataclass
+class Call:
+    """A call that may run: use exactly `args`, and set `result`."""
+
+    permit: RedeemedPermit
+    result: Any = None
+
+    @property
+    def args(self) -> JsonObject:
+        """The approved arguments, including a reviewer's edits."""
+        return self.permit.args
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same key for every attempt of this call. Pass it to the systems that the call changes."""
+        return self.permit.idempotency_key
+
+
+def report(policy: RetryPolicy, call: Call, error: BaseException | None) -> Flow[None]:
+    """Report how a call ended. A report that fails is logged: the call has run, so its result must not be lost."""
+    success, output, note = (False, None, describe_error(error)) if error is not None else _fit(call.result)
+    permit = call.permit
+    request = report_outcome(permit.suspension_id, permit.item_id, permit.holder, success, output, note)
+    try:
+        yield from send(policy, request)
+    except SaysoError as failure:
+        _LOG.warning("The outcome of %s could not be reported: %s", call.idempotency_key, failure.message)
+
+
+def replay(name: str, earlier: EarlierResult) -> JsonValue:
+    """Return the output of an earlier attempt. Raises `CallFailed` if it failed or its output was not stored."""
+    report = earlier.report
+    if not report.success:
+        raise CallFailed(f"{name} ran before and failed: {report.error}. Use a new key to try again.")
+    if report.error is not None:
+        raise CallFailed(f"{name} ran before, but its result was not stored: {report.error}")
+    return report.output
+
+
+def _fit(returned: Any) -> tuple[bool, JsonValue, str | None]:
+    if isinstance(returned, Iterator):  # reading it here would leave nothing for the caller
+        return True, None, "The call ran; its result can be read only once, so it is not stored."
+    try:
+        output = plain_json(returned)
+        size = len(to_json(output))
+    except InvalidJson as error:
+        return True, None, error.message[:1000]
+    if size > MAX_OUTPUT_BYTES:
+        return True, None, f"The call ran; its result of {size} bytes is too large to store."
+    return True, output, None

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 
 ResponseModelT = TypeVar("ResponseModelT", bound="ResponseModel")
 

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from sayso.client.problems import RETRYABLE, Response, read_response, retry_after_s
-from sayso.client.requests import LONGEST_POLL_S, Request, find_suspension
+from sayso.client.requests import (
+    LONGEST_POLL_S,
+    RETRYABLE,
+    Request,
+    Response,
+    find_suspension,
+    read_response,
+    retry_after_s,
+)
 from sayso.client.responses import ResponseModelT, Suspension
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from sayso.errors import Unreachable
 
 PATIENCE_S = 30.0

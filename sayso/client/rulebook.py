@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from pydantic import Field
 
-from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import Empty, ResponseModel
+from sayso.core.canonical_json import JsonObject
 
 NO_LISTS: Mapping[str, str] = {}
 _GRANTS, _MANDATES = "/api/v1/grants", "/api/v1/mandates"

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import Empty, ResponseModel
+from sayso.core.canonical_json import JsonObject
 
 _ENDPOINTS = "/api/v1/webhooks/endpoints"
 _FAILURES = "/api/v1/webhooks/failures"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, ov
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sayso.canonical_json import JsonObject
     from sayso.client.permits import OnDoubt
-    from sayso.gating.call_keys import KeyOf
+    from sayso.core.canonical_json import JsonObject
     from sayso.gating.execution import Gate
     from sayso.gating.functions import GatedFunction
     from sayso.gating.options import AnyClient
+    from sayso.gating.parameters import KeyOf
 
     class _Options(TypedDict, total=False):
         client: AnyClient
@@ -89,14 +89,14 @@ def gate(
     """
     from dataclasses import replace
 
+    from sayso.core.records.tools import define
+    from sayso.core.schemas.bounds import weigh
     from sayso.errors import InvalidInput
     from sayso.gating.execution import Gate, Gated
     from sayso.gating.functions import build_function
     from sayso.gating.options import GateOptions
     from sayso.gating.parameters import read_parameters
-    from sayso.records.tool_calls import define
     from sayso.runner.tools import tool
-    from sayso.schemas.bounds import weigh
 
     given = GateOptions(context=context or {}, **options)
     if isinstance(function, str):

@@ -12,15 +12,13 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient, Client
-from sayso.client.permits import EarlierResult, GatedCall, RedeemedPermit, obtain_permit
-from sayso.client.reports import Call, replay, report
+from sayso.client.permits import Call, EarlierResult, GatedCall, RedeemedPermit, obtain_permit, replay, report
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import AlreadyRedeemed, CallFailed, InvalidInput
-from sayso.gating.call_keys import check_key
 from sayso.gating.options import AnyClient, GateOptions, check_client, warn_in_loop
-from sayso.gating.parameters import Parameters
-from sayso.records.tool_calls import ToolDefinition
+from sayso.gating.parameters import Parameters, check_key
 from sayso.runner.tools import CallContext, Tool
 
 P = ParamSpec("P")

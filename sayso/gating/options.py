@@ -6,13 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, get_args
 
-from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient, Client
 from sayso.client.permits import CallOptions, GatedCall, OnDoubt
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.terms import LONGEST_WAIT_S
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import InvalidInput
-from sayso.gating.call_keys import KeyOf, fill_key
-from sayso.records.terms import LONGEST_WAIT_S
-from sayso.records.tool_calls import ToolDefinition
+from sayso.gating.parameters import KeyOf, fill_key
 
 AnyClient: TypeAlias = Client | AsyncClient | None
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from sayso.errors import InvalidInput
 from sayso.guarding.frameworks import Changed
-from sayso.guarding.runs import find_refusal, was_gated
-from sayso.guarding.threads import replace_once
+from sayso.guarding.runs import find_refusal, replace_once, was_gated
 
 _NO_CALL = "The tool {name!r} of AFK has no async method call, so agents inside it could run unasked. Make it a Tool."
 

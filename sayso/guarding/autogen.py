@@ -9,8 +9,7 @@ from autogen_core.models import FunctionExecutionResult
 from autogen_core.tools import BaseStreamTool, BaseTool, StaticWorkbench
 
 from sayso.guarding.frameworks import Changed
-from sayso.guarding.runs import admit, find_refusal, refuse_unseen, was_gated
-from sayso.guarding.threads import replace_once
+from sayso.guarding.runs import admit, find_refusal, refuse_unseen, replace_once, was_gated
 
 _CALL = ("tool_call", "workbench", "handoff_tools", "agent_name")
 

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from sayso.errors import InvalidInput
-from sayso.guarding.threads import carry_into_threads
+from sayso.guarding.runs import carry_into_threads
 
 _GUARDS = {
     "pydantic_ai": "pydantic_ai",

@@ -11,8 +11,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.tracers.context import register_configure_hook
 
 from sayso.guarding.frameworks import Changed
-from sayso.guarding.runs import admit_unseen, note_model, refuse_unseen, was_gated, was_model_asked
-from sayso.guarding.threads import replace_once
+from sayso.guarding.runs import admit_unseen, note_model, refuse_unseen, replace_once, was_gated, was_model_asked
 
 
 def install() -> None:

@@ -9,8 +9,7 @@ from agents import tool as tools
 from agents.run_internal import tool_actions, tool_execution
 
 from sayso.guarding.frameworks import Changed
-from sayso.guarding.runs import refuse_unseen, was_gated
-from sayso.guarding.threads import replace_once
+from sayso.guarding.runs import refuse_unseen, replace_once, was_gated
 
 
 def install() -> None:

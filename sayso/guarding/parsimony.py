@@ -8,8 +8,7 @@ from parsimony_agents.agent.termination_tools import TERMINATION_TOOLS
 from parsimony_agents.tools import Tool, ToolResult
 
 from sayso.guarding.frameworks import Changed
-from sayso.guarding.runs import find_refusal, note_gated, was_gated
-from sayso.guarding.threads import replace_once
+from sayso.guarding.runs import find_refusal, note_gated, replace_once, was_gated
 
 
 def install() -> None:

@@ -8,8 +8,7 @@ from pydantic_ai.tool_manager import ToolManager
 from pydantic_ai.toolsets import AbstractToolset
 
 from sayso.guarding.frameworks import Changed
-from sayso.guarding.runs import refuse_unseen, was_gated
-from sayso.guarding.threads import replace_once
+from sayso.guarding.runs import refuse_unseen, replace_once, was_gated
 
 
 def install() -> None:

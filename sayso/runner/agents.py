@@ -8,13 +8,12 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from sayso.canonical_json import JsonObject, check_json, digest_json
+from sayso.core.canonical_json import JsonObject, check_json, digest_json
+from sayso.core.records.base import Immutable
+from sayso.core.records.suspensions import Origin
+from sayso.core.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction
+from sayso.core.records.tools import ToolDefinition, find_name_fault
 from sayso.errors import InvalidInput, SaysoError
-from sayso.records.base import Immutable
-from sayso.records.suspensions import Origin
-from sayso.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction
-from sayso.records.tool_calls import ToolDefinition
-from sayso.records.tool_names import find_name_fault
 from sayso.runner.models import Model
 from sayso.runner.tools import Tool, describe_error
 

@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, JsonValue
 
-from sayso.canonical_json import Around, JsonObject, check_json
+from sayso.core.canonical_json import Around, JsonObject, check_json
+from sayso.core.policy.rules import Action
+from sayso.core.records.base import Immutable
+from sayso.core.records.charges import Charge
+from sayso.core.records.decisions import COVERED, ActorKind, Outcome, Verdict
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import Doubt, ItemDraft
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.tools import ToolCall, ToolResult
+from sayso.core.transitions.permits import Choice, put_in_doubt, read_choice
 from sayso.errors import TooLarge
-from sayso.policy.engine import Action
-from sayso.records.base import Immutable
-from sayso.records.decisions import COVERED, ActorKind, Outcome, Verdict
-from sayso.records.events import Event, EventType
-from sayso.records.items import Doubt, ItemDraft
-from sayso.records.memory.charges import Charge
-from sayso.records.suspensions import RunStatus
-from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner.agents import Agent, DenialPolicy
 from sayso.runner.models import ChatMessage
 from sayso.runner.tools import Tool
-from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
 
 MAX_OUTPUT_BYTES = 256 * 1024
 MAX_BATCH_OUTPUT_BYTES = 1024 * 1024

@@ -10,21 +10,21 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.counters.readings import Readings, Wanted
+from sayso.core.records.base import Immutable
+from sayso.core.records.events import Event
+from sayso.core.records.items import Doubt
+from sayso.core.records.suspensions import Intent, SuspensionRecord
+from sayso.core.records.tools import ToolResult
+from sayso.core.transitions.execution import Fence
 from sayso.errors import IllegalTransition
 from sayso.guarding.frameworks import guard_imports
 from sayso.guarding.runs import use_gated_call, use_gated_run
-from sayso.policy.memory.readings import Readings, Wanted
-from sayso.records.base import Immutable
-from sayso.records.events import Event
-from sayso.records.items import Doubt
-from sayso.records.suspensions import Intent, SuspensionRecord
-from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, BatchCall, PlannedCall, Stop, complete_batch
 from sayso.runner.judging import known_id
 from sayso.runner.tools import CallContext, ReportOutput, call_tool, catch_result, plain_json
-from sayso.transitions.execution import Fence
 
 MAX_CALLS_AT_ONCE = 16
 NOTE_AFTER_S = 0.02

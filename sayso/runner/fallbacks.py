@@ -5,11 +5,11 @@ from functools import partial
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.policy.rules import same_json
-from sayso.records.decisions import Actor, ActorKind, DecisionAction, Outcome, Verdict
-from sayso.records.items import ItemDraft, ItemKind
-from sayso.records.terms import Fallback, FallbackAction
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.rules import same_json
+from sayso.core.records.decisions import Actor, ActorKind, DecisionAction, Outcome, Verdict
+from sayso.core.records.items import ItemDraft, ItemKind
+from sayso.core.records.terms import Fallback, FallbackAction
 from sayso.runner.batches import Resumption
 
 HEADLESS = Actor(id="headless", kind=ActorKind.POLICY, channel="headless")

@@ -9,20 +9,22 @@ from hashlib import sha256
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import Around, JsonObject, parse_json
+from sayso.core.canonical_json import Around, JsonObject, parse_json
+from sayso.core.policy import decisions as asking
+from sayso.core.policy.budgets import complete
+from sayso.core.policy.counters.assessing import recall_assessment
+from sayso.core.policy.counters.ledger import NO_READINGS, Ledger
+from sayso.core.policy.counters.readings import Readings, Wanted
+from sayso.core.policy.decisions import PolicyDecision
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.questions import put_question
+from sayso.core.policy.rules import Action, same_json
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.tools import ToolCall
 from sayso.errors import SaysoError
-from sayso.policy import asking
-from sayso.policy.analysis.candidates import judge_beside
-from sayso.policy.assessors.weighing import recall_assessment
-from sayso.policy.budgets.work import complete
-from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
-from sayso.policy.memory.ledger import NO_READINGS, Ledger
-from sayso.policy.memory.readings import Readings, Wanted
-from sayso.policy.questions import put_question
-from sayso.policy.rules import same_json
-from sayso.records.events import Event, EventType
-from sayso.records.suspensions import RunStatus
-from sayso.records.tool_calls import ToolCall
+from sayso.features.whatif.candidates import judge_beside
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, BatchCall, Ending, Stop, end_call
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall

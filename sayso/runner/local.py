@@ -4,18 +4,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import new_id, now_ms
-from sayso.policy.engine import Policy
-from sayso.policy.memory.counting import CounterBook
-from sayso.policy.memory.readings import Readings, Wanted
-from sayso.policy.restraints.denials import is_denial, name_denials
-from sayso.records.decisions import EarlierDenial
-from sayso.records.events import Event, EventType
-from sayso.records.items import Doubt, ItemDraft
-from sayso.records.memory.charges import place_charges
-from sayso.records.terms import Fallback
-from sayso.records.tool_calls import ToolResult
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id, now_ms
+from sayso.core.policy.counters.charging import CounterBook
+from sayso.core.policy.counters.readings import Readings, Wanted
+from sayso.core.policy.counters.restraining import is_denial, name_denials
+from sayso.core.policy.engine import Policy
+from sayso.core.records.charges import place_charges
+from sayso.core.records.decisions import EarlierDenial
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import Doubt, ItemDraft
+from sayso.core.records.terms import Fallback
+from sayso.core.records.tools import ToolResult
 from sayso.runner.agents import DENY, Agent
 from sayso.runner.batches import PlannedCall, Resumption
 from sayso.runner.fallbacks import fall_back

@@ -13,13 +13,14 @@ from typing import Any, Generic, NamedTuple, TypeAlias
 
 from pydantic import BaseModel
 
-from sayso.clock import monotonic_ms, now_ms
+from sayso.core.clock import monotonic_ms, now_ms
+from sayso.core.policy.budgets import Settle, settle_here
+from sayso.core.policy.counters.ledger import NO_READINGS
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.suspensions import RunEnd, RunStatus
 from sayso.errors import OverLimit
-from sayso.policy.budgets.work import Settle, settle_here
-from sayso.policy.engine import Policy, PolicyEvent
-from sayso.policy.memory.ledger import NO_READINGS
-from sayso.records.events import Event, EventType
-from sayso.records.suspensions import RunEnd, RunStatus
 from sayso.runner import batches
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, Ending, Fitted, Resumption

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BeforeValidator, Field
 
-from sayso.canonical_json import MAX_INTEGER, JsonObject
+from sayso.core.canonical_json import MAX_INTEGER, JsonObject
+from sayso.core.records.base import Immutable
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import ModelError
-from sayso.records.base import Immutable
-from sayso.records.tool_calls import ToolDefinition
 
 ChatMessage = JsonObject
 """A message in the shape of the chat-completions protocol."""

@@ -12,15 +12,15 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.rules import same_json
+from sayso.core.records.base import Immutable
+from sayso.core.records.events import Event
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import ModelUsage, Origin, Progress, RunEnd, RunStatus
+from sayso.core.records.tools import ToolDefinition, ToolResult
 from sayso.errors import InvalidInput, ModelError, SaysoError
-from sayso.policy.engine import PolicyEvent
-from sayso.policy.rules import same_json
-from sayso.records.base import Immutable
-from sayso.records.events import Event
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import ModelUsage, Origin, Progress, RunEnd, RunStatus
-from sayso.records.tool_calls import ToolDefinition, ToolResult
 from sayso.runner.agents import Agent, AgentManifest
 from sayso.runner.batches import Batch, BatchCall, PlannedCall
 from sayso.runner.execution import CallExecutor, Journal

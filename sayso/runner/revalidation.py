@@ -11,25 +11,26 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from sayso.policy.asking import build_item, find_misplaced
-from sayso.policy.budgets.work import complete
-from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
-from sayso.policy.external import decides_alike, describe_item
-from sayso.policy.memory.ledger import NO_READINGS, Ledger
-from sayso.policy.memory.readings import Readings, Wanted
-from sayso.policy.questions import put_question
-from sayso.policy.rules import ASKING
-from sayso.records.decisions import ActorKind, Verdict
-from sayso.records.events import Event, EventType
-from sayso.records.items import Item, ItemDraft, PresetOutcome
-from sayso.records.memory.charges import Charge
-from sayso.records.memory.mandates import MANDATE_PREFIX
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import RuleTerms
-from sayso.records.tool_calls import ToolCall
+from sayso.core.policy.budgets import complete
+from sayso.core.policy.counters.ledger import NO_READINGS, Ledger
+from sayso.core.policy.counters.readings import Readings, Wanted
+from sayso.core.policy.decisions import PolicyDecision, build_item, find_misplaced
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.external import decides_alike, describe_item
+from sayso.core.policy.questions import put_question
+from sayso.core.policy.rules import ASKING, Action
+from sayso.core.records.charges import Charge
+from sayso.core.records.decisions import ActorKind, Verdict
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.items import Item, ItemDraft, PresetOutcome
+from sayso.core.records.permissions import MANDATE_PREFIX
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import RuleTerms
+from sayso.core.records.tools import ToolCall
+from sayso.core.transitions.permits import approved_args, may_start
 from sayso.runner.agents import Agent
-from sayso.transitions.permits import approved_args, may_start
 
 _CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", "fixed", "asked"}
 _KEPT_TERMS = ("reviewers", "quorum", "no_self_approval", "no_maker_approval")

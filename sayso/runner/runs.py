@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import monotonic_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.events import PolicyEvent, make_event
+from sayso.core.records.run_state import check_state
+from sayso.core.records.suspensions import RunEnd, RunRef, RunStatus
+from sayso.core.records.tools import ToolResult
 from sayso.errors import FrameworkFault, InvalidInput, ModelError, SaysoError
-from sayso.policy.engine import PolicyEvent
-from sayso.policy.provenance.events import make_event
-from sayso.records.run_state import check_state
-from sayso.records.suspensions import RunEnd, RunRef, RunStatus
-from sayso.records.tool_calls import ToolResult
 from sayso.runner import transcripts
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, results_of

@@ -9,12 +9,12 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.tools import define
+from sayso.core.schemas.bounds import weigh, without_argument
+from sayso.core.schemas.validators import compile_schema, find_misfits
 from sayso.errors import InvalidInput
-from sayso.records.tool_calls import define
 from sayso.runner.tools import TIMEOUT_S, CallContext, Function, Tool, check_label, describe_error
-from sayso.schemas.bounds import weigh, without_argument
-from sayso.schemas.validators import compile_schema, find_misfits
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 

@@ -14,11 +14,11 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from sayso.canonical_json import JsonObject, canonical_json, check_json
-from sayso.clock import monotonic_ms
+from sayso.core.canonical_json import JsonObject, canonical_json, check_json
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.tools import ToolCall, ToolDefinition, ToolResult, define
 from sayso.errors import InvalidInput, InvalidJson, SaysoError, TooLarge
 from sayso.guarding.runs import use_gated_call
-from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult, define
 from sayso.runner.models import clean_text
 
 TIMEOUT_S = 300.0

@@ -5,13 +5,12 @@ from typing import Literal, NamedTuple
 
 from pydantic import AliasChoices, Field, JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.policy.engine import PolicyEvent
-from sayso.policy.provenance.events import make_event
-from sayso.records.base import Immutable
-from sayso.records.events import Event, EventType
-from sayso.records.suspensions import ModelUsage, Progress, RunRef
-from sayso.records.tool_calls import ToolResult
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.events import PolicyEvent, make_event
+from sayso.core.records.base import Immutable
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.suspensions import ModelUsage, Progress, RunRef
+from sayso.core.records.tools import ToolResult
 from sayso.runner.agents import Budgets
 from sayso.runner.batches import Batch, describe_model
 from sayso.runner.judging import write_turn

@@ -10,17 +10,20 @@ import httpx
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from sayso.canonical_json import digest_json, parse_json
-from sayso.clock import new_number
+from sayso.core.canonical_json import digest_json, parse_json
+from sayso.core.clock import new_number
+from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.external import describe_calls, evaluate_calls, list_wanted
+from sayso.core.policy.rules import Action
+from sayso.core.records.charges import Charge
+from sayso.core.records.decisions import Actor, ActorKind, Report
+from sayso.core.records.items import Item, assign_numbers
+from sayso.core.records.suspensions import Change, Progress, ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.core.records.terms import REPORT_WITHIN_S
+from sayso.core.transitions import client_execution
+from sayso.core.transitions.deciding import cancel, find_item, suspend
+from sayso.core.transitions.permits import approved_args
 from sayso.errors import InvalidInput, NotFound, Withdrawn
-from sayso.policy.external import describe_calls, evaluate_calls, list_wanted
-from sayso.policy.memory.ledger import Ledger
-from sayso.policy.rules import Action
-from sayso.records.decisions import Actor, ActorKind, Report
-from sayso.records.items import Item, assign_numbers
-from sayso.records.memory.charges import Charge
-from sayso.records.suspensions import Change, Progress, ResumeSpec, RunRef, Status, SuspensionRecord
-from sayso.records.terms import REPORT_WITHIN_S
 from sayso.runner.revalidation import find_ended_grant, judge_approved
 from sayso.runner.revalidation import list_wanted as list_wanted_again
 from sayso.testing.mandates import InProcessMandates
@@ -34,9 +37,6 @@ from sayso.testing.requests import (
     show_record,
     show_run_record,
 )
-from sayso.transitions import client_execution
-from sayso.transitions.deciding import cancel, find_item, suspend
-from sayso.transitions.permits import approved_args
 
 _PATHS = re.compile(r"/api/v1/(suspensions|runs|mandates)(?:/([^/]+))?(?:/items/([^/]+))?(?:/([a-z-]+))?")
 

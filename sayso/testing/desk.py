@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 from pydantic import ValidationError
 
-from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient, Client
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.engine import Policy
 from sayso.errors import InvalidInput, SaysoError
-from sayso.policy.engine import Policy
 from sayso.runner.agents import Agent
 from sayso.runner.protocol import RunEnded
 from sayso.runner.transcripts import RunState

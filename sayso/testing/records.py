@@ -6,24 +6,24 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.counters.charging import CounterBook
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.external import describe_item, judge_final
+from sayso.core.policy.files.packages import read_policy
+from sayso.core.policy.rules import Action
+from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction, DecisionRequest
+from sayso.core.records.events import Event
+from sayso.core.records.items import Item, final_args
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.transitions import client_execution
+from sayso.core.transitions.deadlines import keep_time
+from sayso.core.transitions.deciding import ask_again
+from sayso.core.transitions.masking import mask_contents
 from sayso.errors import IdempotencyConflict, InvalidInput
-from sayso.policy.engine import Policy
-from sayso.policy.external import describe_item, judge_final
-from sayso.policy.grants.deciding import decide_with_grant
-from sayso.policy.memory.counting import CounterBook
-from sayso.policy.packages import read_policy
-from sayso.policy.rules import Action
-from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, DecisionRequest
-from sayso.records.events import Event
-from sayso.records.items import Item, final_args
-from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
+from sayso.features.permissions.deciding import decide_with_grant
 from sayso.testing.requests import check_outline, describe_misfit
-from sayso.transitions import client_execution
-from sayso.transitions.deadlines import keep_time
-from sayso.transitions.deciding import ask_again
-from sayso.transitions.reviewers.masking import mask_contents
 
 
 @dataclass

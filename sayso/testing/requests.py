@@ -6,20 +6,19 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import iso_utc
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc
+from sayso.core.policy.external import ExternalCall
+from sayso.core.problems import Problem, problem_type_of
+from sayso.core.records.base import Immutable
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord
+from sayso.core.records.tools import ToolCall, ToolDefinition, check_tool_name
+from sayso.core.schemas.bounds import without_argument
+from sayso.core.sentences.counters import describe_remembered
+from sayso.core.transitions.masking import mask_end
+from sayso.core.transitions.states import find_item_state
 from sayso.errors import InvalidInput, SaysoError
-from sayso.policy.external import ExternalCall
-from sayso.problems import Problem, problem_type_of
-from sayso.records.base import Immutable
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import RunRef, Status, SuspensionRecord
-from sayso.records.tool_calls import ToolCall, ToolDefinition
-from sayso.records.tool_names import check_tool_name
-from sayso.schemas.bounds import without_argument
-from sayso.sentences.memory import describe_remembered
-from sayso.transitions.item_states import find_item_state
-from sayso.transitions.reviewers.masking import mask_end
 
 _TIME_NAME = re.compile(r"(.*\b|.*_)?(at|by)_ms")
 _KINDS: Mapping[str, Any] = {

@@ -3,14 +3,18 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import DAY_MS, new_id, new_number
-from sayso.policy.memory.readings import Readings, Wanted
-from sayso.records.events import Event
-from sayso.records.items import assign_numbers
-from sayso.records.run_state import SealedState, seal_state
-from sayso.records.suspensions import RunRef, Status, SuspensionRecord
-from sayso.records.tool_calls import ToolResult
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import DAY_MS, new_id, new_number
+from sayso.core.policy.counters.readings import Readings, Wanted
+from sayso.core.records.events import Event
+from sayso.core.records.items import assign_numbers
+from sayso.core.records.run_state import SealedState, seal_state
+from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord
+from sayso.core.records.tools import ToolResult
+from sayso.core.transitions import execution
+from sayso.core.transitions.deciding import suspend
+from sayso.core.transitions.execution import Fence
+from sayso.core.transitions.permits import approved_args
 from sayso.runner.agents import Agent
 from sayso.runner.batches import PlannedCall, Resumption
 from sayso.runner.execution import plan_intent
@@ -21,10 +25,6 @@ from sayso.runner.runs import ModelRun
 from sayso.runner.transcripts import RunState, start_state
 from sayso.testing.records import DeskRecords
 from sayso.testing.requests import draft_suspension
-from sayso.transitions import execution
-from sayso.transitions.deciding import suspend
-from sayso.transitions.execution import Fence
-from sayso.transitions.permits import approved_args
 
 _WORKER = "test worker"
 _LEASE_MS = DAY_MS

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Fields, Kind, Part, read_parts
+from sayso.core.canonical_json import JsonObject
+from sayso.timeline.external_events import Fields, Kind, Part, read_parts
 
 Read = Callable[[Fields, Fields], Part | list[Part]]
 """Reads an event, given its fields and those of its data."""

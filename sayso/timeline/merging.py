@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from sayso.formats.external_events import Fields, Kind, Part, StoredEvent, describe_unknown
-from sayso.records.base import Immutable
-from sayso.records.events import TrailEntry
+from sayso.core.records.base import Immutable
+from sayso.core.records.events import TrailEntry
+from sayso.timeline.external_events import Fields, Kind, Part, StoredEvent, describe_unknown
 from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
 
 DEEPEST = 8

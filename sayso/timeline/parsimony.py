@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Fields, Kind, Part, read_json, read_parts
+from sayso.core.canonical_json import JsonObject
+from sayso.timeline.external_events import Fields, Kind, Part, read_json, read_parts
 
 Read = Callable[[Fields], Part | list[Part]]
 

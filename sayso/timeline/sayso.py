@@ -1,8 +1,8 @@
 """Reader for Sayso's own format: `type` and `data` as in a trail, with optional `who`, `invocation` and `parent`."""
 
-from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Part
+from sayso.core.canonical_json import JsonObject
 from sayso.timeline.afk import SAYSO_READERS, read_with
+from sayso.timeline.external_events import Part
 
 
 def read(event: JsonObject) -> tuple[Part, ...]:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
-from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Part
+from sayso.core.canonical_json import JsonObject
 from sayso.timeline import afk, autogen, parsimony, sayso, tool_responses, trpc_agent_go
+from sayso.timeline.external_events import Part
 
 
 class SourceFormat(StrEnum):

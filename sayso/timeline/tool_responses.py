@@ -1,11 +1,186 @@
-"""Reader for a chat's WebSocket messages, the ToolResponse envelopes in them, and single envelopes."""
+"""The ToolResponse envelope: the output of a tool, with a type that tells a chat client how to draw it.
 
+Suspended calls and decisions become cards, a denial an envelope for the model; see `docs/frameworks.md`.
+
+Reader for a chat's WebSocket messages, the ToolResponse envelopes in them, and single envelopes.
+"""
+
+import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any, NamedTuple
 
-from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Fields, Kind, Part, read_parts
-from sayso.formats.tool_responses import ERROR, ToolResponse, draw, read_output
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from sayso.core.canonical_json import JsonObject
+from sayso.timeline.external_events import Fields, Kind, Part, read_json, read_parts
+
+REQUEST, DECISION, ERROR = "approval_request", "approval_decision", "error"
+
+
+class ToolResponse(BaseModel):
+    """The output of a tool in five keys. Clients hide it if `display_response` is false."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    response_type: str
+    agent_name: str
+    friendly_name: str
+    response: JsonValue
+    display_response: bool = True
+
+    def to_dict(self) -> JsonObject:
+        return self.model_dump(mode="json")
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+
+class Drawn(NamedTuple):
+    """A card for a client to draw: heading, named values and a text below."""
+
+    heading: str
+    fields: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+
+
+Renderer = Callable[[ToolResponse], Drawn]
+
+
+def ask_card(agent_name: str, suspension: Mapping[str, Any], item: Mapping[str, Any], url: str = "") -> ToolResponse:
+    """Return the card of a pending item, as `GET /api/v1/suspensions/{id}` gives it."""
+    response: JsonObject = {
+        "suspension_id": suspension["id"],
+        "item_id": item["item_id"],
+        "tool": item["tool"]["name"],
+        "args": item["tool"]["args"],
+        "reason": item["prompt"]["reason"],
+        "allowed": item["allowed"],
+        "deadline_at": item["terms"]["deadline_at"],
+        "url": url,
+    }
+    label = item["prompt"]["title"] or f"Approval of {item['tool']['name']}"
+    return ToolResponse(response_type=REQUEST, agent_name=agent_name, friendly_name=label, response=response)
+
+
+def decision_card(agent_name: str, suspension: Mapping[str, Any], item: Mapping[str, Any]) -> ToolResponse:
+    """Return the card of a decided item. Raises `KeyError` or `TypeError` if it has no outcome."""
+    outcome = item["outcome"]
+    response: JsonObject = {
+        "suspension_id": suspension["id"],
+        "item_id": item["item_id"],
+        "tool": item["tool"]["name"],
+        "args": outcome["args"] or item["tool"]["args"],
+        "verdict": outcome["verdict"],
+        "by": outcome["by"]["id"],
+        "message": outcome["message"],
+        "at": outcome["at"],
+    }
+    label = f"{item['tool']['name']}: {outcome['verdict']}"
+    return ToolResponse(response_type=DECISION, agent_name=agent_name, friendly_name=label, response=response)
+
+
+def describe_refused(agent_name: str) -> Callable[[str, str], str]:
+    """Return a function that writes a denial as an envelope, for `openai_agents.gate(describe_refused=…)`."""
+
+    def write(tool: str, reason: str) -> str:
+        label = f"Approval of {tool}"
+        return ToolResponse(
+            response_type=ERROR, agent_name=agent_name, friendly_name=label, response={"tool": tool, "message": reason}
+        ).to_json()
+
+    return write
+
+
+def note_edit(output: JsonValue, note: str) -> JsonValue:
+    """Add the note to the label of an envelope, not to its payload; return None if `output` is not an envelope."""
+    try:
+        envelope = ToolResponse.model_validate(output)
+    except ValidationError:
+        return None
+    return envelope.model_copy(update={"friendly_name": f"{envelope.friendly_name} ({note})"}).to_dict()
+
+
+def read_output(output: Any, agent_name: str = "") -> ToolResponse:
+    """Wrap any output of a tool in an envelope. Incomplete envelopes, text, null and lists are accepted."""
+    value: Any = read_json(output)
+    kind, displayed = "other", True
+    if isinstance(value, dict):
+        with suppress(ValidationError):
+            return ToolResponse.model_validate({"agent_name": agent_name, "friendly_name": "", **value})
+        displayed = value.get("display_response", True) is not False
+        kind = ERROR if "error" in value or value.get("status") == "error" else kind
+    plain: JsonValue = value if isinstance(value, dict | list | str | int | float | bool | None) else str(value)
+    return ToolResponse(
+        response_type=kind, agent_name=agent_name, friendly_name="", response=plain, display_response=displayed
+    )
+
+
+def read_event(message: Any) -> ToolResponse | None:
+    """Return the envelope in a `tool_output` message, or None for another message."""
+    if not isinstance(message, dict) or message.get("type") != "tool_output":
+        return None
+    return read_output(message.get("output"), str(message.get("current_agent") or ""))
+
+
+def draw(envelope: ToolResponse, renderers: Mapping[str, Renderer] | None = None) -> Drawn | None:
+    """Return the card for an envelope, or None if it is hidden. Your `renderers` override the built-in ones."""
+    if not envelope.display_response:
+        return None
+    return {**RENDERERS, **(renderers or {})}.get(envelope.response_type, _draw_any)(envelope)
+
+
+def _draw_request(envelope: ToolResponse) -> Drawn:
+    body = _object(envelope.response)
+    fields = tuple((name, _show(value)) for name, value in _object(body.get("args")).items())
+    return Drawn(envelope.friendly_name, fields, _show(body.get("reason")))
+
+
+def _draw_decision(envelope: ToolResponse) -> Drawn:
+    body = _object(envelope.response)
+    fields = tuple((name, _show(body[name])) for name in ("verdict", "by", "at") if body.get(name))
+    return Drawn(envelope.friendly_name, fields, _show(body.get("message")))
+
+
+def _draw_error(envelope: ToolResponse) -> Drawn:
+    body = _object(envelope.response)
+    text = body.get("message") or body.get("error") or envelope.response
+    return Drawn(envelope.friendly_name or "Something went wrong", (), _show(text))
+
+
+def _draw_account(envelope: ToolResponse) -> Drawn:
+    account = _show(next(iter(_object(envelope.response).values()), "")) or _show(envelope.response)
+    return Drawn(envelope.friendly_name or "An account is needed", (), account)
+
+
+def _draw_any(envelope: ToolResponse) -> Drawn:
+    response = envelope.response
+    if not isinstance(response, dict | list):
+        return Drawn(envelope.friendly_name, (), _show(response))
+    pairs = response.items() if isinstance(response, dict) else enumerate(response, start=1)
+    return Drawn(envelope.friendly_name, tuple((str(name), _show(value)) for name, value in pairs))
+
+
+RENDERERS: Mapping[str, Renderer] = {
+    REQUEST: _draw_request,
+    DECISION: _draw_decision,
+    ERROR: _draw_error,
+    **dict.fromkeys(("account_needed", "google_account_needed", "connect_google_account"), _draw_account),
+    **dict.fromkeys(("request_google_access", "connect_plaid_account"), _draw_account),
+}
+"""The renderer of each `response_type`. Other types are drawn by the shape of their payload."""
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _show(value: JsonValue) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
 
 Read = Callable[[Fields], Part | list[Part]]
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Fields, Kind, Part, describe_unknown, read_json
-from sayso.formats.trpc_agent_go import CODE, CODE_RESULT, NODE_CUSTOM, GoEvent, decode, find_suspensions
-from sayso.formats.trpc_agui import is_agui, read_interrupt
+from sayso.core.canonical_json import JsonObject
+from sayso.timeline.external_events import Fields, Kind, Part, describe_unknown, read_json
+from sayso.timeline.trpc_agui import is_agui, read_interrupt
+from sayso.timeline.trpc_states import CODE, CODE_RESULT, NODE_CUSTOM, GoEvent, decode, find_suspensions
 
 _OBJECTS = {
     "agent.transfer": (Kind.STEP, "Handed off"),

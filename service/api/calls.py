@@ -6,16 +6,15 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Response
 from pydantic import ConfigDict, Field
 
-from sayso.canonical_json import JsonObject, digest_json
-from sayso.clock import new_id
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.clock import new_id
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.suspensions import Origin, ResumeSpec, RunRef
+from sayso.core.records.tools import NAME_CHARACTERS, ToolCall, ToolDefinition, ToolName
+from sayso.core.schemas.bounds import check_size
+from sayso.core.schemas.validators import settle_object
 from sayso.errors import InvalidInput
-from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import Origin, ResumeSpec, RunRef
-from sayso.records.tool_calls import ToolCall, ToolDefinition
-from sayso.records.tool_names import NAME_CHARACTERS, ToolName
 from sayso.runner.agents import AgentManifest
-from sayso.schemas.bounds import check_size
-from sayso.schemas.integers import settle_object
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import Caller, IdempotencyKey, Parts, PersonToken
 from service.api.routing.lookups import find_agent

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from pydantic import BaseModel, Field, JsonValue
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Report
+from sayso.core.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
+from sayso.core.transitions.client_execution import key_of
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.permits import approved_args
 from sayso.errors import InvalidInput
-from sayso.records.decisions import Report
-from sayso.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
-from sayso.transitions.client_execution import key_of
-from sayso.transitions.deciding import find_item
-from sayso.transitions.permits import approved_args
 from service.api.routing.dependencies import Caller, IdempotencyKey, ItemId, Parts, SuspensionId
 from service.api.routing.lookups import find_suspension
 from service.api.routing.routes import SignedInRoute

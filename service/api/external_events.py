@@ -5,10 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from sayso.canonical_json import JsonObject, canonical_json
+from sayso.core.canonical_json import JsonObject, canonical_json
+from sayso.core.records.events import TrailEntry
 from sayso.errors import NotAllowed
-from sayso.formats.external_events import Kind
-from sayso.records.events import TrailEntry
+from sayso.timeline.external_events import Kind
 from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SourceFormat
 from service.api.routing.dependencies import Caller, Limit, Parts, RunId

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.records.freezes import SCOPE_PATTERN
+from sayso.core.records.freezes import SCOPE_PATTERN
 from service.api.routing.dependencies import Admin, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, Timestamp, View

@@ -5,9 +5,9 @@ from typing import Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
+from sayso.core.records.clock_readings import JUMP_MS
+from sayso.core.records.freezes import TIME
 from sayso.errors import Unavailable
-from sayso.records.clock_readings import JUMP_MS
-from sayso.records.freezes import TIME
 from service.api.routing.dependencies import OpenParts
 from service.api.routing.routes import OpenRoute
 from service.http.middleware import is_closing

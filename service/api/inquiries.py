@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
-from sayso.records.inquiries import LONGEST_TEXT, find_open_inquiry
-from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.inquiries import LONGEST_TEXT, find_open_inquiry
+from sayso.core.records.suspensions import Status, SuspensionRecord
 from service.api.routing.dependencies import Caller, IdempotencyKey, ItemId, Parts, Person, SuspensionId, Wait
 from service.api.routing.lookups import find_suspension
 from service.api.routing.routes import SignedInRoute

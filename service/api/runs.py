@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.clock import new_id
-from sayso.records.suspensions import RunRef, RunStatus
-from sayso.text.lengths import cut
+from sayso.core.clock import new_id
+from sayso.core.records.suspensions import RunRef, RunStatus
+from sayso.core.text.language import cut
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import (
     LONGEST_PAGE,

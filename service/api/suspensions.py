@@ -6,10 +6,10 @@ from fastapi import APIRouter, Body, Request
 from fastapi.openapi.models import Example
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.policy.budgets.weights import measure
-from sayso.records.decisions import ActorKind, DecisionRequest
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.transitions.deciding import find_item
+from sayso.core.policy.budgets import measure
+from sayso.core.records.decisions import ActorKind, DecisionRequest
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.transitions.deciding import find_item
 from service.api.routing.dependencies import (
     Caller,
     IdempotencyKey,

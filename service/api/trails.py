@@ -10,8 +10,8 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import BaseModel, Field
 
+from sayso.core.records.events import EventType, TrailEntry
 from sayso.errors import InvalidHeader, NotAuthenticated, Unavailable, Unreadable
-from sayso.records.events import EventType, TrailEntry
 from service.api.routing.dependencies import Caller, Limit, Parts, RunId
 from service.api.routing.lookups import find_run
 from service.api.routing.routes import SignedInRoute, identify

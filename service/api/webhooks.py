@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, Field
 
-from sayso.signing import public_key_of
+from sayso.core.signing import public_key_of
 from service.api.routing.dependencies import Admin, Caller, Parts
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, Timestamp, View

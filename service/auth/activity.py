@@ -2,8 +2,8 @@
 
 import structlog
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import now_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import now_ms
 from sayso.errors import Unavailable
 from service.settings.edge import network_of
 from service.store.directory.activity import Activity, ActivityPage, ActivityStore

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import new_id, new_secret, now_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id, new_secret, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.auth.reviewers import NOBODY, hash_token, refuse_our_names
 from service.settings import SHORTEST_KEY

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from hmac import digest
 
-from sayso.clock import new_code, now_ms
+from sayso.core.clock import new_code, now_ms
 from sayso.errors import InvalidInput, NotFound
 from service.auth.activity import ActivityLog
 from service.auth.reviewers import NOBODY

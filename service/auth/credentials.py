@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import NamedTuple, TypedDict
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import monotonic_ms, now_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms, now_ms
+from sayso.core.records.decisions import Actor, ActorKind, Represented
 from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
-from sayso.records.decisions import Actor, ActorKind, Represented
 from service.auth.person_tokens.verifying import PersonTokens
 from service.auth.reviewers import NOBODY, Holder, Reviewers, describe_actor, hash_token
 from service.cache import USED_WITHIN_MS, Refresher

@@ -1,6 +1,6 @@
 """Rules of preferences and absences."""
 
-from sayso.clock import DAY_MS, iso_utc, new_id, now_ms
+from sayso.core.clock import DAY_MS, iso_utc, new_id, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.auth.groups import check_working_hours
 from service.store.directory.duty import MOST_ABSENCES, Absence, DutyStore, Preferences

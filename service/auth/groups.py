@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from sayso.calendars.hours import WorkingHours
-from sayso.calendars.public_holidays import check_country
-from sayso.clock import now_ms
+from sayso.core.calendar import WorkingHours, check_country
+from sayso.core.clock import now_ms
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from service.auth.reviewers import NAME_PATTERN, NAME_RULE, refuse_our_names
 from service.store.directory.groups import Group, GroupStore

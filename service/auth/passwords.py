@@ -4,7 +4,7 @@ import asyncio
 
 from pwdlib import PasswordHash
 
-from sayso.clock import new_secret
+from sayso.core.clock import new_secret
 from sayso.errors import InvalidInput
 from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
-from sayso.clock import new_secret, now_ms
+from sayso.core.clock import new_secret, now_ms
+from sayso.core.records.decisions import OUR_NAMES, OUR_PREFIXES, Actor, ActorKind, Delegate, Represented
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
-from sayso.records.decisions import OUR_NAMES, OUR_PREFIXES, Actor, ActorKind, Delegate, Represented
 from service.auth.passwords import Passwords
 from service.cache import Memory, Refresher
 from service.duty.absences import find_chain, list_represented

@@ -1,6 +1,6 @@
 """A cache of deactivated reviewers and revoked keys."""
 
-from sayso.records.revocations import NamedKey, Revocations, find_revoked
+from sayso.core.records.freezes import NamedKey, Revocations, find_revoked
 from service.cache import Memory, Refresher
 from service.store.people import People
 

@@ -7,27 +7,32 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import iso_utc
-from sayso.records.decisions import ActorKind, EarlierDenial
-from sayso.records.items import Answer, Item
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.sentences.characters import describe_characters
-from sayso.sentences.deadlines import describe_fallback
-from sayso.sentences.items import describe_number, describe_quorum, describe_resemblance, describe_reviewers
-from sayso.sentences.moments import write_sentence
-from sayso.sentences.outcomes import (
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc
+from sayso.core.records.decisions import ActorKind, EarlierDenial
+from sayso.core.records.items import Answer, Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.sentences.deadlines import describe_fallback
+from sayso.core.sentences.items import (
+    describe_characters,
+    describe_number,
+    describe_quorum,
+    describe_resemblance,
+    describe_reviewers,
+)
+from sayso.core.sentences.outcomes import (
     describe_decision,
     describe_earlier_denial,
     describe_outcome,
     describe_outcome_when,
 )
-from sayso.text.invisible import write_signs
-from sayso.text.lengths import cut
-from sayso.text.redaction import Redacted, redact
-from sayso.text.summaries import summarize, write_pretty
-from sayso.transitions.deliveries import card_version, is_live
+from sayso.core.sentences.times import write_sentence
+from sayso.core.text.invisible import write_signs
+from sayso.core.text.language import cut
+from sayso.core.text.redaction import Redacted, redact
+from sayso.core.text.summaries import summarize, write_pretty
+from sayso.core.transitions.deliveries import card_version, is_live
 from service.operations.masking import collect_secrets
 
 _DEADLINE = "Decide before"

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from sayso.core.policy.files.yaml_documents import Document, read_document
 from sayso.errors import InvalidInput
-from sayso.policy.yaml_documents import Document, read_document
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]*://)(?:[^/@\s]*@)?([^/?#\s]*)\S*")
 """A URL; anything but its host may hold a secret."""

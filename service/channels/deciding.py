@@ -3,14 +3,14 @@
 import asyncio
 from typing import NamedTuple
 
+from sayso.core.records.decisions import Actor, DecisionRequest
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.deliveries import ASKED
+from sayso.core.sentences.items import describe_quorum
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.deliveries import is_live
 from sayso.errors import NotAllowed
-from sayso.records.decisions import Actor, DecisionRequest
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.chats import ASKED
-from sayso.sentences.items import describe_quorum
-from sayso.transitions.deciding import find_item
-from sayso.transitions.deliveries import is_live
 from service.channels.base import CardAction, Channel
 from service.channels.cards import Card, build_card, describe_closing
 from service.store.runs.precedents import Precedents

@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from sayso.clock import iso_utc, new_id
+from sayso.core.clock import iso_utc, new_id
 from service.channels.base import Recipient
 from service.channels.cards import Card, Line
 from service.channels.table import Channels

@@ -1,8 +1,8 @@
 """The reviewers behind addresses on channels."""
 
+from sayso.core.records.decisions import Actor
+from sayso.core.sentences.deliveries import LINKED
 from sayso.errors import InvalidInput
-from sayso.records.decisions import Actor
-from sayso.sentences.chats import LINKED
 from service.channels.base import Channel
 from service.wiring import Wiring
 

@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sayso.canonical_json import JsonObject, parse_json
-from sayso.clock import now_ms
+from sayso.core.canonical_json import JsonObject, parse_json
+from sayso.core.clock import now_ms
+from sayso.core.policy.decisions import build_item
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.files.reading import load_rulebook
+from sayso.core.policy.rules import ASKING, Mode, PolicyRule, RuleCondition
+from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord, Who
+from sayso.core.records.tools import ToolCall, ToolDefinition
+from sayso.core.text.invisible import write_signs
+from sayso.core.transitions.deciding import suspend
 from sayso.errors import InvalidInput, NotFound, SaysoError
-from sayso.policy.asking import build_item
-from sayso.policy.engine import Policy, PolicyEvent
-from sayso.policy.files import load_rulebook
-from sayso.policy.rules import ASKING, Mode, PolicyRule, RuleCondition
-from sayso.records.suspensions import RunRef, Status, SuspensionRecord, Who
-from sayso.records.tool_calls import ToolCall, ToolDefinition
-from sayso.text.invisible import write_signs
-from sayso.transitions.deciding import suspend
 from service.channels.base import Channel, Rendered
 from service.channels.cards import Card, build_card
 from service.channels.config import read_channels

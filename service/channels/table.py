@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import JsonValue, SecretStr
 
-from sayso.canonical_json import canonical_json
+from sayso.core.canonical_json import canonical_json
 from service.channels.background import Background
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels

@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import dataclass
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import iso_utc, new_id
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc, new_id
 from sayso.errors import InvalidInput, NotFound
 from service.channels.base import Channel, DeliveryFailed, Recipient
 from service.channels.cards import Card, Line

@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject, canonical_json, parse_json
+from sayso.core.canonical_json import JsonObject, canonical_json, parse_json
+from sayso.core.records.items import Item
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import InvalidJson
-from sayso.records.items import Item
-from sayso.records.tool_calls import ToolDefinition
 
 
 def read_value(typed: str, item: Item, definition: ToolDefinition | None) -> JsonValue:

@@ -8,12 +8,12 @@ from functools import partial
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from sayso.core.policy.engine import Policy
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import FallbackAction, RuleTerms, group_of
+from sayso.core.sentences.deadlines import describe_fallback
 from sayso.errors import NotFound
-from sayso.policy.engine import Policy
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import FallbackAction, RuleTerms, group_of
-from sayso.sentences.deadlines import describe_fallback
 from service.channels.base import Channel, SharedOnly
 from service.channels.previews import SampleCall, build_sample
 from service.channels.table import Channels

@@ -19,11 +19,11 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.policy.rule_keys import AssessorName
+from sayso.core.records.assessments import Level
+from sayso.core.signing import sign_message
 from sayso.errors import InvalidInput
-from sayso.policy.assessors.keys import AssessorName
-from sayso.records.memory.assessments import Level
-from sayso.signing import sign_message
 from service.delivery.addresses import UnsafeUrl, check_url
 from service.settings.plans import read_plan
 from service.settings.receivers import InternalReceivers

@@ -9,11 +9,11 @@ from threading import BoundedSemaphore, Thread
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from sayso.canonical_json import parse_json
-from sayso.clock import new_id
+from sayso.core.canonical_json import parse_json
+from sayso.core.clock import new_id
+from sayso.core.policy.counters.readings import Reading
+from sayso.core.records.assessments import LEVELS, Assessment, Level, Question, assess_unanswered
 from sayso.errors import SaysoError
-from sayso.policy.memory.readings import Reading
-from sayso.records.memory.assessments import LEVELS, Assessment, Level, Question, assess_unanswered
 from service.delivery.assessor_plans import AssessorPlan, AssessorPlans
 from service.delivery.http import Posts
 

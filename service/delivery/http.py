@@ -9,8 +9,8 @@ from functools import cache
 import httpcore
 import httpx
 
-from sayso.clock import now_ms
-from sayso.signing import sign_message
+from sayso.core.clock import now_ms
+from sayso.core.signing import sign_message
 from service.delivery.addresses import check_url
 from service.delivery.connections import GuardedBackend
 from service.settings.receivers import NO_RECEIVERS, InternalReceivers

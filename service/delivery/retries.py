@@ -4,7 +4,7 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 
-from sayso.clock import DAY_MS, HOUR_MS
+from sayso.core.clock import DAY_MS, HOUR_MS
 from service.delivery.http import Answer
 
 FIRST_RETRY_MS = 2_000

@@ -4,12 +4,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.transitions.deciding import find_item, void_decisions
+from sayso.core.transitions.freezing import doubt_time
 from sayso.errors import Frozen, OverLimit, Unavailable
-from sayso.records.freezes import Freeze
-from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions.deciding import find_item
-from sayso.transitions.freezing import doubt_time
-from sayso.transitions.reviewers.voiding import void_decisions
 from service.store.suspensions.commits import Idempotency
 from service.store.suspensions.saving import Saved, Suspensions, Verb
 

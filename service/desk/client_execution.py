@@ -4,23 +4,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from sayso.core.policy.budgets import complete
+from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.readings import Readings
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import Action
+from sayso.core.records.charges import Charge
+from sayso.core.records.decisions import Report
+from sayso.core.records.freezes import Freeze, Revocations
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.records.terms import REPORT_WITHIN_S
+from sayso.core.records.tools import ToolResult
+from sayso.core.transitions.client_execution import charge_item, client_redeem, conclude, key_of, mark_in_doubt
+from sayso.core.transitions.deciding import find_item, report
+from sayso.core.transitions.freezing import check_start, shift_deadlines
 from sayso.errors import Conflict, Withdrawn
-from sayso.policy.budgets.work import complete
-from sayso.policy.engine import Action, Policy
-from sayso.policy.memory.ledger import Ledger
-from sayso.policy.memory.readings import Readings
-from sayso.records.decisions import Report
-from sayso.records.freezes import Freeze
-from sayso.records.items import Item
-from sayso.records.memory.charges import Charge
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import Change, SuspensionRecord
-from sayso.records.terms import REPORT_WITHIN_S
-from sayso.records.tool_calls import ToolResult
 from sayso.runner.revalidation import find_ended_grant, find_loss, judge_approved, list_wanted
-from sayso.transitions.client_execution import charge_item, client_redeem, conclude, key_of, mark_in_doubt
-from sayso.transitions.deciding import find_item, report
-from sayso.transitions.freezing import check_start, shift_deadlines
 from service.desk.changes import Changes, until_within
 from service.desk.drafts import draft_following
 from service.policy.evaluations import Evaluations
@@ -97,7 +97,7 @@ class ClientExecution:
     async def mark_in_doubt(self, suspension_id: str, item_id: str) -> Saved:
         """Mark a redeemed call in doubt; `following` of the result is the suspension that asks people about it.
 
-        Repeated, it changes nothing. Raises what `sayso.transitions.client_execution.mark_in_doubt` raises.
+        Repeated, it changes nothing. Raises what `sayso.core.transitions.client_execution.mark_in_doubt` raises.
         """
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:

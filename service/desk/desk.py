@@ -5,7 +5,7 @@ Side effects of an operation (trail events, due time, ready list, outbox) are sa
 
 from collections.abc import Callable
 
-from sayso.policy.engine import Policy
+from sayso.core.policy.engine import Policy
 from service.desk.changes import Changes, KnownFreezes, no_freezes
 from service.desk.client_execution import ClientExecution
 from service.desk.handing import Handing

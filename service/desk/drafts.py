@@ -2,10 +2,10 @@
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import digest_json
-from sayso.clock import new_id
-from sayso.records.run_state import SealedState
-from sayso.records.suspensions import Origin, ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.core.canonical_json import digest_json
+from sayso.core.clock import new_id
+from sayso.core.records.run_state import SealedState
+from sayso.core.records.suspensions import Origin, ResumeSpec, RunRef, Status, SuspensionRecord
 from service.store.suspensions.commits import Idempotency
 
 

@@ -6,12 +6,12 @@ reads the store first, so that an unfreeze applies at once. Only clocks freeze t
 
 from typing import Literal
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
+from sayso.core.records.clock_readings import JUMP_MS, ClockReading, describe_jump
+from sayso.core.records.decisions import Actor
+from sayso.core.records.freezes import TIME, Freeze
+from sayso.core.sentences.names import join_words
 from sayso.errors import Conflict, InvalidInput, NotFound
-from sayso.records.clock_readings import JUMP_MS, ClockReading, describe_jump
-from sayso.records.decisions import Actor
-from sayso.records.freezes import TIME, Freeze
-from sayso.sentences.names import join_words
 from service.cache import Memory, Refresher
 from service.store.freezes import FreezeStore, Kept
 

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sayso.core.policy.engine import Policy
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.transitions.execution import Fence, forget_start, hand_over, take_back
+from sayso.core.transitions.freezing import check_start, tools_to_start
 from sayso.errors import Conflict, Frozen
-from sayso.policy.engine import Policy
-from sayso.records.freezes import Freeze
-from sayso.records.suspensions import Change, SuspensionRecord
-from sayso.transitions.execution import Fence
-from sayso.transitions.freezing import check_start, tools_to_start
-from sayso.transitions.handing import forget_start, hand_over, take_back
 from service.desk.changes import Changes
 from service.store.suspensions.saving import Saved, Verb
 

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
+from sayso.core.records.decisions import Actor
+from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, release_claim
 from sayso.errors import DeadlinePassed
-from sayso.records.decisions import Actor
-from sayso.records.suspensions import Change, SuspensionRecord
-from sayso.transitions.reviewers.claiming import claim, release_claim
-from sayso.transitions.reviewers.inquiring import answer_inquiry, ask_requester
 from service.desk.reviewing import Reviewing
 from service.store.suspensions.saving import Saved, Verb
 

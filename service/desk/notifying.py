@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sayso.records.deliveries import DeliveryReport
-from sayso.transitions.deliveries import move_cards, record_deliveries
+from sayso.core.records.deliveries import DeliveryReport
+from sayso.core.transitions.deliveries import move_cards, record_deliveries
 from service.desk.changes import Changes
 from service.store.suspensions.saving import Saved
 

@@ -8,28 +8,26 @@ from hashlib import sha256
 
 from pydantic import JsonValue
 
-from sayso.clock import new_id, new_number
+from sayso.core.clock import new_id, new_number
+from sayso.core.policy.counters.readings import Wanted
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.external import FinalJudgement, describe_item, judge_final, list_wanted
+from sayso.core.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
+from sayso.core.records.permissions import Denial, Grant
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.schemas.validators import has_whole_fraction, settle_integers, settle_object
+from sayso.core.transitions.deciding import ask_again, cancel, extend, find_item, void_decisions
+from sayso.core.transitions.decision_checks import check_canceller, check_draft, check_open
+from sayso.core.transitions.execution import revive
+from sayso.core.transitions.freezing import check_in_time, lost_ms
+from sayso.core.transitions.permits import check_choice
+from sayso.core.transitions.sightings import see
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
-from sayso.policy.engine import Policy
-from sayso.policy.external import FinalJudgement, describe_item, judge_final, list_wanted
-from sayso.policy.grants.deciding import decide_with_grant
-from sayso.policy.grants.scopes import name_scope
-from sayso.policy.learning.shadowing import find_learned, learns, suspend_grants
-from sayso.policy.memory.readings import Wanted
-from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
-from sayso.records.freezes import Freeze
-from sayso.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
-from sayso.records.memory.grants import Grant
-from sayso.records.memory.learning import Denial
-from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.schemas.integers import has_whole_fraction, settle_integers, settle_object
-from sayso.transitions.deciding import ask_again, cancel, extend, find_item
-from sayso.transitions.decision_checks import check_canceller, check_draft, check_open
-from sayso.transitions.execution import revive
-from sayso.transitions.freezing import check_in_time, lost_ms
-from sayso.transitions.in_doubt import check_choice
-from sayso.transitions.reviewers.sightings import see
-from sayso.transitions.reviewers.voiding import void_decisions
+from sayso.features.permissions.deciding import decide_with_grant
+from sayso.features.permissions.grants import name_scope
+from sayso.features.permissions.probation import find_learned, learns, suspend_grants
 from service.desk.changes import Changes
 from service.desk.drafts import build_idempotency
 from service.desk.handing import Handing

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sayso.records.freezes import Freeze
-from sayso.records.suspensions import Change, SuspensionRecord
-from sayso.transitions.due import tick, wake
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.transitions.due import tick, wake
 from service.desk.changes import Changes, Start
 from service.store.suspensions.batches import PrecomputedCommit
 from service.store.suspensions.saving import Saved

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from sayso.canonical_json import JsonObject, digest_json
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.second_look import Opinion, Seen, read_seen, take_second_look
 from sayso.errors import AlreadyDecided, IdempotencyConflict, NotFound
-from sayso.records.decisions import Actor, ActorKind
-from sayso.records.events import EventType, TrailEntry
-from sayso.records.suspensions import Change, SuspensionRecord
-from sayso.transitions.deciding import find_item
-from sayso.transitions.reviewers.second_look import Opinion, Seen, read_seen, take_second_look
 from service.desk.changes import Changes
 from service.store.insights.event_facts import name_call
 from service.store.runs.runs import Runs

@@ -7,20 +7,21 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject, digest_json
-from sayso.clock import new_number
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.clock import new_number
+from sayso.core.policy.counters.readings import Readings, Wanted, is_counter
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.external import ExternalCall, counts_by_progress, describe_calls, evaluate_calls, list_wanted
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import ItemDraft, assign_numbers
+from sayso.core.records.run_state import SealedState
+from sayso.core.records.suspensions import Change, Origin, Progress, ResumeSpec, RunRef, SuspensionRecord
+from sayso.core.schemas.bounds import without_argument
+from sayso.core.transitions.client_execution import name_run
+from sayso.core.transitions.deciding import suspend
 from sayso.errors import IdempotencyConflict
-from sayso.policy.engine import Policy, PolicyEvent
-from sayso.policy.external import ExternalCall, counts_by_progress, describe_calls, evaluate_calls, list_wanted
-from sayso.policy.mandates.making import find_confining
-from sayso.policy.memory.readings import Readings, Wanted, is_counter
-from sayso.records.events import Event, EventType
-from sayso.records.items import ItemDraft, assign_numbers
-from sayso.records.run_state import SealedState
-from sayso.records.suspensions import Change, Origin, Progress, ResumeSpec, RunRef, SuspensionRecord
-from sayso.schemas.bounds import without_argument
-from sayso.transitions.client_execution import name_run
-from sayso.transitions.deciding import suspend
+from sayso.features.permissions.making import find_confining
 from service.desk.changes import until_within
 from service.desk.drafts import build_idempotency, draft_suspension
 from service.desk.handing import Handing

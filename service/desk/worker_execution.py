@@ -3,16 +3,15 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from sayso.clock import new_number
-from sayso.errors import Conflict
-from sayso.records.events import Event
-from sayso.records.freezes import Freeze
-from sayso.records.items import ItemDraft, assign_numbers
-from sayso.records.run_state import SealedState
-from sayso.records.suspensions import Change, Intent, RunEnd, SuspensionRecord
-from sayso.records.tool_calls import ToolResult
-from sayso.transitions.deciding import report
-from sayso.transitions.execution import (
+from sayso.core.clock import new_number
+from sayso.core.records.events import Event
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.items import ItemDraft, assign_numbers
+from sayso.core.records.run_state import SealedState
+from sayso.core.records.suspensions import Change, Intent, RunEnd, SuspensionRecord
+from sayso.core.records.tools import ToolResult
+from sayso.core.transitions.deciding import report
+from sayso.core.transitions.execution import (
     Fence,
     checkpoint,
     lease,
@@ -25,7 +24,8 @@ from sayso.transitions.execution import (
     settle,
     suspend_again,
 )
-from sayso.transitions.freezing import check_start, shift_deadlines, tools_to_start
+from sayso.core.transitions.freezing import check_start, shift_deadlines, tools_to_start
+from sayso.errors import Conflict
 from service.desk.changes import Changes
 from service.desk.drafts import draft_following
 from service.store.runs.runs import Runs

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, time, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from sayso.calendars.hours import is_working
-from sayso.clock import HOUR_MS
+from sayso.core.calendar import is_working
+from sayso.core.clock import HOUR_MS
 from service.duty.hours import next_awake_ms, next_open_ms
 from service.store.directory.duty import Preferences
 

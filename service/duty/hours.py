@@ -2,8 +2,8 @@
 
 from zoneinfo import ZoneInfo
 
-from sayso.calendars.hours import FURTHEST_DAYS, WorkingHours, days_from, find_span, next_working_ms
-from sayso.clock import DAY_MS
+from sayso.core.calendar import FURTHEST_DAYS, WorkingHours, days_from, find_span, next_working_ms
+from sayso.core.clock import DAY_MS
 from service.store.directory.duty import Preferences
 from service.store.directory.groups import Group
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue, ValidationError
 
-from sayso.canonical_json import JsonObject, canonical_json
+from sayso.core.canonical_json import JsonObject, canonical_json
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import Answer, Item
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.sentences.names import join_words
+from sayso.core.text.language import _
 from sayso.errors import InvalidInput, SaysoError, TooLarge
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import Answer, Item
-from sayso.records.tool_calls import ToolDefinition
-from sayso.sentences.names import join_words
-from sayso.text.language import _
 from service.forms.controls import Field, Post, normalize
 from service.forms.fields import args_fields, note_problems, read_fields, value_fields
 from service.forms.nested import change_form, clear_problems, find_changed, unfold_all

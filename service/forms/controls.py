@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import canonical_json, parse_json
+from sayso.core.canonical_json import canonical_json, parse_json
+from sayso.core.text.language import _
+from sayso.core.text.summaries import write_key, write_pretty
 from sayso.errors import InvalidInput
-from sayso.text.language import _
-from sayso.text.summaries import write_key, write_pretty
 from service.forms.schemas import Shape
 
 LONG_TEXT_CHARS = 60

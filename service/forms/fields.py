@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.text.language import _
+from sayso.core.canonical_json import JsonObject
+from sayso.core.text.language import _
 from service.forms.controls import ABSENT, Absent, Field, Post, make_field, shape_of_value
 from service.forms.nested import read_field
 from service.forms.schemas import Shape, properties_of, shape_of

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
+from sayso.core.text.language import _
+from sayso.core.text.summaries import write_pretty
 from sayso.errors import InvalidInput
-from sayso.text.language import _
-from sayso.text.summaries import write_pretty
 from service.forms.controls import ABSENT, NESTED, Absent, Field, Post, make_field, normalize, read_leaf, shape_of_value
 from service.forms.schemas import Shape, entries_of, is_alike, properties_of, variants_of
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.text.redaction import is_secret
+from sayso.core.canonical_json import JsonObject
+from sayso.core.text.redaction import is_secret
 
 _KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
 _MAX_OPTIONS = 100

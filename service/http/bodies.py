@@ -5,12 +5,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from sayso.canonical_json import parse_json
+from sayso.core.canonical_json import parse_json
+from sayso.core.records.decisions import DIGEST_PATTERN
+from sayso.core.records.envelopes import ARGUMENT_PATTERN, FREE_PATTERN
+from sayso.core.records.freezes import SCOPE_PATTERN
+from sayso.core.records.tools import NAME_CHARACTERS, NAME_PATTERN
 from sayso.errors import InvalidInput
-from sayso.records.decisions import DIGEST_PATTERN
-from sayso.records.freezes import SCOPE_PATTERN
-from sayso.records.memory.bounds import ARGUMENT_PATTERN, FREE_PATTERN
-from sayso.records.tool_names import NAME_CHARACTERS, NAME_PATTERN
 
 _MAX_FAULTS = 20
 _MAX_IN_SENTENCE = 3

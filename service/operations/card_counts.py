@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from sayso.records.deliveries import CardDelivery, DeliveryState
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.times import describe_span
-from sayso.transitions.deliveries import is_live
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.times import describe_span
+from sayso.core.transitions.deliveries import is_live
 from service.store.suspensions.reading import split_readable
 from service.wiring import Wiring
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.sentences.deliveries import end_sentence
+from sayso.core.sentences.times import describe_clock
 from sayso.errors import SaysoError, Unavailable
-from sayso.sentences.deliveries import end_sentence
-from sayso.sentences.times import describe_clock
 from service.delivery.addresses import host_and_port
 from service.jobs import count_workers
 from service.operations.card_counts import CardCounts, count_cards

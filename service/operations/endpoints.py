@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
+from sayso.core.records.decisions import ActorKind
+from sayso.core.signing import new_signing_key, new_signing_secret
 from sayso.errors import Conflict, NotAllowed, NotFound
-from sayso.records.decisions import ActorKind
-from sayso.signing import new_signing_key, new_signing_secret
 from service.auth.credentials import Principal
 from service.delivery.retries import EVENTS_RETRY_FOR_MS
 from service.operations.verifications import Challenge, challenge_receiver

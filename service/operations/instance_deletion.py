@@ -1,7 +1,7 @@
 """Withdraw the pending suspensions of a deleted instance; idempotent."""
 
+from sayso.core.records.decisions import Actor, ActorKind
 from sayso.errors import Conflict, DeadlinePassed
-from sayso.records.decisions import Actor, ActorKind
 from service.store.deliveries import Deliveries
 from service.wiring import Wiring
 

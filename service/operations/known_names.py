@@ -4,10 +4,10 @@ import difflib
 from collections import Counter
 from dataclasses import dataclass
 
+from sayso.core.records.decisions import Actor
+from sayso.core.records.freezes import ALL, Freeze
+from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.errors import UnknownName
-from sayso.records.decisions import Actor
-from sayso.records.freezes import ALL, Freeze
-from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.runner.agents import AgentManifest
 from service.auth.api_keys import LATEST_MS
 from service.store.runs.runs import Run

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Decision, Outcome
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.text.redaction import Redacted, redact
-from sayso.transitions.reviewers.masking import list_typed, mask_end
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Decision, Outcome
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.text.redaction import Redacted, redact
+from sayso.core.transitions.masking import list_typed, mask_end
 
 Definitions = Mapping[str, ToolDefinition | None]
 """Definitions of tools by their digests."""

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from sayso.records.decisions import ActorKind, Verdict
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.decisions import ActorKind, Verdict
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
 from service.store.suspensions.reading import id_of
 from service.wiring import Wiring
 

@@ -3,9 +3,9 @@
 import structlog
 from pydantic import ValidationError
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.policy.files.findings import Known, find_findings
 from sayso.errors import SaysoError
-from sayso.policy.findings import Known, find_findings
 from sayso.runner.agents import AgentManifest
 from service.delivery.assessor_plans import assessors_of
 from service.wiring import Wiring

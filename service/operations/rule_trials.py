@@ -5,19 +5,18 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import now_ms
-from sayso.policy.analysis.explaining import Explanation, Trial, explain
-from sayso.policy.analysis.trials import TrialCall
-from sayso.policy.engine import PolicyEvent
-from sayso.policy.external import describe_item, list_wanted
-from sayso.policy.memory.recalling import hide_amounts
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import now_ms
+from sayso.core.policy.counters.recalling import hide_amounts
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.external import describe_item, list_wanted
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.text.redaction import Redacted, redact
+from sayso.core.transitions.deciding import find_item
+from sayso.features.whatif.explaining import Explanation, Trial, TrialCall, explain
 from sayso.runner.agents import AgentManifest
-from sayso.text.redaction import Redacted, redact
-from sayso.transitions.deciding import find_item
 from service.operations.masking import find_secrets
 from service.policy.evaluations import judge_blocking
 from service.wiring import Wiring

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
+from sayso.core.signing import new_signing_secret
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from sayso.signing import new_signing_secret
 from service.auth.credentials import Principal
 from service.auth.reviewers import require_role
 from service.store.webhooks.secrets import TimedSecret, list_valid, rotate

@@ -2,10 +2,10 @@
 
 import structlog
 
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.transitions.decision_checks import may_decide
+from sayso.core.transitions.sightings import mark_seen, needs_sight
 from sayso.errors import Conflict, NotFound, Unavailable
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.transitions.decision_checks import may_decide
-from sayso.transitions.reviewers.sightings import mark_seen, needs_sight
 from service.auth.credentials import Principal
 from service.wiring import Wiring
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sayso.canonical_json import parse_json
-from sayso.clock import iso_utc, new_secret, new_uuid
+from sayso.core.canonical_json import parse_json
+from sayso.core.clock import iso_utc, new_secret, new_uuid
 from sayso.errors import SaysoError, TooManyRequests
 from service.concurrency import Slots
 from service.delivery.addresses import host_and_port

@@ -2,9 +2,9 @@
 
 import structlog
 
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.suspensions import RunRef
 from sayso.errors import Conflict, NotFound, Unavailable
-from sayso.records.decisions import Actor, ActorKind
-from sayso.records.suspensions import RunRef
 from service.wiring import Wiring
 
 BY = Actor(id="desk", kind=ActorKind.POLICY, channel="desk")  # the actor who cancels the runs of a revoked key

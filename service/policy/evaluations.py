@@ -10,17 +10,17 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import monotonic_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.budgets import Job, Verdict, settle, settle_blocking
+from sayso.core.policy.files.findings import Known
+from sayso.core.policy.jobs import read_verdicts, write_job
+from sayso.core.records.base import Immutable
+from sayso.core.records.run_state import SealedState, StateRef
+from sayso.core.schemas.validators import refuse
 from sayso.errors import InvalidInput
-from sayso.policy.analysis.replaying import RecordedCall, Rejudged
-from sayso.policy.budgets.jobs import read_verdicts, write_job
-from sayso.policy.budgets.work import Job, Verdict, settle, settle_blocking
-from sayso.policy.findings import Known
-from sayso.records.base import Immutable
-from sayso.records.run_state import SealedState, StateRef
+from sayso.features.whatif.replays import RecordedCall, Rejudged
 from sayso.runner.agents import AgentManifest
-from sayso.schemas.validators import refuse
 from service.concurrency import Turns
 from service.policy.run_states import SuspendedFramework, check_suspended, pack_state
 from service.policy.sandbox import Overrun, Sandbox

@@ -9,12 +9,19 @@ from typing import NamedTuple
 import structlog
 from pydantic import ValidationError
 
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.files.reading import (
+    DEFAULT_TERMS,
+    RulebookError,
+    load_rulebook,
+    parse_beside,
+    parse_rulebook,
+    read_bytes,
+)
+from sayso.core.policy.functions.lists import collect_files, pick_file, stamp
+from sayso.core.policy.functions.names import Stamp
+from sayso.core.records.terms import RuleTerms
 from sayso.errors import InvalidInput
-from sayso.policy.engine import Policy
-from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook, parse_beside, parse_rulebook, read_bytes
-from sayso.policy.words.lists import collect_files, pick_file, stamp
-from sayso.policy.words.names import Stamp
-from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
 from service.store.rulebook.versions import RuleVersion, digest_files
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import structlog
 from pydantic import ValidationError
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.engine import ASK_EVERYTHING, Policy
+from sayso.core.policy.files.reading import RulebookError, parse_rulebook
+from sayso.core.policy.functions.lists import pick_file
 from sayso.errors import NotFound, Unavailable
-from sayso.policy.engine import ASK_EVERYTHING, Policy
-from sayso.policy.files import RulebookError, parse_rulebook
-from sayso.policy.words.lists import pick_file
 from service.logs import Trouble
 from service.policy.loading import Rulebook
 from service.policy.shadowing import CandidateInShadow

@@ -3,9 +3,8 @@
 import asyncio
 import json
 
-from sayso.policy.analysis.recorded import list_calls, list_suspended
-from sayso.policy.analysis.replaying import RecordedCall
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.features.whatif.replays import RecordedCall, list_calls, list_suspended
 from service.store.runs.runs import Runs
 from service.store.suspensions.lookups import SuspensionLookups
 

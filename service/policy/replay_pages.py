@@ -10,21 +10,19 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.files.reading import parse_rulebook
+from sayso.core.policy.functions.lists import pick_file
+from sayso.core.records.base import Immutable
+from sayso.core.records.events import TrailEntry
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.text.language import mark
 from sayso.errors import Unreadable
-from sayso.policy.analysis.amounts import AmountFinder
-from sayso.policy.analysis.candidates import list_judged_beside
-from sayso.policy.analysis.matrix import tally
-from sayso.policy.analysis.recorded import ERASED, is_judged, list_calls
-from sayso.policy.analysis.replaying import RecordedCall, Rejudged, rejudge
-from sayso.policy.engine import Policy
-from sayso.policy.files import parse_rulebook
-from sayso.policy.words.lists import pick_file
-from sayso.records.base import Immutable
-from sayso.records.events import TrailEntry
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.text.language import mark
+from sayso.features.whatif.candidates import list_judged_beside
+from sayso.features.whatif.matrix import AmountFinder, tally
+from sayso.features.whatif.replays import ERASED, RecordedCall, Rejudged, is_judged, list_calls, rejudge
 from service.store.runs.recorded import RawRun
 from service.store.suspensions.packing import unpack_record
 

@@ -5,10 +5,10 @@ import binascii
 
 from pydantic import Field
 
+from sayso.core.records.base import Immutable
+from sayso.core.records.run_state import SealedState, read_state, seal_state
+from sayso.core.records.suspensions import OURS
 from sayso.errors import Conflict, InvalidInput, TooLarge
-from sayso.records.base import Immutable
-from sayso.records.run_state import SealedState, read_state, seal_state
-from sayso.records.suspensions import OURS
 from sayso.runner.agents import AgentManifest
 from sayso.runner.protocol import FrameworkState
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import monotonic_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms
 from sayso.errors import InvalidInput, InvalidJson, TooLarge, Unavailable
 
 MEMORY_MB = 512  # memory limit of one process, beyond what it uses at its start

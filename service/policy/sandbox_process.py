@@ -9,16 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.files.findings import Known, find_findings
+from sayso.core.policy.files.reading import RulebookError, parse_rulebook
+from sayso.core.policy.functions.lists import pick_file
+from sayso.core.policy.jobs import judge_job
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.schemas.bounds import weigh
 from sayso.errors import InvalidInput
-from sayso.policy.analysis.replaying import RecordedCall, rejudge
-from sayso.policy.budgets.jobs import judge_job
-from sayso.policy.engine import Policy
-from sayso.policy.files import RulebookError, parse_rulebook
-from sayso.policy.findings import Known, find_findings
-from sayso.policy.words.lists import pick_file
-from sayso.records.tool_calls import ToolDefinition
-from sayso.schemas.bounds import weigh
+from sayso.features.whatif.replays import RecordedCall, rejudge
 from service.policy.replay_pages import replay_page
 from service.policy.run_states import SuspendedFramework, pack_state
 from service.policy.sandbox import READY, describe_refusal

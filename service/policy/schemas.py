@@ -6,12 +6,12 @@ from functools import lru_cache
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
-from sayso.canonical_json import JsonObject, count_values
+from sayso.core.canonical_json import JsonObject, count_values
+from sayso.core.records.items import ItemDraft
+from sayso.core.schemas.bounds import Weight, check_size, weigh
+from sayso.core.schemas.validators import compile_schema, list_problems, refuse
 from sayso.errors import InvalidInput
-from sayso.records.items import ItemDraft
 from sayso.runner.fallbacks import is_offered
-from sayso.schemas.bounds import Weight, check_size, weigh
-from sayso.schemas.validators import compile_schema, list_problems, refuse
 from service.policy.sandbox import Sandbox
 
 SMALL_BYTES = 16_384  # a larger schema is evaluated in the sandbox

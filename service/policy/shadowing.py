@@ -5,9 +5,9 @@ import asyncio
 import structlog
 from pydantic import ValidationError
 
+from sayso.core.policy.engine import Policy
 from sayso.errors import InvalidInput, NotFound
-from sayso.policy.analysis.candidates import Candidate, PolicyBeside
-from sayso.policy.engine import Policy
+from sayso.features.whatif.candidates import Candidate, PolicyBeside
 from service.policy.loading import parse_version
 from service.store.rulebook.history import RuleHistory
 

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from sayso.core.policy.files.yaml_documents import read_document
 from sayso.errors import InvalidInput
-from sayso.policy.yaml_documents import read_document
 
 Plan = TypeVar("Plan", bound=BaseModel)
 

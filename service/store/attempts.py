@@ -9,7 +9,7 @@ from limits.aio.storage import RedisStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 from redis.asyncio import Redis
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from sayso.errors import TooManyRequests
 from service.store.connection.connecting import translated
 from service.store.keys import ATTEMPTS

@@ -8,7 +8,7 @@ after a crash it expires and the message is sent again. The lists are hints; the
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sayso.clock import DAY_MS
+from sayso.core.clock import DAY_MS
 from sayso.errors import Unreadable
 from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated

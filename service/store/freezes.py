@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from sayso.clock import monotonic_ms
-from sayso.records.clock_readings import ClockReading
-from sayso.records.freezes import Freeze
-from sayso.records.terms import LONGEST_WAIT_S
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.clock_readings import ClockReading
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.terms import LONGEST_WAIT_S
 from service.store.connection.connecting import as_ms, translated
 from service.store.keys import CHANGES
 from service.store.suspensions.reading import name_stored

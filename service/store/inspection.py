@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.store.runs.runs import Runs
 from service.store.runs.trails import TrailEnd, Trails
 from service.store.suspensions.reading import Readings, UnreadableRecord

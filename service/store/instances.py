@@ -1,7 +1,7 @@
 """Instances of the Agent Approval Protocol. A deleted one cannot suspend: its mark is kept for seven days."""
 
-from sayso.clock import DAY_MS
-from sayso.records.base import Immutable
+from sayso.core.clock import DAY_MS
+from sayso.core.records.base import Immutable
 from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated
 from service.store.keys import INSTANCE_KEYS

@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from pydantic import Field
 from redis.asyncio.client import Pipeline
 
-from sayso.canonical_json import JsonObject
-from sayso.records.base import Immutable
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.base import Immutable
 from service.settings.periods import LONGEST_SESSION_S
 from service.store.connection.connecting import text, translated
 from service.store.keys import KEYS, SESSIONS

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any, NamedTuple
 
-from sayso.clock import DAY_MS
+from sayso.core.clock import DAY_MS
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
 from service.store.rulebook.history import RuleHistory

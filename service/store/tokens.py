@@ -1,6 +1,6 @@
 """API keys, sessions and instances of all tenants, by the hash of their token."""
 
-from sayso.records.base import Immutable
+from sayso.core.records.base import Immutable
 from service.store.connection.connecting import translated
 from service.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.store.people import ApiKey, Session

@@ -7,9 +7,9 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.problems import PROBLEM_TYPES, Problem
+from sayso.core.text.language import _, mark, speaking
 from sayso.errors import NotFound
-from sayso.problems import PROBLEM_TYPES, Problem
-from sayso.text.language import _, mark, speaking
 from service.web.languages import choose_language, load_catalogue
 from service.web.pages import render
 

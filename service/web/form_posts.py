@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
-from sayso.text.language import _, mark
 from service.auth.hosts import read_place
 from service.auth.reviewers import require_role
 from service.http.compression import unmask_token

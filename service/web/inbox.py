@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.clock import monotonic_ms, now_ms
-from sayso.text.language import _
+from sayso.core.clock import monotonic_ms, now_ms
+from sayso.core.text.language import _
 from service.concurrency import release_apart
 from service.store.directory.views import LONGEST_SEARCH, MOST_VIEWS, ViewStore
 from service.store.runs.precedents import Precedents

@@ -9,31 +9,26 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso import errors
+from sayso.core.precedents import Measures, find_unusual
+from sayso.core.problems import Problem
+from sayso.core.records.decisions import Actor, DecisionRequest, Shown
+from sayso.core.records.inquiries import find_claim, find_open_inquiry
+from sayso.core.records.items import Answer, Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.rendering.money import names_minor_unit
+from sayso.core.rendering.renderers import render_call
+from sayso.core.sentences import deadlines
+from sayso.core.sentences import items as sentences
+from sayso.core.sentences.counters import list_remembered
+from sayso.core.sentences.deliveries import describe_delivery, describe_silence
+from sayso.core.sentences.outcomes import describe_failure, describe_outcome, describe_outcome_when
+from sayso.core.text.language import _
+from sayso.core.text.summaries import summarize
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.deliveries import is_live
+from sayso.core.transitions.states import ItemState, find_item_state
 from sayso.errors import InvalidInput, SaysoError
-from sayso.precedents.comparing import find_unusual
-from sayso.precedents.measures import Measures
-from sayso.problems import Problem
-from sayso.records.decisions import Actor, DecisionRequest, Shown
-from sayso.records.inquiries import find_claim, find_open_inquiry
-from sayso.records.items import Answer, Item
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.rendering.money import names_minor_unit
-from sayso.rendering.table import render_call
-from sayso.sentences import deadlines
-from sayso.sentences import items as sentences
-from sayso.sentences.deliveries import describe_delivery, describe_silence
-from sayso.sentences.memory import list_remembered
-from sayso.sentences.outcomes import (
-    describe_failure,
-    describe_outcome,
-    describe_outcome_when,
-)
-from sayso.text.language import _
-from sayso.text.summaries import summarize
-from sayso.transitions.deciding import find_item
-from sayso.transitions.deliveries import is_live
-from sayso.transitions.item_states import ItemState, find_item_state
 from service.forms.answers import Forms, change_forms, make_forms, mark_problems, read_answer, refill
 from service.forms.nested import is_change
 from service.operations.insights.fatigue import find_warning

@@ -17,7 +17,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from fastapi import Request
 
-from sayso.text.language import ENGLISH, speak
+from sayso.core.text.language import ENGLISH, speak
 from service.http.assets import STATIC
 from service.settings import CHECKOUT
 

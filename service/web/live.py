@@ -9,9 +9,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
+from sayso.core.records.decisions import Actor
+from sayso.core.records.freezes import Freeze
 from sayso.errors import NotAuthenticated, NotFound, Unavailable
-from sayso.records.decisions import Actor
-from sayso.records.freezes import Freeze
 from service.store.connection.watch import HEARD_WITHIN_S, Wakes, wait_woken
 from service.store.inbox.buckets import Buckets
 from service.store.presence import Presence

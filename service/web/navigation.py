@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sayso.text.language import mark
+from sayso.core.text.language import mark
 
 IN_BAR = 3
 """How many of the main pages a phone's bar holds; its menu has the others."""

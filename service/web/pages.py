@@ -9,13 +9,12 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from sayso.clock import iso_utc, now_ms
-from sayso.rendering.money import lacking_decimals
-from sayso.sentences.characters import describe_characters
-from sayso.sentences.items import DENIAL_PRESETS, DOUBT_CHOICES
-from sayso.sentences.names import join_words
-from sayso.sentences.outcomes import describe_state
-from sayso.sentences.times import (
+from sayso.core.clock import iso_utc, now_ms
+from sayso.core.rendering.money import lacking_decimals
+from sayso.core.sentences.items import DENIAL_PRESETS, DOUBT_CHOICES, describe_characters
+from sayso.core.sentences.names import join_words
+from sayso.core.sentences.outcomes import describe_state
+from sayso.core.sentences.times import (
     describe_ago,
     describe_brief,
     describe_clock,
@@ -25,11 +24,10 @@ from sayso.sentences.times import (
     describe_span,
     describe_when,
 )
-from sayso.text.blanks import collapse
-from sayso.text.invisible import UNCHECKED, write_signs
-from sayso.text.language import speaking, translate, translate_count
-from sayso.text.summaries import list_values, write_pretty
-from sayso.transitions.freezing import describe_scope
+from sayso.core.text.invisible import UNCHECKED, write_signs
+from sayso.core.text.language import speaking, translate, translate_count
+from sayso.core.text.summaries import collapse, list_values, write_pretty
+from sayso.core.transitions.freezing import describe_scope
 from service.http.assets import STATIC, asset
 from service.http.compression import compress
 from service.store.directory.views import LONGEST_SEARCH

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.records.decisions import Actor
+from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.core.sentences.outcomes import describe_state
+from sayso.core.text.language import _
+from sayso.core.transitions.decision_checks import check_canceller
 from sayso.errors import Conflict, InvalidInput, NotAllowed
-from sayso.records.decisions import Actor
-from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
-from sayso.sentences.outcomes import describe_state
-from sayso.text.language import _
-from sayso.transitions.decision_checks import check_canceller
 from service.auth.reviewers import require_role
 from service.operations.masking import collect_secrets
 from service.operations.runs.erasing import erase_run

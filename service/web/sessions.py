@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
+from sayso.core.records.decisions import ActorKind
 from sayso.errors import NotAuthenticated
-from sayso.records.decisions import ActorKind
 from service.auth.credentials import Principal
 from service.http.compression import mask_token
 from service.http.middleware import admit_body

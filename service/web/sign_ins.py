@@ -5,9 +5,9 @@ import re
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.problems import Problem
+from sayso.core.text.language import _, mark
 from sayso.errors import NotAuthenticated, SaysoError, TooLarge
-from sayso.problems import Problem
-from sayso.text.language import _, mark
 from service.auth.credentials import TENANT
 from service.auth.hosts import origin_of
 from service.http.middleware import STRANGER_BYTES

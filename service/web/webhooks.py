@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.signing import public_key_of
+from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
-from sayso.signing import public_key_of
-from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations import endpoints as managing
 from service.operations import senders as sending

@@ -10,8 +10,9 @@ from benchmarks.agentdojo.plans import UserTask
 from benchmarks.agentdojo.plays import CallPlayed, DecidedItem, Play, find_faults, find_undecided, write_table
 from benchmarks.agentdojo.reviewers import ScriptedReviewer, is_requested
 from sayso import Client, Denied, gate
-from sayso.policy.engine import Action, PolicyEvent
-from sayso.policy.files import load_rulebook
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.files.reading import load_rulebook
+from sayso.core.policy.rules import Action
 from service.assembly import assemble
 from service.settings import Settings
 from tests.builders import make_agent, make_person

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from launch.stops import catch_stop_signals
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from sayso.errors import InvalidInput
 from tests.chaos.checking.checker import CheckResult, check_evidence
 from tests.chaos.evidence.client_log import read_log

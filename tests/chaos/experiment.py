@@ -11,7 +11,7 @@ import httpx
 from pydantic import BaseModel, ConfigDict
 
 from demo.stacks import Stack, running_stack
-from sayso.clock import monotonic_ms, new_secret
+from sayso.core.clock import monotonic_ms, new_secret
 from service.settings.limits import UNLIMITED
 from tests.chaos.evidence.client_log import ClientLog
 from tests.chaos.evidence.trails import save_trails

@@ -5,7 +5,7 @@ from pydantic import JsonValue
 
 from demo.checks import CALLS, EXPECTED, find_faults
 from demo.effects import Effect
-from sayso.records.events import Event, EventType, TrailEntry, TrailHead
+from sayso.core.records.events import Event, EventType, TrailEntry, TrailHead
 from tests.trails import append_events
 
 KINDS = [

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from demo.clients import Client, Refused
-from sayso.records.suspensions import RunStatus
+from sayso.core.records.suspensions import RunStatus
 
 RUN = {"id": "run_1", "status": "completed", "result": {"text": "Done."}, "error": None}
 EVENT = '{{"seq": {seq}, "at": "2026-11-21T12:03:04.120Z", "type": "warning", "data": {{}}, "hash": "h"}}'

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from demo.turns import load_turns
-from sayso.policy.engine import Action, PolicyDecision, PolicyEvent
-from sayso.policy.files import load_rulebook
+from sayso.core.policy.decisions import PolicyDecision
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.files.reading import load_rulebook
+from sayso.core.policy.rules import Action
 from service.settings import CHECKOUT
 
 POLICY = load_rulebook(CHECKOUT / "demo" / "policy.yaml")

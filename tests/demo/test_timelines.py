@@ -3,7 +3,7 @@
 from typing import Any
 
 from demo.timelines import MAX_CHARS, render_timeline
-from sayso.records.events import EventType, TrailEntry
+from sayso.core.records.events import EventType, TrailEntry
 
 
 def entry(kind: EventType | str, at_ms: int = 1000, **data: Any) -> TrailEntry:

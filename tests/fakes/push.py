@@ -17,7 +17,7 @@ from py_vapid import Vapid02
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from service.store.channels.subscriptions import Subscription
 from tests.receivers import serving_https
 from tests.service.channels.conformance import Shown

@@ -11,9 +11,9 @@ from parsimony_agents.agent.models import AgentMessage
 from sayso.adapters.parsimony import _follow, gate
 from sayso.adapters.parsimony.records import read_record, write_record
 from sayso.adapters.parsimony.turns import Segment
+from sayso.core.policy.rules import Action
+from sayso.core.records.tools import ToolCall
 from sayso.errors import SaysoError
-from sayso.policy.engine import Action
-from sayso.records.tool_calls import ToolCall
 from sayso.runner.batches import Batch, BatchCall
 from sayso.runner.execution import CallExecutor
 from sayso.runner.protocol import Done, FrameworkTurn

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sayso.records.items import ItemDraft
+from sayso.core.records.items import ItemDraft
 from sayso.runner.batches import Resumption
 from tests.frameworks.edge_cases.local_runs import play, print_json
 from tests.sayso.runners import approve

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from sayso.formats.tool_responses import ToolResponse, ask_card, decision_card, draw, read_output
+from sayso.timeline.tool_responses import ToolResponse, ask_card, decision_card, draw, read_output
 from tests.frameworks.installations import Installation
 from tests.frameworks.kinds import KINDS
 from tests.frameworks.test_conformance import decide, finished, mail

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from demo.stacks import running_stack
-from sayso.records.suspensions import RunStatus
+from sayso.core.records.suspensions import RunStatus
 from service.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN
 from tests.frameworks.installations import Installation, write_script

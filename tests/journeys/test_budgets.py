@@ -10,9 +10,9 @@ from demo.clients import Client
 from demo.journeys import connected
 from demo.stacks import Stack
 from launch.waits import wait_until
-from sayso.canonical_json import JsonObject
-from sayso.policy.memory.amounts import UNIT
-from sayso.records.suspensions import RunStatus
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.counters.readings import UNIT
+from sayso.core.records.suspensions import RunStatus
 from service.settings.places import socket_path, store_url_at
 from tests.journeys.paying_agents import TURNS, paid_in
 from tests.journeys.stacks import PATIENCE_S, kill, quick_stack

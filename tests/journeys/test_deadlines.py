@@ -14,8 +14,8 @@ from demo.journeys import AGENT, connected
 from demo.stacks import Stack
 from demo.turns import load_turns
 from launch.waits import wait_until
-from sayso.clock import now_ms
-from sayso.records.suspensions import RunStatus
+from sayso.core.clock import now_ms
+from sayso.core.records.suspensions import RunStatus
 from tests.journeys.stacks import PATIENCE_S, await_pause, pids_of, quick_stack
 
 TICKETS = load_turns()[4]

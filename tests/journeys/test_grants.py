@@ -10,9 +10,9 @@ from typing import Any
 from demo.clients import Client, Refused
 from demo.journeys import connected
 from demo.stacks import Stack
-from sayso.canonical_json import JsonObject
-from sayso.records.events import EventType
-from sayso.records.suspensions import RunStatus
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.events import EventType
+from sayso.core.records.suspensions import RunStatus
 from tests.journeys.paying_agents import TURNS, paid_in
 from tests.journeys.stacks import await_pause, kill, quick_stack
 from tests.journeys.test_budgets import kill_at

@@ -6,9 +6,9 @@ from demo.clients import Client
 from demo.journeys import connected
 from demo.stacks import Stack
 from launch.waits import wait_until
-from sayso.canonical_json import JsonObject
-from sayso.records.events import EventType
-from sayso.records.suspensions import RunStatus
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.events import EventType
+from sayso.core.records.suspensions import RunStatus
 from tests.journeys.stacks import PATIENCE_S, await_pause, kill, quick_stack
 from tests.journeys.waiting_agents import LET_GO, begun_in
 

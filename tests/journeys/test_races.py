@@ -3,15 +3,15 @@
 import asyncio
 from collections import Counter
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
+from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest, Verdict
+from sayso.core.records.events import EventType, find_break
+from sayso.core.records.items import ItemDraft, ItemTool
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Change, RunRef, Status, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
+from sayso.core.transitions.deciding import suspend
 from sayso.errors import AlreadyDecided, DeadlinePassed
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Verdict
-from sayso.records.events import EventType, find_break
-from sayso.records.items import ItemDraft, ItemTool
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
-from sayso.records.terms import RuleTerms
-from sayso.transitions.deciding import suspend
 from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.desk.drafts import draft_suspension

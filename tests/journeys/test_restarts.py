@@ -5,7 +5,7 @@ from pathlib import Path
 from demo.effects import Effects
 from demo.journeys import AGENT, connected, review
 from demo.turns import load_turns
-from sayso.records.suspensions import RunStatus
+from sayso.core.records.suspensions import RunStatus
 from tests.journeys.stacks import await_pause, quick_stack
 
 MAILS = load_turns()[1]

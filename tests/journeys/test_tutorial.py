@@ -23,7 +23,7 @@ import asyncio
 from shop import agent
 
 from sayso.runner.local import HeadlessProvider, run_agent
-from sayso.policy.engine import Policy
+from sayso.core.policy.engine import Policy
 
 end = asyncio.run(run_agent(agent, "Refund it.", policy=Policy(default="allow"), provider=HeadlessProvider()))
 print(end.status, end.error)

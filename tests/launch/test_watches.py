@@ -4,8 +4,8 @@ from redis import Redis
 
 from launch.checks import is_clock_ticking
 from launch.watches import START_MISSES, Watch
-from sayso.clock import now_ms
-from sayso.records.clock_readings import ClockReading
+from sayso.core.clock import now_ms
+from sayso.core.records.clock_readings import ClockReading
 from service.auth.credentials import TENANT
 from service.store.keys import TenantKeys
 

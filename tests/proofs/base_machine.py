@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import SaysoError
-from sayso.records.freezes import Freeze
-from sayso.records.suspensions import SuspensionRecord
 from service.desk.desk import Desk
 from service.features.table import WRITERS
 from service.store.keys import TenantKeys

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from sayso.records.decisions import Permit
-from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions import deadlines, deciding, execution, handing
-from sayso.transitions.execution import Fence
-from sayso.transitions.handing import WaitingWorker
-from sayso.transitions.reviewers import voiding
+from sayso.core.records.decisions import Permit
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.transitions import deadlines, deciding, execution
+from sayso.core.transitions import deciding as voiding
+from sayso.core.transitions import execution as handing
+from sayso.core.transitions.execution import Fence, WaitingWorker
 
 
 def lease_twice(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> Change:

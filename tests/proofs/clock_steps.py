@@ -5,7 +5,7 @@ from functools import partial
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from sayso.records.freezes import Freeze
+from sayso.core.records.freezes import Freeze
 from tests.proofs.base_machine import BaseMachine
 from tests.proofs.model import timing
 from tests.proofs.model.freezes import SCOPES, FreezeModel

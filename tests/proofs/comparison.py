@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
 from tests.proofs.model.records import SuspensionModel
 
 

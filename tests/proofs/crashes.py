@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
-from sayso.clock import now_ms
-from sayso.records.decisions import DecisionRequest
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import RunRef, RunStatus, Status
+from sayso.core.clock import now_ms
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import RunRef, RunStatus, Status
+from sayso.core.transitions.permits import Choice
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, tool
 from sayso.runner.transcripts import start_state
-from sayso.transitions.in_doubt import Choice
 from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.desk.desk import Desk

@@ -15,11 +15,11 @@ Three reductions keep the number of states small without losing an outcome:
 from collections.abc import Iterator
 from typing import Any
 
+from sayso.core.records.suspensions import Status
+from sayso.core.transitions.deciding import find_item, suspend
+from sayso.core.transitions.execution import Fence
+from sayso.core.transitions.legal import LEGAL
 from sayso.errors import AlreadyDecided, SaysoError
-from sayso.records.suspensions import Status
-from sayso.transitions.deciding import find_item, suspend
-from sayso.transitions.execution import Fence
-from sayso.transitions.table import LEGAL
 from tests.proofs.explorer_handing import begin_handed, hand_over, hand_to_waiting, pop_handed, take_handed
 from tests.proofs.explorer_states import (
     Applied,

@@ -6,8 +6,8 @@ lost. A worker may find that the calls must not start as they were handed over, 
 
 from collections.abc import Iterator
 
-from sayso.records.suspensions import Change
-from sayso.transitions.handing import WaitingWorker, forget_start
+from sayso.core.records.suspensions import Change
+from sayso.core.transitions.execution import WaitingWorker, forget_start
 from tests.proofs.explorer_states import Handed, Move, State, Turn, WorkerState, remember, replace_at
 from tests.proofs.invariants import Step
 from tests.proofs.scenarios import Scenario

@@ -4,9 +4,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.transitions.deciding import find_item
 from sayso.errors import AlreadyDecided
-from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.deciding import find_item
 
 
 class InvariantViolation(AssertionError):

@@ -5,9 +5,9 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from sayso.records.events import EventType, TrailEntry, find_break
-from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
-from sayso.transitions.table import LEGAL
+from sayso.core.records.events import EventType, TrailEntry, find_break
+from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.core.transitions.legal import LEGAL
 from service.store.inbox.facets import list_places, name_bucket, write_facets
 from service.store.keys import TenantKeys
 from service.store.suspensions.commits import list_open

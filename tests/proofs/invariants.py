@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from sayso.records.decisions import ActorKind, DecisionAction
-from sayso.records.events import EventType
-from sayso.records.items import Item, digest_item
-from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions.execution import Fence
-from sayso.transitions.permits import approved_args
-from sayso.transitions.table import LEGAL
+from sayso.core.records.decisions import ActorKind, DecisionAction
+from sayso.core.records.events import EventType
+from sayso.core.records.items import Item, digest_item
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.transitions.execution import Fence
+from sayso.core.transitions.legal import LEGAL
+from sayso.core.transitions.permits import approved_args
 
 ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
 FINAL = (Status.RESUMED, Status.CANCELLED)

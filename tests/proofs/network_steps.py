@@ -7,15 +7,16 @@ from itertools import count
 
 from redis.asyncio import Redis
 
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import Action
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.events import find_break
+from sayso.core.records.items import ItemKind
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import RunEnd, RunRef, RunStatus, SuspensionRecord
+from sayso.core.transitions.deciding import suspend
+from sayso.core.transitions.execution import Fence
 from sayso.errors import SaysoError, Unavailable
-from sayso.policy.engine import Action, Policy
-from sayso.records.decisions import DecisionRequest
-from sayso.records.events import find_break
-from sayso.records.items import ItemKind
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import RunEnd, RunRef, RunStatus, SuspensionRecord
-from sayso.transitions.deciding import suspend
-from sayso.transitions.execution import Fence
 from service.desk.desk import Desk
 from service.desk.drafts import draft_suspension
 from service.features.table import WRITERS

@@ -6,10 +6,10 @@ Records that differ only in absolute time have the same number, so every transit
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sayso.canonical_json import canonical_json
-from sayso.records.items import Item
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.transitions.execution import MAX_TRIES
+from sayso.core.canonical_json import canonical_json
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.transitions.execution import MAX_TRIES
 from tests.proofs.invariants import ENDED, FINAL
 
 MAX_REDRIVES = 2

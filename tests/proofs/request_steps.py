@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import RunRef
-from sayso.transitions.deciding import suspend
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import RunRef
+from sayso.core.transitions.deciding import suspend
 from service.desk.drafts import draft_suspension
 from service.store.suspensions.commits import Idempotency
 from service.store.suspensions.saving import Saved

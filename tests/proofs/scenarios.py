@@ -4,19 +4,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sayso.canonical_json import JsonObject, canonical_json
-from sayso.records.decisions import Decision, DecisionAction, Verdict
-from sayso.records.deliveries import DeliveryReport, DeliveryState
-from sayso.records.freezes import ALL, Freeze
-from sayso.records.items import Doubt, Item, ItemDraft
-from sayso.records.run_state import SealedState, seal_state
-from sayso.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
-from sayso.records.tool_calls import ToolCall, ToolResult
-from sayso.transitions import deadlines, deciding, deliveries, execution, freezing, handing
-from sayso.transitions.execution import MAX_TRIES, Fence
-from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
-from sayso.transitions.reviewers import claiming, inquiring, second_look, sightings, voiding
-from sayso.transitions.reviewers.second_look import Opinion, Seen
+from sayso.core.canonical_json import JsonObject, canonical_json
+from sayso.core.records.decisions import Decision, DecisionAction, Verdict
+from sayso.core.records.deliveries import DeliveryReport, DeliveryState
+from sayso.core.records.freezes import ALL, Freeze
+from sayso.core.records.items import Doubt, Item, ItemDraft
+from sayso.core.records.run_state import SealedState, seal_state
+from sayso.core.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.core.records.tools import ToolCall, ToolResult
+from sayso.core.transitions import (
+    deadlines,
+    deciding,
+    deliveries,
+    execution,
+    freezing,
+    inquiring,
+    second_look,
+    sightings,
+)
+from sayso.core.transitions import deciding as voiding
+from sayso.core.transitions import execution as handing
+from sayso.core.transitions import inquiring as claiming
+from sayso.core.transitions.execution import MAX_TRIES, Fence
+from sayso.core.transitions.permits import Choice, put_in_doubt, read_choice
+from sayso.core.transitions.second_look import Opinion, Seen
 from tests.sayso.samples import draft, person
 
 GRID_MS = 3_000

@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from sayso.records.events import Event, EventType
-from sayso.records.items import Answer, Doubt, ItemDraft, ItemKind, ItemTool
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Intent
-from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
-from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult
-from sayso.transitions.execution import Fence
-from sayso.transitions.in_doubt import put_in_doubt
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import Answer, Doubt, ItemDraft, ItemKind, ItemTool
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Intent
+from sayso.core.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
+from sayso.core.records.tools import ToolCall, ToolDefinition, ToolResult
+from sayso.core.transitions.execution import Fence
+from sayso.core.transitions.permits import put_in_doubt
 from service.store.suspensions.saving import Saved
 from service.store.tenants import Connections
 from tests.proofs.faulty_stores import FAULTS

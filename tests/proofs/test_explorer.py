@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from sayso.records.items import ItemDraft, ItemKind
-from sayso.records.suspensions import Change
-from sayso.transitions.in_doubt import Choice
-from sayso.transitions.table import LEGAL
+from sayso.core.records.items import ItemDraft, ItemKind
+from sayso.core.records.suspensions import Change
+from sayso.core.transitions.legal import LEGAL
+from sayso.core.transitions.permits import Choice
 from tests.proofs import broken
 from tests.proofs.explorer import Explorer
 from tests.proofs.explorer_states import InvariantViolation
@@ -28,7 +28,7 @@ ASKED = {*ALWAYS, "suspend_again", "decide", "expire"}
 DRIVEN = {*ASKED, "redeem", "checkpoint", "renew"}
 
 CLIENT_STEPS = {"client_redeem", "conclude", "lapse", "mark_in_doubt"}
-"""The steps of a client; `tests/sayso/transitions/test_client_execution.py` covers them."""
+"""The steps of a client; `tests/sayso/core/transitions/test_client_execution.py` covers them."""
 
 
 def idempotent(one: ItemDraft) -> ItemDraft:

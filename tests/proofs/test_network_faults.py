@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.transitions.execution import Fence
 from sayso.errors import AlreadyDecided, Conflict, SaysoError, Unavailable
-from sayso.records.decisions import DecisionRequest
-from sayso.transitions.execution import Fence
 from service.features.table import WRITERS
 from service.store.connection.connecting import connect
 from service.store.suspensions.saving import Saved

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import RunEnd, RunStatus
-from sayso.transitions.execution import Fence
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import RunEnd, RunStatus
+from sayso.core.transitions.execution import Fence
 from service.store.suspensions.saving import Saved
 from tests.proofs.base_machine import BaseMachine
 from tests.proofs.model import deciding, execution, timing

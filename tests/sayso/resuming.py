@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from sayso.runner.batches import Resumption
 from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from sayso.policy.engine import Action, Policy, PolicyEvent
-from sayso.policy.rules import PolicyRule, RuleCondition
-from sayso.records.terms import RuleTerms
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.rules import Action, PolicyRule, RuleCondition
+from sayso.core.records.terms import RuleTerms
 
 UNSURE: dict[str, Any] = {"when": "args.amount > 100"}
 """A condition that cannot be evaluated without an amount."""

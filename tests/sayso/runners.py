@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from sayso.canonical_json import JsonObject, canonical_json
+from sayso.core.canonical_json import JsonObject, canonical_json
+from sayso.core.records.decisions import TIMEOUT, DecisionAction
+from sayso.core.records.events import Event
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import StaleAttempt
-from sayso.records.decisions import TIMEOUT, DecisionAction
-from sayso.records.events import Event
-from sayso.records.items import ItemDraft
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import Agent
 from sayso.runner.batches import PlannedCall, Resumption
 from sayso.runner.fallbacks import resolve

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
-from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool
-from sayso.records.suspensions import Change, Intent, RunRef, Status, SuspensionRecord
-from sayso.records.terms import RuleTerms
-from sayso.transitions.deciding import suspend
+from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction
+from sayso.core.records.items import Answer, ItemDraft, ItemKind, ItemTool
+from sayso.core.records.suspensions import Change, Intent, RunRef, Status, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
+from sayso.core.transitions.deciding import suspend
 
 T0 = 1_700_000_000_000
 """The time at which tests start, in ms."""

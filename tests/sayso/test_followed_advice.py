@@ -10,9 +10,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from sayso import gate
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.run_state import MAX_STATE_BYTES, read_state, seal_state
+from sayso.core.signing import SignedMessage, new_signing_secret, sign_message, verify_message
 from sayso.errors import SaysoError
-from sayso.formats.trpc_agent_go import (
+from sayso.runner.agents import Agent, load_agents
+from sayso.runner.models import ScriptedModel
+from sayso.runner.protocol import FrameworkState, build_agent
+from sayso.runner.runs import FrameworkRun
+from sayso.runner.schema_tools import tool_from_schema
+from sayso.runner.tools import tool
+from sayso.testing import InProcessDesk
+from sayso.timeline.trpc_states import (
     GoSuspension,
     decode_all,
     find_suspensions,
@@ -20,15 +29,6 @@ from sayso.formats.trpc_agent_go import (
     write_tool_results,
     write_user_reply,
 )
-from sayso.records.run_state import MAX_STATE_BYTES, read_state, seal_state
-from sayso.runner.agents import Agent, load_agents
-from sayso.runner.models import ScriptedModel
-from sayso.runner.protocol import FrameworkState, build_agent
-from sayso.runner.runs import FrameworkRun
-from sayso.runner.schema_tools import tool_from_schema
-from sayso.runner.tools import tool
-from sayso.signing import SignedMessage, new_signing_secret, sign_message, verify_message
-from sayso.testing import InProcessDesk
 from tests.builders import run_ref
 from tests.sayso.timeline.stories import CALL, encode, go
 from tests.workers.resumers.scripted_framework import ScriptedFramework
@@ -174,9 +174,9 @@ def resume(*events: Any) -> JsonObject:
     return write_graph_resume(found, {one.key: True for one in found})
 
 
-GO, OPTIONS, PARAMETERS = "sayso/formats/trpc_agent_go.py", "sayso/gating/options.py", "sayso/gating/parameters.py"
-AGENTS, TOOLS, SIGNING = "sayso/runner/agents.py", "sayso/runner/tools.py", "sayso/signing.py"
-STATE, ONCE = "sayso/records/run_state.py", "Send it once: v1,<base64>"
+GO, OPTIONS, PARAMETERS = "sayso/timeline/trpc_states.py", "sayso/gating/options.py", "sayso/gating/parameters.py"
+AGENTS, TOOLS, SIGNING = "sayso/runner/agents.py", "sayso/runner/tools.py", "sayso/core/signing.py"
+STATE, ONCE = "sayso/core/records/run_state.py", "Send it once: v1,<base64>"
 NAMING = "Give one of at most 128 letters, digits, dots, dashes and underscores that begins with a letter, as name=…."
 ABOVE = "Put @gate directly above the def, below the decorators of frameworks"
 

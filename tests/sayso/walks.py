@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from sayso.canonical_json import canonical_json
-from sayso.records.events import Event
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import RunStatus
+from sayso.core.canonical_json import canonical_json
+from sayso.core.records.events import Event
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Resumption
 from sayso.runner.loop import drive

@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
-from sayso.records.clock_readings import ClockReading
+from sayso.core.records.clock_readings import ClockReading
 from service.app import VERSION, begin_closing, create_app
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings

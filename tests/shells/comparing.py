@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from sayso.policy.words.commands.words import Word, Words
-from sayso.policy.words.faults import Uncomputable
-from sayso.policy.words.shell import Findings, find_commands
+from sayso.core.policy.functions.faults import Uncomputable
+from sayso.core.policy.functions.shell.commands import Findings, find_commands
+from sayso.core.policy.functions.shell.quoting import Word, Words
 from tests.shells.sandbox import BASH, Ran, Sandbox
 
 BATCH = 100

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sayso.records.decisions import DecisionRequest
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import RunRef, RunStatus
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import RunRef, RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, tool

@@ -6,14 +6,14 @@ from typing import Any, cast
 import jsonschema_rs
 from redis.asyncio import Redis
 
-from sayso.clock import new_id
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import ItemDraft
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, SuspensionRecord
-from sayso.records.terms import RuleTerms
-from sayso.records.tool_calls import ToolDefinition
-from sayso.transitions.deciding import cancel, suspend
+from sayso.core.clock import new_id
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.transitions.deciding import cancel, suspend
 from service.auth.credentials import TENANT
 from service.channels.webhook.events import describe_schema
 from service.desk.drafts import draft_suspension

@@ -12,11 +12,11 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from sayso.clock import DAY_MS, HOUR_MS
-from sayso.records.decisions import DecisionRequest, Shown
-from sayso.records.events import TrailEntry
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.core.clock import DAY_MS, HOUR_MS
+from sayso.core.records.decisions import DecisionRequest, Shown
+from sayso.core.records.events import TrailEntry
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from service.auth.credentials import TENANT
 from service.operations.insights.fatigue import find_warning
 from service.operations.insights.figures import RANGES, Insights, read_insights

@@ -12,9 +12,9 @@ from httpx import ASGITransport, AsyncClient
 from redis.asyncio import Redis
 from starlette.responses import Response
 
-from sayso.clock import now_ms
-from sayso.records.clock_readings import ClockReading
-from sayso.signing import SignedMessage, verify_message
+from sayso.core.clock import now_ms
+from sayso.core.records.clock_readings import ClockReading
+from sayso.core.signing import SignedMessage, verify_message
 from service.app import create_app
 from service.auth.credentials import TENANT
 from service.delivery.http import Answer

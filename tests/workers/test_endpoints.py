@@ -10,8 +10,8 @@ import pytest
 from redis.asyncio import Redis
 
 from benchmarks.channels.receivers import Behaviour, Program, serving
-from sayso.clock import now_ms
-from sayso.records.decisions import ActorKind
+from sayso.core.clock import now_ms
+from sayso.core.records.decisions import ActorKind
 from service.assembly import assemble
 from service.auth.credentials import TENANT, Principal
 from service.delivery.addresses import host_and_port

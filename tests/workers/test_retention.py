@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 from redis.asyncio import Redis
 
-from sayso.clock import DAY_MS
+from sayso.core.clock import DAY_MS
+from sayso.core.records.suspensions import RunStatus
 from sayso.errors import Conflict, NotFound
-from sayso.records.suspensions import RunStatus
 from service.assembly import assemble
 from service.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
 from service.operations.diagnostics import Finding, diagnose

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sayso.records.suspensions import RunStatus
+from sayso.core.records.suspensions import RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn
 from sayso.runner.tools import tool

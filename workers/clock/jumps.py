@@ -5,9 +5,9 @@ A jump of over five minutes freezes time until an admin confirms the clock or it
 
 import structlog
 
-from sayso.clock import boot_id, now_ms, uptime_ms
-from sayso.records.clock_readings import JUMP_MS, ClockReading, find_drift_ms
-from sayso.records.freezes import TIME
+from sayso.core.clock import boot_id, now_ms, uptime_ms
+from sayso.core.records.clock_readings import JUMP_MS, ClockReading, find_drift_ms
+from sayso.core.records.freezes import TIME
 from service.store.channels.cards import CardQueue
 from service.store.deliveries import Deliveries
 from service.store.webhooks.announcing import AnnouncementQueue

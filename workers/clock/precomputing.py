@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from math import inf
 from operator import attrgetter
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.desk.scheduling import Precomputed
 from service.store.suspensions.batches import PrecomputedCommit
 from service.wiring import Wiring

@@ -8,7 +8,7 @@ import asyncio
 from contextlib import suppress
 from math import inf
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.store.suspensions.schedule import Schedule
 
 _LATE_MS = 30

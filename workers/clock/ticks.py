@@ -9,8 +9,8 @@ from functools import partial
 
 import structlog
 
+from sayso.core.records.freezes import Freeze
 from sayso.errors import NotFound, SaysoError, Unavailable
-from sayso.records.freezes import Freeze
 from service.wiring import Wiring
 
 TICK_S = 0.1

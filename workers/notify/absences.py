@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import IllegalTransition, NotFound
-from sayso.records.suspensions import SuspensionRecord
 from service.duty.absences import find_chain
 from service.wiring import Wiring
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from service.cache import Memory
 from service.channels.base import Recipient
 from service.channels.who import find_preferences, list_present

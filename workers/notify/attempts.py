@@ -8,10 +8,10 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from sayso.clock import iso_utc
+from sayso.core.clock import iso_utc
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
+from sayso.core.records.items import Item
 from sayso.errors import TooManyRequests
-from sayso.records.deliveries import CardDelivery, DeliveryState
-from sayso.records.items import Item
 from service.auth.credentials import TENANT
 from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDigests, SharedOnly, destination_of
 from service.channels.cards import Card

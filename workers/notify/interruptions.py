@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
+from sayso.core.records.items import Item
 from sayso.errors import TooManyRequests
-from sayso.records.items import Item
 from service.channels.base import Recipient
 from service.channels.cards import Card
 from service.duty.holds import Hold, find_hold

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
 from service.channels.base import Channel
 from service.channels.table import KINDS, Channels, Listen
 from service.store.leases import NamedLeases

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.transitions.deliveries import needs_attempt
 from sayso.errors import NotFound, Unavailable
-from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.deliveries import needs_attempt
 from service.channels.base import Channel, DeliveryFailed, SharedOnly
 from service.channels.cards import Card
 from service.channels.deciding import read_card

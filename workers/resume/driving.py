@@ -15,7 +15,11 @@ import structlog
 import uvloop
 
 from sayso import errors
-from sayso.clock import monotonic_ms, new_id
+from sayso.core.clock import monotonic_ms, new_id
+from sayso.core.policy.counters.ledger import NO_READINGS
+from sayso.core.policy.counters.readings import Readings
+from sayso.core.policy.engine import Policy
+from sayso.core.transitions.execution import Fence, WaitingWorker
 from sayso.errors import (
     Conflict,
     FrameworkFault,
@@ -27,13 +31,8 @@ from sayso.errors import (
     Unreadable,
     Withdrawn,
 )
-from sayso.policy.engine import Policy
-from sayso.policy.memory.ledger import NO_READINGS
-from sayso.policy.memory.readings import Readings
 from sayso.runner.agents import Agent, load_agents
 from sayso.runner.revalidation import list_judged, list_wanted
-from sayso.transitions.execution import Fence
-from sayso.transitions.handing import WaitingWorker
 from service.assembly import assemble
 from service.jobs import DrainQueue, current_job_id
 from service.operations.withdrawals import withdraw_run

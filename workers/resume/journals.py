@@ -6,25 +6,24 @@ from types import MappingProxyType
 import structlog
 from pydantic import BaseModel
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import iso_utc, monotonic_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc, monotonic_ms
+from sayso.core.policy.counters.readings import Readings, Wanted
+from sayso.core.records.decisions import Verdict
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import Doubt, Item, ItemDraft
+from sayso.core.records.run_state import SealedState, seal_state
+from sayso.core.records.suspensions import Intent, Origin, RunEnd, SuspensionRecord
+from sayso.core.records.tools import ToolResult
+from sayso.core.transitions.execution import Fence
+from sayso.core.transitions.permits import approved_args, doubt_intent
 from sayso.errors import Conflict, NotFound, Unavailable, Withdrawn
-from sayso.policy.memory.readings import Readings, Wanted
-from sayso.records.decisions import Verdict
-from sayso.records.events import Event, EventType
-from sayso.records.items import Doubt, Item, ItemDraft
-from sayso.records.run_state import SealedState, seal_state
-from sayso.records.suspensions import Intent, Origin, RunEnd, SuspensionRecord
-from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, PlannedCall, Resumption, is_small
 from sayso.runner.execution import plan_intent
 from sayso.runner.protocol import FrameworkState
 from sayso.runner.revalidation import Revalidation
 from sayso.runner.transcripts import RunState
-from sayso.transitions.execution import Fence
-from sayso.transitions.in_doubt import doubt_intent
-from sayso.transitions.permits import approved_args
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from workers.resume.notes import Noted, await_notes, find_notes, never_started, noted_result

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import structlog
 
-from sayso.clock import DAY_MS, boot_id, monotonic_ms, now_ms
-from sayso.records.suspensions import Intent
-from sayso.records.tool_calls import ToolResult
+from sayso.core.clock import DAY_MS, boot_id, monotonic_ms, now_ms
+from sayso.core.records.suspensions import Intent
+from sayso.core.records.tools import ToolResult
 from sayso.runner.batches import is_small
 
 FOLDER = "notes"

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from sayso.clock import monotonic_ms, new_id
+from sayso.core.clock import monotonic_ms, new_id
+from sayso.core.records.suspensions import Intent, Status, SuspensionRecord
+from sayso.core.records.tools import ToolResult
+from sayso.core.transitions.execution import Fence
 from sayso.errors import Conflict, NotFound, Unavailable, Unreadable
-from sayso.records.suspensions import Intent, Status, SuspensionRecord
-from sayso.records.tool_calls import ToolResult
-from sayso.transitions.execution import Fence
 from service.desk.desk import Desk
 
 Result = TypeVar("Result")

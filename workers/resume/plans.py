@@ -10,15 +10,18 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from sayso.core.policy.budgets import Deferred, Work, working
+from sayso.core.policy.counters.ledger import NO_READINGS
+from sayso.core.policy.counters.readings import Readings
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.rules import Action
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.items import Doubt, Item, ItemDraft
+from sayso.core.records.suspensions import Intent, SuspensionRecord
+from sayso.core.records.tools import ToolCall, ToolResult
+from sayso.core.transitions.execution import Fence, forget_start
 from sayso.errors import Unavailable
-from sayso.policy.budgets.work import Deferred, Work, working
-from sayso.policy.engine import Action, Policy, PolicyEvent
-from sayso.policy.memory.ledger import NO_READINGS
-from sayso.policy.memory.readings import Readings
-from sayso.records.items import Doubt, Item, ItemDraft
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import Intent, SuspensionRecord
-from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner import batches
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, BatchCall, Ending, Fitted, PlannedCall, Resumption
@@ -26,8 +29,6 @@ from sayso.runner.execution import plan_intent
 from sayso.runner.loop import answer_calls
 from sayso.runner.revalidation import Revalidation, revalidate
 from sayso.runner.transcripts import RunState, describe_run
-from sayso.transitions.execution import Fence
-from sayso.transitions.handing import forget_start
 from service.store.suspensions.saving import Saved
 from workers.resume.journals import describe_outcomes
 from workers.resume.states import ReadState, RunStates

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from sayso.core.transitions.execution import Fence
 from sayso.errors import Conflict, Unavailable, Unreadable
-from sayso.transitions.execution import Fence
 from service.desk.desk import Desk
 
 

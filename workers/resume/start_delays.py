@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Unavailable
-from sayso.records.suspensions import SuspensionRecord
 from service.store.load.starts import Starts, count_delay
 
 SAVED_EVERY_S = 1.0

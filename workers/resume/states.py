@@ -6,9 +6,9 @@ A state is found by its digest, so one that another process has replaced is read
 from collections import OrderedDict
 from typing import NamedTuple
 
+from sayso.core.records.run_state import SealedState, StateRef, open_state
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import SaysoError
-from sayso.records.run_state import SealedState, StateRef, open_state
-from sayso.records.suspensions import SuspensionRecord
 from service.store.runs.runs import Runs
 
 _MOST = 512

@@ -5,9 +5,9 @@ from functools import partial
 
 from pydantic import JsonValue
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.suspensions import RunEnd, RunStatus
 from sayso.errors import OverLimit
-from sayso.records.suspensions import RunEnd, RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
 from sayso.runner.execution import run_calls

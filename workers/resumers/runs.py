@@ -6,16 +6,16 @@ from typing import Any
 
 import structlog
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Conflict, InvalidInput, TooLarge, Unavailable
-from sayso.records.suspensions import SuspensionRecord
 from sayso.runner.agents import Agent
 from sayso.runner.loop import drive
 from sayso.runner.protocol import AgentRun, FrameworkAgent, FrameworkState, RunSuspended
 from sayso.runner.revalidation import Revalidation, carry_over, list_judged, list_wanted, revalidate
 from sayso.runner.runs import FrameworkRun, ModelRun
 from sayso.runner.transcripts import RunState
-from sayso.timeline.limits import fit_events
+from sayso.timeline.external_events import fit_events
 from sayso.timeline.sources import SourceFormat
 from service.policy.schemas import is_answer
 from service.store.runs.external_events import ExternalEvent, ExternalEvents

@@ -15,15 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sayso.adapters.afk.checkpoints import Memory, WaitingRun, read_native, read_waiting, restore, was_resumed_elsewhere
-from sayso.adapters.afk.classes import load_types
 from sayso.adapters.afk.hooks import NOT_DECIDED, Hooks
-from sayso.adapters.afk.tools import define_tool
+from sayso.adapters.afk.tools import define_tool, load_types
 from sayso.adapters.base import RESUMED_ELSEWHERE, Adapter
-from sayso.canonical_json import JsonObject
-from sayso.clock import new_id, now_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id, now_ms
+from sayso.core.records.run_state import check_state
+from sayso.core.records.suspensions import RunStatus
 from sayso.errors import InvalidInput
-from sayso.records.run_state import check_state
-from sayso.records.suspensions import RunStatus
 from sayso.runner.execution import CallExecutor, current_executor
 from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, build_agent
 

@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from sayso.adapters.usage import UsageMeter
-from sayso.canonical_json import JsonObject
+from sayso.adapters.base import UsageMeter
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.suspensions import ModelUsage
 from sayso.errors import InvalidInput
-from sayso.records.suspensions import ModelUsage
 from sayso.runner.models import RequestedCall
 
 _RESUMED_KEY = "sayso:{run_id}:driven"

@@ -12,19 +12,16 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sayso.adapters.afk.classes import load_types
 from sayso.adapters.afk.events import ExternalEvents
-from sayso.adapters.afk.tools import AfkCall, define_tool, find_tools, wrap_tools
-from sayso.adapters.afk.turns import JUDGING_CALL, Position, Turns
+from sayso.adapters.afk.hooks import JUDGING_CALL, Position, Turns
+from sayso.adapters.afk.tools import AfkCall, define_tool, find_tools, load_types, wrap_tools
 from sayso.adapters.base import TOOL_ERROR
-from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient
-from sayso.client.permits import EarlierResult, GatedCall, OnDoubt, obtain_permit
-from sayso.client.reports import Call, replay, report
+from sayso.client.permits import Call, EarlierResult, GatedCall, OnDoubt, obtain_permit, replay, report
 from sayso.client.responses import Suspension
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.tools import ToolDefinition, check_tool_name
 from sayso.errors import CallFailed, SaysoError
-from sayso.records.tool_calls import ToolDefinition
-from sayso.records.tool_names import check_tool_name
 
 _NOT_GATED = "{tool} is not gated by Sayso. Pass it to desk.gate([...])."
 _NO_EVENTS = "AFK's events are missing. Pass interaction_provider=desk.provider to its Runner."

@@ -5,13 +5,13 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
-from sayso.adapters.afk.classes import POLICY_ID
-from sayso.canonical_json import JsonObject
+from sayso.adapters.afk.tools import POLICY_ID
 from sayso.client import AsyncClient
-from sayso.clock import new_id, now_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id, now_ms
 from sayso.errors import SaysoError
 from sayso.runner.tools import plain_json
-from sayso.timeline.limits import MAX_BATCH_EVENTS, fit_events
+from sayso.timeline.external_events import MAX_BATCH_EVENTS, fit_events
 from sayso.timeline.sources import SourceFormat
 
 _MAX_EVENTS = 2_000

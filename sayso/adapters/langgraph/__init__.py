@@ -5,6 +5,8 @@
 
 Three kinds of interrupt are supported: those of `HumanInTheLoopMiddleware`, batched and per call, and Agent Inbox's
 `HumanInterrupt`. The graph's state stays in its checkpointer. Sayso stores the thread and its interrupts.
+
+Tokens of a LangGraph run, also of its inner graphs and of models inside of tools.
 """
 
 import json
@@ -14,6 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.outputs import LLMResult
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -21,21 +25,39 @@ from langgraph.errors import EmptyInputError, GraphRecursionError, InvalidUpdate
 from langgraph.types import Command, Interrupt
 from pydantic import JsonValue
 
-from sayso.adapters.base import RESUMED_ELSEWHERE, Adapter, define_tool
+from sayso.adapters.base import RESUMED_ELSEWHERE, Adapter, UsageMeter, define_tool
 from sayso.adapters.langgraph.checks import check_graph
 from sayso.adapters.langgraph.middleware import ApprovalMiddleware, GateMiddleware, Mode
-from sayso.adapters.langgraph.usage import UsageCounter
-from sayso.canonical_json import JsonObject
-from sayso.clock import new_id
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id
+from sayso.core.policy.rules import same_json
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import InvalidInput
 from sayso.guarding.frameworks import guard_framework
-from sayso.policy.rules import same_json
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
 from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall
 from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, build_agent, describe_refusal
 from sayso.runner.tools import plain_json
+
+
+class UsageCounter(BaseCallbackHandler):
+    """Notes the tokens of each response under the name of its model."""
+
+    raise_error = True
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.meter = UsageMeter()
+
+    def on_llm_end(self, response: LLMResult, **_more: Any) -> None:
+        """Note one response."""
+        message: Any = next((getattr(part, "message", None) for parts in response.generations for part in parts), None)
+        usage = getattr(message, "usage_metadata", None) or {}
+        about = getattr(message, "response_metadata", None) or {}
+        model = about.get("model_name") or about.get("model")
+        self.meter.note(model, usage.get("input_tokens"), usage.get("output_tokens"))
+
 
 Saver = Callable[[], AbstractAsyncContextManager[Any]]
 _STRICT = "__pregel_strict_resume"

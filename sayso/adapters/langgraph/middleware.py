@@ -11,8 +11,8 @@ from langgraph.errors import GraphBubbleUp
 
 from sayso.adapters.base import NOT_REVIEWED
 from sayso.adapters.langgraph.checks import check_names
-from sayso.canonical_json import JsonObject
-from sayso.clock import new_id
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id
 from sayso.errors import IllegalTransition
 from sayso.guarding.runs import admit
 from sayso.runner.execution import current_executor

@@ -23,11 +23,11 @@ from pydantic import JsonValue
 from sayso.adapters.base import Adapter, define_tool
 from sayso.adapters.parsimony.records import find_turn, read_calls, read_record, read_text, write_record
 from sayso.adapters.parsimony.turns import ASK_USER, RETURN_DONE, RETURN_UNABLE, Segment, Turn
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.questions import KEYWORD
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.tools import ToolDefinition
 from sayso.guarding.frameworks import guard_framework
-from sayso.policy.questions import KEYWORD
-from sayso.records.suspensions import RunStatus
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
 from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall

@@ -11,9 +11,9 @@ from parsimony_agents.agent.state import SuspensionRecord
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.run_state import check_state
 from sayso.errors import InvalidInput, InvalidJson
-from sayso.records.run_state import check_state
 from sayso.runner.models import RequestedCall
 from sayso.runner.tools import describe_error, plain_json
 

@@ -17,13 +17,12 @@ from parsimony_agents.agent.workspace_hooks import WorkspaceRunHooks
 from parsimony_agents.tools import Tool, ToolResult
 from pydantic import JsonValue
 
-from sayso.adapters.base import TOOL_ERROR
+from sayso.adapters.base import TOOL_ERROR, UsageMeter
 from sayso.adapters.parsimony.records import close_turn, find_turn, read_calls, read_text
-from sayso.adapters.usage import UsageMeter
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.rules import same_json
 from sayso.errors import InvalidInput
 from sayso.guarding.runs import note_gated
-from sayso.policy.rules import same_json
 from sayso.runner.batches import BatchCall
 from sayso.runner.execution import CallExecutor
 from sayso.runner.protocol import ToolFailed, describe_text

@@ -6,7 +6,7 @@ from hmac import digest as hmac_digest
 
 from fastapi import APIRouter, Request, Response
 
-from sayso.clock import new_secret, new_uuid
+from sayso.core.clock import new_secret, new_uuid
 from sayso.errors import NotFound, Unavailable
 from service.api.aap.callers import Id, Key, Provisioner, Scope, ScopeRoute
 from service.api.aap.documents import problems, replays

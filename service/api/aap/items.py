@@ -1,14 +1,14 @@
 """Convert a request of the protocol into a suspension with one item, whose times never change."""
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import DAY_MS, new_id
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import Actor, ActorKind, Verdict
-from sayso.records.events import Event, EventType
-from sayso.records.items import Answer, ItemDraft, ItemKind, PresetOutcome
-from sayso.records.suspensions import Origin, RunRef
-from sayso.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction, RuleTerms
-from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import DAY_MS, new_id
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import Actor, ActorKind, Verdict
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import Answer, ItemDraft, ItemKind, PresetOutcome
+from sayso.core.records.suspensions import Origin, RunRef
+from sayso.core.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction, RuleTerms
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.api.aap.models import NewRequest
 from service.store.instances import Instance
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sayso.canonical_json import JsonObject
-from sayso.records.tool_names import NAME_CHARACTERS, ToolName
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.tools import NAME_CHARACTERS, ToolName
 from service.http.openapi import drop_null
 from service.store.instances import Instance, Registration
 

@@ -10,9 +10,9 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from sayso import errors
-from sayso.clock import new_uuid
+from sayso.core.clock import new_uuid
+from sayso.core.problems import problem_type_of
 from sayso.errors import SaysoError
-from sayso.problems import problem_type_of
 from service.api.routing.problems import headers_of
 from service.http.bodies import misfit
 

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from sayso.core.records.decisions import Actor, ActorKind, Report
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from sayso.errors import AlreadyRedeemed, Conflict, Frozen, InvalidInput, NotFound, Withdrawn
-from sayso.records.decisions import Actor, ActorKind, Report
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from service.api.aap.callers import Id, InstanceRoute, Key, Requester, find_instance
 from service.api.aap.documents import problems, replays
 from service.api.aap.exact_json import write_exactly

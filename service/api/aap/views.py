@@ -2,9 +2,9 @@
 
 import json
 
-from sayso.clock import iso_utc
-from sayso.records.decisions import ActorKind
-from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.core.clock import iso_utc
+from sayso.core.records.decisions import ActorKind
+from sayso.core.records.suspensions import Status, SuspensionRecord
 from service.api.aap.exact_json import split_members
 from service.api.aap.models import ConsumptionView, DecisionView, OutcomeView
 from service.store.suspensions.outbox import closed_at_ms, request_id_of

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from service.api.routing.dependencies import Limit, Parts, Person, Skip
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import Timestamp, View

@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.clock import now_ms
-from sayso.policy.findings import Known
+from sayso.core.clock import now_ms
+from sayso.core.policy.files.findings import Known
 from service.api.routing.dependencies import Caller, OpenChannels, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import ListFiles, RequestBody, View

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from service.api.routing.dependencies import Admin, Parts
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, View

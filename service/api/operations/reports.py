@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from sayso.records.decisions import Verdict
+from sayso.core.records.decisions import Verdict
 from service.api.routing.dependencies import Limit, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import SentTimestamp, Timestamp, View

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
-from sayso.canonical_json import JsonObject
-from sayso.transitions.reviewers.second_look import LONGEST_REASON, Opinion
+from sayso.core.canonical_json import JsonObject
+from sayso.core.transitions.second_look import LONGEST_REASON, Opinion
 from service.api.routing.dependencies import Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, Timestamp, View

@@ -3,10 +3,10 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.sentences.rules import describe_explanation
 from sayso.errors import InvalidInput
-from sayso.policy.analysis.trials import TrialCall
-from sayso.sentences.rules import describe_explanation
+from sayso.features.whatif.explaining import TrialCall
 from service.api.routing.dependencies import Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Body
 from pydantic import BaseModel, Field, JsonValue
 
-from sayso.canonical_json import JsonObject, digest_json
+from sayso.core.canonical_json import JsonObject, digest_json
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import Admin, IdempotencyKey, KeyId, OpenChannels, Parts, Person, ReviewerName
 from service.api.routing.routes import SignedInRoute

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
-from sayso.calendars.hours import WorkingHours
+from sayso.core.calendar import WorkingHours
 from service.api.people.accounts import Member
 from service.api.routing.dependencies import Admin, Parts, Person
 from service.api.routing.routes import SignedInRoute

@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
-from sayso.policy.memory.amounts import write_amount
-from sayso.records.memory.grants import Grant, GrantScope, GrantState
-from sayso.sentences.rulebook.grants import write_grant
+from sayso.core.policy.counters.readings import write_amount
+from sayso.core.records.permissions import Grant, GrantScope, GrantState
+from sayso.features.permissions.text import write_grant
 from service.api.routing.dependencies import Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import Timestamp, View

@@ -6,21 +6,21 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
+from sayso.core.policy.counters.readings import write_amount
+from sayso.core.policy.engine import Policy
+from sayso.core.records.decisions import ActorKind
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.permissions import Mandate, MandateState
+from sayso.core.records.plans import MOST_PLAN_CHARS, MOST_TOOLS, Plan, PlannedCalls, check_plan_size
+from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.schemas.bounds import check_size
+from sayso.core.text.invisible import write_signs
 from sayso.errors import Conflict, InvalidInput, NotFound
-from sayso.policy.engine import Policy
-from sayso.policy.mandates.making import draft_from, name_mandate, name_suspension
-from sayso.policy.mandates.proposing import Definitions, draft_mandate
-from sayso.policy.memory.amounts import write_amount
-from sayso.records.decisions import ActorKind
-from sayso.records.items import ItemDraft
-from sayso.records.memory.mandates import Mandate, MandateState
-from sayso.records.memory.plans import MOST_PLAN_CHARS, MOST_TOOLS, Plan, PlannedCalls, check_plan_size
-from sayso.records.suspensions import RunRef, Status, SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.schemas.bounds import check_size
-from sayso.sentences.rulebook.mandates import describe_plan, write_plan
-from sayso.text.invisible import write_signs
+from sayso.features.permissions.making import draft_from, name_mandate, name_suspension
+from sayso.features.permissions.plans import Definitions, draft_mandate
+from sayso.features.permissions.text import describe_plan, write_plan
 from service.api.calls import DefinitionBody
 from service.api.routing.dependencies import Caller, IdempotencyKey, Parts, PersonToken, Wait
 from service.api.routing.lookups import find_agent, find_run, find_suspension

@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, Field
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from sayso.errors import NotFound
-from sayso.policy.analysis.matrix import Past
-from sayso.policy.analysis.replaying import Effect
+from sayso.features.whatif.matrix import Past
+from sayso.features.whatif.replays import Effect
 from service.api.routing.dependencies import Admin, Parts, Wait
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import ListFiles, RequestBody, SentTimestamp, Timestamp, View

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 from pydantic_core import to_json
 
-from sayso.canonical_json import JsonObject, count_values
+from sayso.core.canonical_json import JsonObject, count_values
 
 MAX_BYTES = 32_768
 MAX_VALUES = 1_000

@@ -5,8 +5,8 @@ from functools import lru_cache
 import structlog
 from pydantic import ValidationError
 
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import InvalidInput, NotFound, Unreadable
-from sayso.records.suspensions import SuspensionRecord
 from sayso.runner.agents import AgentManifest
 from service.auth.credentials import Principal
 from service.store.runs.runs import Run

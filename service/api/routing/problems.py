@@ -9,9 +9,9 @@ from fastapi.responses import JSONResponse
 from pydantic_core import to_jsonable_python
 from starlette.exceptions import HTTPException
 
-from sayso.clock import iso_utc, new_id
+from sayso.core.clock import iso_utc, new_id
+from sayso.core.problems import PROBLEM_TYPES, RESERVED_MEMBERS, Problem, problem_type_of
 from sayso.errors import InvalidSignature, SaysoError
-from sayso.problems import PROBLEM_TYPES, RESERVED_MEMBERS, Problem, problem_type_of
 from service.http.bodies import misfit
 from service.http.openapi import MEDIA_TYPE
 

@@ -10,7 +10,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
-from sayso.canonical_json import parse_json
+from sayso.core.canonical_json import parse_json
 from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAuthenticated, UnsupportedMediaType
 from service.auth.credentials import TENANT, Principal
 from service.auth.hosts import origin_of

@@ -9,7 +9,7 @@ from typing import TypeVar
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.api.routing.routes import identify
 from service.store.connection.watch import HEARD_WITHIN_S, Watch, wait_woken
 from service.wiring import Wiring

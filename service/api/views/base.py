@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
-from sayso.clock import iso_utc
+from sayso.core.clock import iso_utc
 
 Timestamp = Annotated[  # milliseconds since 1970 inside, RFC 3339 in UTC outside
     int,

@@ -4,16 +4,16 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Actor, DecisionAction, Shown, Verdict
-from sayso.records.deliveries import DeliveryState
-from sayso.records.items import Answer, ItemKind, ItemTool, Prompt
-from sayso.records.memory.assessments import Level
-from sayso.records.memory.charges import Remembered
-from sayso.records.memory.offers import ConstraintKind
-from sayso.records.terms import EscalationStep, Fallback, Quorum
-from sayso.sentences.memory import describe_remembered
-from sayso.transitions.item_states import ItemState
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.assessments import Level
+from sayso.core.records.charges import Remembered
+from sayso.core.records.decisions import Actor, DecisionAction, Shown, Verdict
+from sayso.core.records.deliveries import DeliveryState
+from sayso.core.records.envelopes import ConstraintKind
+from sayso.core.records.items import Answer, ItemKind, ItemTool, Prompt
+from sayso.core.records.terms import EscalationStep, Fallback, Quorum
+from sayso.core.sentences.counters import describe_remembered
+from sayso.core.transitions.states import ItemState
 from service.api.views.base import Timestamp, View
 
 

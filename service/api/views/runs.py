@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Actor
-from sayso.records.suspensions import RunStatus
-from sayso.transitions.item_states import RunState
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Actor
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.transitions.states import RunState
 from service.api.views.base import Timestamp, View
 from service.store.suspensions.reading import UnreadableRecord
 

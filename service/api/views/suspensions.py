@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import AliasPath, Field
 
-from sayso.records.freezes import Freeze
-from sayso.records.suspensions import RunEnd, Status, SuspensionRecord
-from sayso.transitions.freezing import find_freeze
-from sayso.transitions.item_states import find_item_state
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.suspensions import RunEnd, Status, SuspensionRecord
+from sayso.core.transitions.freezing import find_freeze
+from sayso.core.transitions.states import find_item_state
 from service.api.views.base import Timestamp, View
 from service.api.views.items import HoldView, ItemView
 from service.api.views.runs import ErasureView, RunRefView

@@ -23,9 +23,9 @@ from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from sayso.canonical_json import parse_json
+from sayso.core.canonical_json import parse_json
+from sayso.core.policy.files.yaml_documents import Document, read_document
 from sayso.errors import InvalidInput
-from sayso.policy.yaml_documents import Document, read_document
 from service.settings.secret_texts import Secret
 
 Algorithm = Literal["HS256", "RS256", "PS256", "ES256", "EdDSA"]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import escape
 
-from sayso.text.invisible import UNCHECKED
-from sayso.text.lengths import cut
+from sayso.core.text.invisible import UNCHECKED
+from sayso.core.text.language import cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card, Line
 from service.channels.digests import Digest, Entry, build_digest

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, Self
 import aiosmtplib
 from pydantic import AfterValidator, Field, model_validator
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from sayso.errors import InvalidInput
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card

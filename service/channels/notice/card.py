@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from sayso.text.invisible import UNCHECKED
-from sayso.text.lengths import count_units, cut
+from sayso.core.text.invisible import UNCHECKED
+from sayso.core.text.language import count_units, cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sayso.text.invisible import UNCHECKED
+from sayso.core.text.invisible import UNCHECKED
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card
 

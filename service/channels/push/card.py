@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
-from sayso.text.lengths import cut
+from sayso.core.text.language import cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card
 from service.channels.digests import build_digest

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from py_vapid import Vapid02, VapidException
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from sayso.errors import InvalidInput, NotFound, Unreadable
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card

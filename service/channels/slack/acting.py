@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 import structlog
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.records.decisions import Actor, DecisionRequest
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.items import describe_ineligibility
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.deliveries import is_live
+from sayso.core.transitions.sightings import mark_seen, needs_sight
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
-from sayso.records.decisions import Actor, DecisionRequest
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.items import describe_ineligibility
-from sayso.transitions.deciding import find_item
-from sayso.transitions.deliveries import is_live
-from sayso.transitions.reviewers.sightings import mark_seen, needs_sight
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, describe_closing
 from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card

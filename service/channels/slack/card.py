@@ -7,8 +7,8 @@ the agent claims stands apart, under a mark.
 import json
 from collections.abc import Iterator, Sequence
 
-from sayso.text.invisible import UNCHECKED, write_signs
-from sayso.text.summaries import Leaf, list_values, write_pretty
+from sayso.core.text.invisible import UNCHECKED, write_signs
+from sayso.core.text.summaries import Leaf, list_values, write_pretty
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
 from service.channels.digests import FRAME_CHARS, build_digest

@@ -5,8 +5,8 @@ import asyncio
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from sayso.canonical_json import parse_json
-from sayso.clock import now_ms
+from sayso.core.canonical_json import parse_json
+from sayso.core.clock import now_ms
 from sayso.errors import NotFound
 from service.auth.credentials import TENANT
 from service.channels.slack.acting import SlackDesk

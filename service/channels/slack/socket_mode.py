@@ -12,7 +12,7 @@ from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 
-from sayso.canonical_json import parse_json
+from sayso.core.canonical_json import parse_json
 from sayso.errors import SaysoError
 from service.channels.slack.acting import SlackDesk
 from service.channels.slack.answering import answer_command, answer_event, answer_interaction

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sayso.canonical_json import canonical_json
-from sayso.records.inquiries import LONGEST_TEXT
-from sayso.text.invisible import UNCHECKED, write_signs
-from sayso.text.lengths import cut
+from sayso.core.canonical_json import canonical_json
+from sayso.core.records.inquiries import LONGEST_TEXT
+from sayso.core.text.invisible import UNCHECKED, write_signs
+from sayso.core.text.language import cut
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
 from service.channels.digests import Entry, build_digest

@@ -14,13 +14,13 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 
-from sayso.canonical_json import parse_json
+from sayso.core.canonical_json import parse_json
+from sayso.core.records.decisions import Actor, DecisionRequest
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences import deliveries as chats
+from sayso.core.transitions.deciding import find_item
 from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound, SaysoError, Unavailable
-from sayso.records.decisions import Actor, DecisionRequest
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences import chats
-from sayso.transitions.deciding import find_item
 from service.auth.credentials import TENANT
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card

@@ -8,7 +8,7 @@ import httpx
 import jwt
 import structlog
 
-from sayso.clock import DAY_MS, monotonic_ms
+from sayso.core.clock import DAY_MS, monotonic_ms
 from sayso.errors import NotAuthenticated, Unavailable
 from service.channels.base import DeliveryFailed
 from service.channels.providers import explain_status, request

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from sayso.text.invisible import UNCHECKED
-from sayso.text.lengths import count_units
+from sayso.core.text.invisible import UNCHECKED
+from sayso.core.text.language import count_units
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
 from service.channels.digests import FRAME_CHARS, build_digest

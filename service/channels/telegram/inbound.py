@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sayso.clock import DAY_MS
+from sayso.core.clock import DAY_MS
+from sayso.core.records.decisions import Actor, DecisionRequest
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences import deliveries as chats
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.deliveries import is_live
 from sayso.errors import AlreadyDecided, InvalidInput, NotAllowed, SaysoError, StaleDigest, Unavailable
-from sayso.records.decisions import Actor, DecisionRequest
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences import chats
-from sayso.transitions.deciding import find_item
-from sayso.transitions.deliveries import is_live
 from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.cards import describe_closing
 from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import httpx
 from pydantic import Field, SecretStr, field_validator
 
-from sayso.canonical_json import parse_json
+from sayso.core.canonical_json import parse_json
 from sayso.errors import InvalidInput
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card

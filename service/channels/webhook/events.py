@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import iso_utc
-from sayso.records.decisions import EarlierDenial
-from sayso.records.items import Item
-from sayso.records.suspensions import RunStatus, SuspensionRecord
-from sayso.text.redaction import Redacted
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc
+from sayso.core.records.decisions import EarlierDenial
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import RunStatus, SuspensionRecord
+from sayso.core.text.redaction import Redacted
 from service.channels.cards import Card, build_card, item_link
 from service.operations.masking import Definitions, collect_secrets
 from service.store.suspensions.announcements import Announcement, WebhookEvent

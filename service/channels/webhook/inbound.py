@@ -14,12 +14,12 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.records.decisions import DecisionRequest, Verdict
+from sayso.core.records.suspensions import Status
+from sayso.core.signing import SignedMessage, check_headers, verify_message
+from sayso.core.transitions.deciding import find_item
 from sayso.errors import IdempotencyConflict, InvalidSignature, NotAllowed, Unavailable
-from sayso.records.decisions import DecisionRequest, Verdict
-from sayso.records.suspensions import Status
-from sayso.signing import SignedMessage, check_headers, verify_message
-from sayso.transitions.deciding import find_item
 from service.auth.credentials import TENANT
 from service.http.bodies import read_body
 from service.http.middleware import admit_unverified

@@ -3,15 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from sayso.core.policy.engine import Policy
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.permissions import Denial, Grant, GrantState, OverruledDenial
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.decision_checks import check_other_than_requester, entitle
 from sayso.errors import Conflict, NotAllowed, NotFound
-from sayso.policy.engine import Policy
-from sayso.policy.grants.covering import digest_rule, find_granting
-from sayso.records.decisions import Actor, ActorKind
-from sayso.records.memory.grants import Grant, GrantState
-from sayso.records.memory.learning import Denial, OverruledDenial
-from sayso.sentences.rulebook.grants import describe_grant_state
-from sayso.transitions.deciding import find_item
-from sayso.transitions.decision_checks import check_other_than_requester, entitle
+from sayso.features.permissions.grants import digest_rule, find_granting
+from sayso.features.permissions.text import describe_grant_state
 from service.desk.grants.mandating import Mandating
 from service.store.memory.grants import GrantStore, Use
 from service.store.memory.lessons import Lessons, Trial

@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from sayso.core.policy.engine import Policy
+from sayso.core.records.decisions import Actor
+from sayso.core.records.permissions import GrantState, Mandate
 from sayso.errors import NotFound
-from sayso.policy.engine import Policy
-from sayso.policy.mandates.making import find_changed
-from sayso.records.decisions import Actor
-from sayso.records.memory.grants import GrantState
-from sayso.records.memory.mandates import Mandate
+from sayso.features.permissions.making import find_changed
 from service.store.memory.grants import GrantStore, Use
 from service.store.runs.runs import Runs
 

@@ -4,11 +4,11 @@ import asyncio
 import re
 from hashlib import sha256
 
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.suspensions import Status
+from sayso.core.text.language import cut
+from sayso.core.transitions.deciding import find_item
 from sayso.errors import Conflict, InvalidInput, NotFound, TooLarge
-from sayso.records.decisions import Actor, ActorKind
-from sayso.records.suspensions import Status
-from sayso.text.lengths import cut
-from sayso.transitions.deciding import find_item
 from service.operations.discussing.images import is_showable
 from service.store.runs.attachments import Attachment
 from service.wiring import Wiring

@@ -2,10 +2,10 @@
 
 from hashlib import sha256
 
-from sayso.clock import new_id
-from sayso.text.redaction import Redacted
-from sayso.transitions.deciding import find_item
-from sayso.transitions.reviewers.masking import list_typed
+from sayso.core.clock import new_id
+from sayso.core.text.redaction import Redacted
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.masking import list_typed
 from service.store.runs.comments import Comment, Comments
 from service.wiring import Wiring
 

@@ -2,18 +2,18 @@
 
 import secrets
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import HOUR_MS, new_id
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import HOUR_MS, new_id
+from sayso.core.policy.decisions import describe_action
+from sayso.core.policy.external import describe_begun
+from sayso.core.policy.managers import MANAGERS
+from sayso.core.policy.rules import Action
+from sayso.core.records.events import Event
+from sayso.core.records.items import Drill, ItemDraft, ItemTool, Prompt
+from sayso.core.records.suspensions import RunRef, SuspensionRecord
+from sayso.core.records.terms import RuleTerms, group_of
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import InvalidInput, NotFound
-from sayso.policy.asking import describe_action
-from sayso.policy.external import describe_begun
-from sayso.policy.provenance.managers import MANAGERS
-from sayso.policy.rules import Action
-from sayso.records.events import Event
-from sayso.records.items import Drill, ItemDraft, ItemTool, Prompt
-from sayso.records.suspensions import RunRef, SuspensionRecord
-from sayso.records.terms import RuleTerms, group_of
-from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.operations.drills.templates import DrillTemplate, drills_of
 from service.store.insights.recents import Recents
 from service.wiring import Wiring

@@ -18,10 +18,10 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import OUR_NAMES
+from sayso.core.records.terms import LONGEST_WAIT_S
 from sayso.errors import InvalidInput, NotFound
-from sayso.records.decisions import OUR_NAMES
-from sayso.records.terms import LONGEST_WAIT_S
 from service.settings.plans import read_plan
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from statistics import median_low
 from typing import NamedTuple
 
-from sayso.sentences.times import describe_brief, describe_span
-from sayso.text.language import _
+from sayso.core.sentences.times import describe_brief, describe_span
+from sayso.core.text.language import _
 from service.store.insights.recents import Recent, RecentDecisions, Recents
 
 DECISIONS = 20

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from sayso.clock import DAY_MS, HOUR_MS
+from sayso.core.clock import DAY_MS, HOUR_MS
 from service.operations.insights.attention import Limits, PersonFigures, add_drills, list_people, read_limits
 from service.operations.insights.outcomes import Outcomes, read_outcomes
 from service.operations.insights.rule_costs import RuleCost, add_proposals, list_rule_costs

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sayso.text.language import _, ngettext
+from sayso.core.text.language import _, ngettext
 from service.desk.grants.granting import Granting
 from service.operations.insights.outcomes import Outcomes, read_outcomes
 from service.store.insights.metrics import Metric

@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import dataclass
 
+from sayso.core.records.decisions import Actor
+from sayso.core.transitions.second_look import check_second_looker
 from sayso.errors import NotFound, SaysoError, Unreadable
-from sayso.records.decisions import Actor
-from sayso.transitions.reviewers.second_look import check_second_looker
 from service.desk.second_look import SeenCall
 from service.store.insights.recents import Recents
 from service.store.insights.second_look import Waiting

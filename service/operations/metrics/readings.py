@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sayso.clock import monotonic_ms
-from sayso.records.suspensions import RunStatus
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.suspensions import RunStatus
 from service.jobs import count_workers
 from service.operations.card_counts import CardCounts, count_cards
 from service.store.inbox.buckets import Buckets

@@ -1,7 +1,7 @@
 """Create, rotate and revoke keys, the same for API and pages."""
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import now_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import now_ms
 from sayso.errors import Conflict, NotAllowed, NotFound
 from service.auth.credentials import Principal, require_own_password
 from service.auth.reviewers import require_role

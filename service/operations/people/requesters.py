@@ -1,8 +1,8 @@
 """Who is behind a run: the owner of the requester's key, and the person that a signed token names."""
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import ActorKind
-from sayso.records.suspensions import Who
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import ActorKind
+from sayso.core.records.suspensions import Who
 from service.auth.credentials import Principal
 from service.wiring import Wiring
 

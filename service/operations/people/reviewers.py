@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sayso.core.policy.rules import ASKING, PolicyRule
+from sayso.core.records.decisions import Actor, DecisionAction, list_filled
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import GROUP_PREFIX
+from sayso.core.transitions.decision_checks import entitle, find_counted, list_agreeing, may_decide
 from sayso.errors import Conflict, NotAuthenticated, TooManyRequests
-from sayso.policy.rules import ASKING, PolicyRule
-from sayso.records.decisions import Actor, DecisionAction, list_filled
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import GROUP_PREFIX
-from sayso.transitions.decision_checks import entitle, find_counted, list_agreeing, may_decide
 from service.auth.reviewers import NAME_PATTERN, Origin, SignIn
 from service.store.people import Reviewer
 from service.store.suspensions.reading import split_readable

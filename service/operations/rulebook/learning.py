@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import structlog
 
-from sayso.policy.grants.scopes import name_scope
-from sayso.policy.learning.proposing import Answered, Lesson, propose_grants, read_lesson
-from sayso.policy.learning.shadowing import find_learned, learns, suspend_grants
-from sayso.records.decisions import Actor
-from sayso.records.memory.grants import Grant
-from sayso.transitions.deciding import find_item
+from sayso.core.records.decisions import Actor
+from sayso.core.records.permissions import Grant
+from sayso.core.transitions.deciding import find_item
+from sayso.features.permissions.grants import name_scope
+from sayso.features.permissions.learning import Answered, Lesson, propose_grants, read_lesson
+from sayso.features.permissions.probation import find_learned, learns, suspend_grants
 from service.store.memory.lessons import Place
 from service.wiring import Wiring
 

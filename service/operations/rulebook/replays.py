@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import structlog
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import DAY_MS, iso_utc, new_id
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import DAY_MS, iso_utc, new_id
 from sayso.errors import InvalidInput, SaysoError, TooManyRequests
-from sayso.policy.analysis.amounts import AmountFinder
-from sayso.policy.analysis.matrix import Tally
-from sayso.policy.analysis.recorded import ERASED
+from sayso.features.whatif.matrix import AmountFinder, Tally
+from sayso.features.whatif.replays import ERASED
 from service.operations.rule_checks import find_known
 from service.policy.evaluations import NO_LISTS, dump_tools
 from service.policy.replay_pages import ReplayRules, write_job

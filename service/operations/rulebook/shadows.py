@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.operations.rulebook.replays import ReplayRequest, RuleReplays
 from service.operations.rulebook.versions import VersionState, read_version, restore, save_file

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sayso.core.policy.files.reading import parse_rulebook
+from sayso.core.policy.functions.lists import keep_texts, pick_file
 from sayso.errors import Conflict, InvalidInput, NotFound
-from sayso.policy.files import parse_rulebook
-from sayso.policy.words.lists import keep_texts, pick_file
 from service.operations.rule_checks import find_known
 from service.policy.evaluations import NO_LISTS
 from service.policy.loading import parse_version

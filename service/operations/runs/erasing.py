@@ -1,7 +1,7 @@
 """Erasure on demand: the contents of one run, and every result that may quote them."""
 
+from sayso.core.records.decisions import Actor, Erasure
 from sayso.errors import InvalidInput
-from sayso.records.decisions import Actor, Erasure
 from service.store.runs.erasures import Why
 from service.wiring import Wiring
 

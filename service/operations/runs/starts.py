@@ -4,10 +4,10 @@ import asyncio
 
 from pydantic import JsonValue, ValidationError
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import OURS, Progress, RunRef
 from sayso.errors import Conflict
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import OURS, Progress, RunRef
 from sayso.runner.agents import AgentManifest
 from sayso.runner.protocol import FrameworkState
 from sayso.runner.transcripts import RunState, start_state

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sayso.transitions.deliveries import next_delivery_ms
+from sayso.core.transitions.deliveries import next_delivery_ms
 from service.store.connection.commits import Commit, Update
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from sayso.records.suspensions import Change, SuspensionRecord
+from sayso.core.records.suspensions import Change, SuspensionRecord
 from service.store.keys import TenantKeys
 
 MOST_HANDED = 32

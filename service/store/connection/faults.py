@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, BusyLoadingError, NoPermissionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from sayso.errors import Unavailable
 from service.store.connection.connecting import WRITING, connect, is_refusal, translated
 

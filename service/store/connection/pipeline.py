@@ -16,7 +16,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.joined_writes import JoinedWrites
 from service.metrics import note_reply
 

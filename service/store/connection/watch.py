@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from redis.asyncio import Redis
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from service.store.connection.connecting import LOST
 from service.store.connection.pubsub import Channels
 from service.store.keys import CHANGES

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field, ValidationError
 from redis.asyncio.client import Pipeline
 
-from sayso.canonical_json import JsonObject, canonical_json
-from sayso.clock import now_ms
-from sayso.records.base import Immutable
+from sayso.core.canonical_json import JsonObject, canonical_json
+from sayso.core.clock import now_ms
+from sayso.core.records.base import Immutable
 from service.store.connection.connecting import translated
 from service.store.tenants import TenantStore
 

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, ValidationError
 from redis.asyncio.client import Pipeline
 
-from sayso.canonical_json import digest_json
+from sayso.core.canonical_json import digest_json
 from sayso.errors import Conflict, InvalidInput
 from service.store.connection.connecting import text, translated
 from service.store.suspensions.reading import name_stored

@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 from redis.asyncio.client import Pipeline
 
-from sayso.calendars.hours import Frozen, Hours, WorkingHours, check_time_zone
+from sayso.core.calendar import Frozen, Hours, WorkingHours, check_time_zone
 from service.store.connection.connecting import text, translated
 from service.store.tenants import TenantStore
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio.client import Pipeline
 
-from sayso.calendars.hours import WorkingHours
+from sayso.core.calendar import WorkingHours
 from service.store.connection.connecting import text, translated
 from service.store.tenants import TenantStore
 

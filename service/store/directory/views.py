@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from redis.asyncio.client import Pipeline
 
-from sayso.canonical_json import digest_json
+from sayso.core.canonical_json import digest_json
 from sayso.errors import Conflict, NotFound
 from service.store.connection.connecting import translated
 from service.store.tenants import TenantStore

@@ -7,9 +7,9 @@ from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import SaysoError
-from sayso.records.suspensions import SuspensionRecord
 from service.store.connection.commits import Commit
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Script

@@ -9,10 +9,10 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from sayso.records.decisions import Actor
-from sayso.records.items import Item
-from sayso.records.suspensions import Status, SuspensionRecord, Who
-from sayso.records.terms import FallbackAction
+from sayso.core.records.decisions import Actor
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Status, SuspensionRecord, Who
+from sayso.core.records.terms import FallbackAction
 from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
 

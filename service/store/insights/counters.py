@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from sayso.clock import DAY_MS, HOUR_MS
+from sayso.core.clock import DAY_MS, HOUR_MS
 from service.store.connection.connecting import text, translated
 from service.store.insights.facts import Facts, read_facts
 from service.store.insights.tallies import Count

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sayso.clock import DAY_MS
+from sayso.core.clock import DAY_MS
 from service.store.connection.connecting import text, translated
 from service.store.insights.facts import PersonFact
 from service.store.tenants import TenantStore

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sayso.policy.rules import ASKING, Action
-from sayso.records.events import Event, EventType
+from sayso.core.policy.rules import ASKING, Action
+from sayso.core.records.events import Event, EventType
 from service.store.connection.commits import Commit, Update
 from service.store.insights.metrics import Metric
 from service.store.keys import TenantKeys

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from sayso.records.decisions import ActorKind, Outcome, Verdict
-from sayso.records.events import Event
-from sayso.records.items import Item
-from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.decisions import ActorKind, Outcome, Verdict
+from sayso.core.records.events import Event
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
 from service.store.connection.commits import Commit, Update
 from service.store.insights.event_facts import Candidate, list_candidates, list_noted
 from service.store.keys import TenantKeys

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sayso.records.items import draw
+from sayso.core.records.items import draw
 from service.store.connection.connecting import text, translated
 from service.store.insights.event_facts import Candidate, name_call
 from service.store.suspensions.sampling import Sampling

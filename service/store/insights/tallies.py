@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from math import floor, log2
 from zoneinfo import ZoneInfo
 
-from sayso.records.decisions import Verdict
+from sayso.core.records.decisions import Verdict
 from service.store.insights.facts import Facts, ItemFact, PersonFact, Step
 from service.store.insights.metrics import Metric
 

@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from sayso.clock import DAY_MS, HOUR_MS
-from sayso.records.suspensions import RunStatus
+from sayso.core.clock import DAY_MS, HOUR_MS
+from sayso.core.records.suspensions import RunStatus
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.suspensions.outbox import LANE
 from service.store.tenants import TenantStore

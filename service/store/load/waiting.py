@@ -3,9 +3,9 @@
 import asyncio
 from math import inf
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
+from sayso.core.transitions.execution import WaitingWorker
 from sayso.errors import Unavailable
-from sayso.transitions.handing import WaitingWorker
 from service.store.connection.commits import MOST_HANDED
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Script

@@ -1,8 +1,8 @@
 """What a commit writes to the counters of rules."""
 
-from sayso.policy.memory.counting import Counted, find_counted, list_limits
-from sayso.policy.memory.keys import MOST_SAMPLES
-from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, find_window, first_slot
+from sayso.core.policy.counters.charging import Counted, find_counted, list_limits
+from sayso.core.policy.rule_keys import MOST_SAMPLES
+from sayso.core.records.charges import MAX_TOTAL, Charge, find_slot, find_window, first_slot
 from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
 from service.store.memory.granting import note_grants

@@ -1,11 +1,10 @@
 """What a commit writes about grants and mandates: a new one, and the use of earlier ones."""
 
-from sayso.policy.grants.scopes import name_scope
-from sayso.policy.mandates.scopes import name_scope_of
-from sayso.policy.memory.counting import Counted
-from sayso.records.memory.grants import COUNTER_PREFIX, Grant
-from sayso.records.memory.mandates import Mandate
-from sayso.records.suspensions import Change
+from sayso.core.policy.counters.charging import Counted
+from sayso.core.records.permissions import COUNTER_PREFIX, Grant, Mandate
+from sayso.core.records.suspensions import Change
+from sayso.features.permissions.grants import name_scope
+from sayso.features.permissions.mandates import name_scope_of
 from service.store.connection.commits import Commit
 from service.store.keys import TenantKeys
 

@@ -5,13 +5,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from redis.asyncio.client import Pipeline as Transaction
 
-from sayso.clock import DAY_MS
-from sayso.policy.grants.scopes import list_counters, name_scope
-from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
-from sayso.policy.memory.readings import Readings, Wanted
-from sayso.records.decisions import Actor
-from sayso.records.memory.grants import Grant, GrantState
-from sayso.records.memory.mandates import Mandate
+from sayso.core.clock import DAY_MS
+from sayso.core.policy.counters.readings import Readings, Wanted
+from sayso.core.records.decisions import Actor
+from sayso.core.records.permissions import Grant, GrantState, Mandate
+from sayso.features.permissions.grants import list_counters, name_scope
+from sayso.features.permissions.mandates import list_mandate_counters, name_scope_of
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.directory.groups import Group

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from sayso.clock import DAY_MS
-from sayso.policy.grants.scopes import name_scope
-from sayso.policy.learning.proposing import Answered, read_answer
-from sayso.records.decisions import ActorKind
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.clock import DAY_MS
+from sayso.core.records.decisions import ActorKind
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.features.permissions.grants import name_scope
+from sayso.features.permissions.learning import Answered, read_answer
 from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
 

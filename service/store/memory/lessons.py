@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from redis.asyncio.client import Pipeline as Transaction
 
-from sayso.policy.grants.scopes import name_scope
-from sayso.records.memory.grants import Grant
+from sayso.core.records.permissions import Grant
+from sayso.features.permissions.grants import name_scope
 from service.store.connection.connecting import text, translated
 from service.store.memory.granting import MOST_GRANTS
 from service.store.memory.learning import TRIED

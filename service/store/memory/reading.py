@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from sayso.policy.grants.scopes import list_counters
-from sayso.policy.mandates.scopes import list_mandate_counters
-from sayso.policy.memory.readings import Reading, Readings, Wanted, is_counter
-from sayso.policy.memory.recalling import find_percentile
-from sayso.records.decisions import Actor, EarlierDenial
-from sayso.records.memory.charges import find_slot, find_window, first_slot
+from sayso.core.policy.counters.readings import Reading, Readings, Wanted, is_counter
+from sayso.core.policy.counters.recalling import find_percentile
+from sayso.core.records.charges import find_slot, find_window, first_slot
+from sayso.core.records.decisions import Actor, EarlierDenial
+from sayso.features.permissions.grants import list_counters
+from sayso.features.permissions.mandates import list_mandate_counters
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys

@@ -3,9 +3,9 @@
 from enum import StrEnum
 from typing import Any
 
+from sayso.core.records.base import Immutable
 from sayso.errors import NotFound
-from sayso.policy.analysis.matrix import Tally
-from sayso.records.base import Immutable
+from sayso.features.whatif.matrix import Tally
 from service.store.connection.connecting import text, translated
 from service.store.tenants import TenantStore
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from redis.asyncio.client import Pipeline
 
+from sayso.core.records.base import Immutable
 from sayso.errors import Conflict
-from sayso.records.base import Immutable
 from service.store.connection.connecting import translated
 from service.store.suspensions.reading import name_stored
 from service.store.tenants import TenantStore

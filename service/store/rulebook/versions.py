@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
+from sayso.core.records.base import Immutable
 from sayso.errors import Conflict, NotFound
-from sayso.records.base import Immutable
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
 from service.store.suspensions.reading import name_stored

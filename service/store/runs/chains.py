@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import RUNNING
-from sayso.records.events import EventType, TrailEntry, find_break
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import RUNNING
+from sayso.core.records.events import EventType, TrailEntry, find_break
 
 _DECIDING = (EventType.DECISION_RECORDED, EventType.TIMED_OUT)
 

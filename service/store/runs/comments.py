@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict
 
-from sayso.canonical_json import canonical_json, digest_json
+from sayso.core.canonical_json import canonical_json, digest_json
 from sayso.errors import Conflict, IdempotencyConflict, InvalidInput, NotFound
 from service.store.connection.connecting import text, translated
 from service.store.keys import CHANGES

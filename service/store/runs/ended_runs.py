@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from sayso.clock import DAY_MS
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.clock import DAY_MS
+from sayso.core.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import text, translated
 from service.store.suspensions.packing import Unpacked
 from service.store.tenants import TenantStore

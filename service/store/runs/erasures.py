@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from sayso.canonical_json import JsonObject
-from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Unreadable
-from sayso.records.decisions import Actor, Erasure
-from sayso.records.events import (
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Actor, Erasure
+from sayso.core.records.events import (
     Event,
     EventType,
     TrailEntry,
@@ -18,7 +17,8 @@ from sayso.records.events import (
     write_entry,
     write_events,
 )
-from sayso.records.suspensions import RunStatus
+from sayso.core.records.suspensions import RunStatus
+from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Unreadable
 from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated
 from service.store.insights.event_facts import name_call

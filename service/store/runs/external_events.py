@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import canonical_json, digest_json
+from sayso.core.canonical_json import canonical_json, digest_json
 from sayso.errors import IdempotencyConflict, NotFound, TooLarge
-from sayso.formats.external_events import StoredEvent
+from sayso.timeline.external_events import StoredEvent
 from service.store.connection.connecting import text, translated
 from service.store.keys import CHANGES
 from service.store.lua import read_script

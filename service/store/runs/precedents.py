@@ -4,12 +4,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from sayso.clock import monotonic_ms
-from sayso.policy.restraints.denials import find_last, name_denials
-from sayso.precedents.measures import Measures, read_measures
-from sayso.records.decisions import EarlierDenial
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.counters.restraining import find_last, name_denials
+from sayso.core.precedents import Measures, read_measures
+from sayso.core.records.decisions import EarlierDenial
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import text, translated
 from service.store.memory.reading import parse_denials
 from service.store.tenants import TenantStore

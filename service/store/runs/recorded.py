@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
 
-from sayso.policy.analysis.recorded import READ
+from sayso.features.whatif.replays import READ
 from service.store.connection.connecting import text, translated
 from service.store.tenants import TenantStore
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from sayso.core.records.events import TrailHead
+from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.errors import Unreadable
-from sayso.records.events import TrailHead
-from sayso.records.suspensions import RunStatus, SuspensionRecord
 from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys

@@ -5,17 +5,17 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import monotonic_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.decisions import Erasure
+from sayso.core.records.events import TrailEntry
+from sayso.core.records.run_state import StateRef, open_state
+from sayso.core.records.suspensions import RunStatus, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.text.redaction import Redacted
+from sayso.core.transitions.masking import list_typed, mask_end
+from sayso.core.transitions.states import RunState, count_failed, find_run_state
 from sayso.errors import NotFound
-from sayso.records.decisions import Erasure
-from sayso.records.events import TrailEntry
-from sayso.records.run_state import StateRef, open_state
-from sayso.records.suspensions import RunStatus, SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.text.redaction import Redacted
-from sayso.transitions.item_states import RunState, count_failed, find_run_state
-from sayso.transitions.reviewers.masking import list_typed, mask_end
 from service.cache import Memory
 from service.store.connection.connecting import text, translated
 from service.store.runs.indexes import RunIndex

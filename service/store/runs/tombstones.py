@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Decision, Erasure, Outcome
-from sayso.records.events import EventType, TrailEntry
-from sayso.records.items import Item, Prompt
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Decision, Erasure, Outcome
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.items import Item, Prompt
+from sayso.core.records.suspensions import SuspensionRecord
 
 _WHO = ("by", "who", "agent", "owner", "worker", "holder", "person", "delegate", "channel", "reviewers", "subagent")
 _WHICH = (

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from sayso.core.records.events import ChainCheck, TrailEntry, TrailHead
 from sayso.errors import Unreadable
-from sayso.records.events import ChainCheck, TrailEntry, TrailHead
 from service.store.connection.connecting import text, translated
 from service.store.runs.chains import find_chain_fault, name_break
 from service.store.runs.runs import read_entry

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from enum import StrEnum
 from hashlib import sha256
 
-from sayso.records.base import Immutable
-from sayso.records.items import Item
-from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.core.records.base import Immutable
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
 from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
 

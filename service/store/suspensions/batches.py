@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
+from sayso.core.records.events import TrailHead
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.errors import SaysoError
-from sayso.records.events import TrailHead
-from sayso.records.suspensions import Change, Status, SuspensionRecord
 from service.store.connection.connecting import as_ms, translated
 from service.store.connection.pipeline import Part, Script
 from service.store.lua import read_script

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sayso.clock import DAY_MS
-from sayso.records.events import TrailHead, write_events
-from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
-from sayso.transitions.reviewers.masking import mask_contents
+from sayso.core.clock import DAY_MS
+from sayso.core.records.events import TrailHead, write_events
+from sayso.core.records.suspensions import Change, RunStatus, Status, SuspensionRecord
+from sayso.core.transitions.masking import mask_contents
 from service.store.connection.commits import Commit, Update, Writer
 from service.store.keys import CHANGES, TenantKeys, keys_of
 from service.store.suspensions.packing import pack_record

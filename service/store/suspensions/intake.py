@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import ceil, inf
 from typing import NamedTuple
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.counters.readings import Readings, Wanted
 from sayso.errors import TooManyRequests
-from sayso.policy.memory.readings import Readings, Wanted
 from service.concurrency import Turnstile
 from service.settings import Settings
 from service.store.connection.connecting import text, translated

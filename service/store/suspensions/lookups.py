@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import translated
 from service.store.suspensions.reading import UnreadableRecord
 from service.store.tenants import TenantStore

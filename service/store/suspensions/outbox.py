@@ -4,9 +4,9 @@ import json
 from hashlib import sha256
 from uuid import UUID
 
-from sayso.clock import DAY_MS, iso_utc
-from sayso.records.base import Immutable
-from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.core.clock import DAY_MS, iso_utc
+from sayso.core.records.base import Immutable
+from sayso.core.records.suspensions import Status, SuspensionRecord
 from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from sayso.core.records.events import TrailHead
+from sayso.core.records.items import Item, digest_item
+from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.errors import SaysoError, Unreadable
-from sayso.records.events import TrailHead
-from sayso.records.items import Item, digest_item
-from sayso.records.suspensions import Status, SuspensionRecord
 
 _WORDS = (
     b'"receipt":{"decided_at_ms":1,"leased_at_ms":1,"resumed_at_ms":1,"settled_at_ms":1,"redrives":1,"error":"'

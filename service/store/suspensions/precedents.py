@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import DAY_MS
-from sayso.policy.restraints.denials import MOST_DENIALS, describe_denial, is_denied, list_denials
-from sayso.precedents.measures import find_measures, write_measures
-from sayso.records.decisions import ActorKind, Decision, DecisionAction, Verdict
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.text.redaction import redact
-from sayso.transitions.deciding import find_item
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import DAY_MS
+from sayso.core.policy.counters.restraining import MOST_DENIALS, describe_denial, is_denied, list_denials
+from sayso.core.precedents import find_measures, write_measures
+from sayso.core.records.decisions import ActorKind, Decision, DecisionAction, Verdict
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.text.redaction import redact
+from sayso.core.transitions.deciding import find_item
 from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
 

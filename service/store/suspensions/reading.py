@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 import structlog
 from pydantic import BaseModel, ValidationError
 
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Unreadable
-from sayso.records.suspensions import SuspensionRecord
 from service.store.suspensions.packing import Unpacked, unpack_record
 
 _MOST_REMEMBERED = 1_000

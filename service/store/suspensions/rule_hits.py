@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from sayso.clock import DAY_MS
-from sayso.records.events import Event, EventType
-from sayso.records.suspensions import Change, SuspensionRecord
+from sayso.core.clock import DAY_MS
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.suspensions import Change, SuspensionRecord
 from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
 

@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from sayso.records.items import ItemDraft, draw_samples
-from sayso.records.suspensions import RunRef
+from sayso.core.records.items import ItemDraft, draw_samples
+from sayso.core.records.suspensions import RunRef
 from service.store.connection.connecting import translated
 from service.store.tenants import TenantStore
 

@@ -6,7 +6,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.counters.readings import Reading, Readings, Wanted
+from sayso.core.records.assessments import Question, assess_unanswered
+from sayso.core.records.events import TrailHead
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.errors import (
     IdempotencyConflict,
     NotAuthenticated,
@@ -17,10 +21,6 @@ from sayso.errors import (
     Unavailable,
     Unreadable,
 )
-from sayso.policy.memory.readings import Reading, Readings, Wanted
-from sayso.records.events import TrailHead
-from sayso.records.memory.assessments import Question, assess_unanswered
-from sayso.records.suspensions import Change, Status, SuspensionRecord
 from service.store.connection.commits import Commit
 from service.store.connection.connecting import LOST, as_ms, translated
 from service.store.connection.pipeline import Script

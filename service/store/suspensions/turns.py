@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from sayso.records.suspensions import MOST_TOOLS, Progress, SuspensionRecord
+from sayso.core.records.suspensions import MOST_TOOLS, Progress, SuspensionRecord
 from service.store.connection.commits import Commit, Update
 from service.store.connection.connecting import text, translated
 from service.store.connection.pipeline import Pipeline, Script

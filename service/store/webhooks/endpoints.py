@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
-from sayso.records.base import Immutable
+from sayso.core.records.base import Immutable
 from service.store.suspensions.announcements import WebhookEvent
 from service.store.tenants import TenantStore
 from service.store.webhooks.rows import RowStore

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sayso.records.base import Immutable
+from sayso.core.records.base import Immutable
 
 MOST_SECRETS = 3
 """The most secrets of one endpoint or sender. A rotation ends the oldest one beyond."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sayso.records.base import Immutable
+from sayso.core.records.base import Immutable
 from service.store.tenants import TenantStore
 from service.store.webhooks.rows import RowStore
 from service.store.webhooks.secrets import TimedSecret

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.records.decisions import DecisionRequest, Shown
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.items import describe_denial
+from sayso.core.text.language import _
 from sayso.errors import Conflict, InvalidInput, NotFound, SaysoError
-from sayso.records.decisions import DecisionRequest, Shown
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.items import describe_denial
-from sayso.text.language import _
 from service.concurrency import release_apart
 from service.store.runs.precedents import Precedents
 from service.store.suspensions.reading import split_readable

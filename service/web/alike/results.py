@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sayso import errors
+from sayso.core.records.decisions import DIGEST_PATTERN, ActorKind, Shown, Verdict
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.sentences.outcomes import describe_actor, describe_outcome
+from sayso.core.text.language import _, mark
+from sayso.core.transitions.deciding import find_item
 from sayso.errors import SaysoError
-from sayso.records.decisions import DIGEST_PATTERN, ActorKind, Shown, Verdict
-from sayso.records.items import Item
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.sentences.outcomes import describe_actor, describe_outcome
-from sayso.text.language import _, mark
-from sayso.transitions.deciding import find_item
 from service.web.content.alike.kinds import list_arguments
 from service.web.content.alike.tables import Line, Table
 from service.web.content.deciding.displays import make_shown, read_look_ms

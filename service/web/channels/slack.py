@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.clock import new_secret
+from sayso.core.clock import new_secret
 from sayso.errors import NotAllowed, NotFound, Unavailable
 from service.auth.hosts import origin_of
 from service.auth.reviewers import hash_token, require_role

@@ -8,23 +8,23 @@ from gettext import NullTranslations
 from hashlib import sha256
 from typing import Protocol, TypeVar
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import DAY_MS
-from sayso.precedents.comparing import find_unusual
-from sayso.records.decisions import Actor, ActorKind
-from sayso.records.freezes import Freeze
-from sayso.records.inquiries import find_claim
-from sayso.records.items import Item
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.rendering.table import render_call
-from sayso.rendering.views import Flag, View
-from sayso.sentences import deadlines
-from sayso.sentences import items as sentences
-from sayso.sentences.deliveries import describe_silence
-from sayso.sentences.outcomes import describe_outcome
-from sayso.text.language import _, find_spoken, mark
-from sayso.transitions.deciding import find_item
-from sayso.transitions.item_states import ItemState, find_item_state
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import DAY_MS
+from sayso.core.precedents import find_unusual
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.inquiries import find_claim
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.rendering.renderers import render_call
+from sayso.core.rendering.views import Flag, View
+from sayso.core.sentences import deadlines
+from sayso.core.sentences import items as sentences
+from sayso.core.sentences.deliveries import describe_silence
+from sayso.core.sentences.outcomes import describe_outcome
+from sayso.core.text.language import _, find_spoken, mark
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.states import ItemState, find_item_state
 from service.concurrency import Breaks
 from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record
 from service.store.runs.precedents import NOTHING_EARLIER, Earlier, kind_of

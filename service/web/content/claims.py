@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from sayso.canonical_json import JsonObject
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
 
 
 @dataclass(frozen=True)

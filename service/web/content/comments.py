@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import iso_utc, new_id
-from sayso.records.suspensions import SuspensionRecord
-from sayso.text.language import _
-from sayso.text.redaction import Redacted
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc, new_id
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.text.language import _
+from sayso.core.text.redaction import Redacted
 from service.store.runs.attachments import Attachments
 from service.store.runs.comments import Comment, Comments
 from service.web.content.attachments import read_files

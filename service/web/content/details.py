@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import ActorKind, Decision, DecisionAction
-from sayso.records.events import EventType, TrailEntry
-from sayso.records.items import Item, ItemKind
-from sayso.sentences.outcomes import describe_decision, describe_shown, describe_voided
-from sayso.text.summaries import Leaf, list_values
-from sayso.transitions.closing import args_of
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import ActorKind, Decision, DecisionAction
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.items import Item, ItemKind
+from sayso.core.sentences.outcomes import describe_decision, describe_shown, describe_voided
+from sayso.core.text.summaries import Leaf, list_values
+from sayso.core.transitions.closing import args_of
 from service.web.content.deciding.trees import name_currencies
 from service.web.content.deciding.word_changes import Piece, compare_texts
 from service.web.content.facts import Facts

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Kind
-from sayso.records.events import TrailEntry
-from sayso.text.language import _
-from sayso.text.summaries import write_pretty
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.events import TrailEntry
+from sayso.core.text.language import _
+from sayso.core.text.summaries import write_pretty
+from sayso.timeline.external_events import Kind
 from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
 from service.store.runs.external_events import ExternalEvents

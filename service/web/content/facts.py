@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from sayso.sentences.times import describe_clock
-from sayso.text.language import _
+from sayso.core.sentences.times import describe_clock
+from sayso.core.text.language import _
 
 _NO_NAMES: Mapping[str, str] = {}
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from statistics import median_low
 
-from sayso.clock import DAY_MS
-from sayso.records.decisions import ActorKind
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.times import describe_span
-from sayso.text.language import _
+from sayso.core.clock import DAY_MS
+from sayso.core.records.decisions import ActorKind
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.times import describe_span
+from sayso.core.text.language import _
 
 
 def describe_finished(records: Iterable[SuspensionRecord], now_ms: int, *, cut: bool) -> str:

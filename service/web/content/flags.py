@@ -1,10 +1,10 @@
 """Flags of an item in the inbox."""
 
-from sayso.records.decisions import Actor
-from sayso.records.items import Item
-from sayso.records.terms import FallbackAction
-from sayso.rendering.flags import name_flags
-from sayso.rendering.views import View
+from sayso.core.records.decisions import Actor
+from sayso.core.records.items import Item
+from sayso.core.records.terms import FallbackAction
+from sayso.core.rendering.flags import name_flags
+from sayso.core.rendering.views import View
 
 
 def list_flags(item: Item, view: View, reviewer: Actor, *, held: bool) -> tuple[str, ...]:

@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from sayso.records.items import Item
-from sayso.rendering.views import View
-from sayso.text.summaries import Leaf, summarize
+from sayso.core.records.items import Item
+from sayso.core.rendering.views import View
+from sayso.core.text.summaries import Leaf, summarize
 
 _IN_HEADLINE = 2
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.names import join_words
-from sayso.text.foreign import count_lookalikes
-from sayso.text.language import _
-from sayso.text.summaries import Leaf, list_texts, list_values
-from sayso.text.suspicions import count_hidden
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.names import join_words
+from sayso.core.text.language import _
+from sayso.core.text.lookalikes import count_lookalikes
+from sayso.core.text.summaries import Leaf, list_texts, list_values
+from sayso.core.text.suspicions import count_hidden
 from service.store.inbox.facets import Facets, find_facets
 
 _LONGEST_NUMBER = 40

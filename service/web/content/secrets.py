@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sayso.clock import HOUR_MS
+from sayso.core.clock import HOUR_MS
+from sayso.core.records.items import Answer, Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.text.language import _
+from sayso.core.text.redaction import Redacted
 from sayso.errors import InvalidInput
-from sayso.records.items import Answer, Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.text.language import _
-from sayso.text.redaction import Redacted
 from service.forms.answers import Forms, make_forms
 from service.logs import log
 from service.operations.masking import collect_secrets, find_secrets, mask_item, mask_record

@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from sayso.records.decisions import DecisionAction, Verdict
-from sayso.records.events import EventType, TrailEntry
-from sayso.sentences.deliveries import name_recipient
-from sayso.sentences.names import join_words, name_reviewers
-from sayso.sentences.outcomes import describe_maker
-from sayso.sentences.times import describe_span
-from sayso.text.invisible import UNCHECKED
-from sayso.text.language import _, mark, ngettext
-from sayso.text.summaries import write_pretty
+from sayso.core.records.decisions import DecisionAction, Verdict
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.sentences.deliveries import name_recipient
+from sayso.core.sentences.names import join_words, name_reviewers
+from sayso.core.sentences.outcomes import describe_maker
+from sayso.core.sentences.times import describe_span
+from sayso.core.text.invisible import UNCHECKED
+from sayso.core.text.language import _, mark, ngettext
+from sayso.core.text.summaries import write_pretty
 from service.store.runs.runs import UNREADABLE
 from service.web.content.facts import Facts
 

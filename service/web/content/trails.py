@@ -1,6 +1,6 @@
 """A run's audit trail, limited to the size of a page."""
 
-from sayso.records.events import TrailEntry
+from sayso.core.records.events import TrailEntry
 from service.store.runs.runs import Runs
 
 _BATCH = 1000

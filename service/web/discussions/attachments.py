@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import UploadFile
 
+from sayso.core.text.language import _
 from sayso.errors import InvalidInput
-from sayso.text.language import _
 from service.http.middleware import SANDBOX
 from service.operations.discussing.attachments import attach, find_media_type, read_attachment
 from service.operations.discussing.images import is_showable

@@ -5,9 +5,9 @@ import json
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from sayso.clock import now_ms
-from sayso.text.invisible import write_signs
-from sayso.transitions.deciding import find_item
+from sayso.core.clock import now_ms
+from sayso.core.text.invisible import write_signs
+from sayso.core.transitions.deciding import find_item
 from service.store.presence import Presence
 from service.web.form_posts import RecordedRoute, read_post
 from service.web.sessions import SignedIn, wiring_of

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import iso_utc
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.text.invisible import write_signs
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.text.invisible import write_signs
 from service.store.runs.comments import Comments
 from service.web.content.cards import Row
 from service.web.content.comments import Remark, list_remarks

@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from sayso.sentences.times import describe_brief
-from sayso.text.language import _, mark
+from sayso.core.sentences.times import describe_brief
+from sayso.core.text.language import _, mark
 from service.operations.insights.attention import read_limits
 from service.operations.insights.figures import RANGES, Insights, Range, read_insights
 from service.web.pages import show

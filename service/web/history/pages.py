@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
-from sayso.text.language import _
+from sayso.core.text.language import _
 from service.store.directory.views import LONGEST_SEARCH
 from service.store.suspensions.reading import UnreadableRecord
 from service.web.content.cards import Row

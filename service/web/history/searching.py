@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from sayso.records.decisions import ActorKind, Verdict
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.outcomes import describe_actor
-from sayso.text.redaction import Redacted
-from sayso.text.summaries import write_pretty
-from sayso.transitions.deciding import find_item
-from sayso.transitions.item_states import ItemState
+from sayso.core.records.decisions import ActorKind, Verdict
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.outcomes import describe_actor
+from sayso.core.text.redaction import Redacted
+from sayso.core.text.summaries import write_pretty
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.states import ItemState
 from service.operations.masking import collect_secrets, mask_record
 from service.store.suspensions.reading import UnreadableRecord, id_of, split_readable
 from service.web.content.cards import Row, make_rows

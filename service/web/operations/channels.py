@@ -9,11 +9,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import ASKING, PolicyRule
+from sayso.core.text.language import _
 from sayso.errors import SaysoError
-from sayso.policy.engine import Policy
-from sayso.policy.rules import ASKING, PolicyRule
-from sayso.text.language import _
 from service.auth.reviewers import require_role
 from service.channels.config import Setting, describe_settings
 from service.channels.previews import Preview, build_sample_card, read_sample, render_previews

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fastapi import Request
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from service.channels.table import Channels
 from service.operations.diagnostics import Finding, diagnose
 from service.web.sessions import wiring_of

@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.text.language import _, mark
 from sayso.errors import SaysoError
-from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations.drills.planting import plant_drill
 from service.operations.drills.templates import drills_of

@@ -6,9 +6,9 @@ from typing import Any, Literal, NamedTuple
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.records.freezes import ALL, SCOPE_PATTERN
+from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
-from sayso.records.freezes import ALL, SCOPE_PATTERN
-from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations.known_names import Held, check_known, count_held, freeze_known, list_known
 from service.web.errors import show_page_again

@@ -5,9 +5,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.text.language import _, mark
+from sayso.core.transitions.second_look import Opinion
 from sayso.errors import InvalidInput, SaysoError
-from sayso.text.language import _, mark
-from sayso.transitions.reviewers.second_look import Opinion
 from service.operations.insights.second_look import list_second_look
 from service.store.insights.recents import Recents
 from service.web.errors import show_page_again

@@ -9,12 +9,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.outcomes import describe_outcome
+from sayso.core.text.language import _
 from sayso.errors import SaysoError
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.outcomes import describe_outcome
-from sayso.text.language import _
 from service.auth.reviewers import require_role
 from service.operations.runs.starts import is_demo_served, start_demo
 from service.store.suspensions.reading import split_readable

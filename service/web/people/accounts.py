@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
-from sayso.text.language import _, mark
 from service.auth.hosts import origin_of
 from service.auth.reviewers import hash_token, id_of_session
 from service.operations.people.keys import list_own_keys

@@ -6,9 +6,9 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.clock import new_secret
+from sayso.core.clock import new_secret
+from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
-from sayso.text.language import _, mark
 from service.auth.reviewers import require_log_reader, require_role
 from service.channels.notices import reset_password
 from service.operations.people.reviewers import (

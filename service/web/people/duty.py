@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import ValidationError
 
+from sayso.core.text.language import _
 from sayso.errors import InvalidInput, SaysoError
-from sayso.text.language import _
 from service.store.directory.duty import Preferences
 from service.web.form_posts import Post, RecordedRoute, check_session, read_form
 from service.web.people.accounts import show_again

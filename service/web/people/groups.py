@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.text.language import _, mark
 from sayso.errors import SaysoError
-from sayso.text.language import _, mark
 from service.auth.groups import may_edit
 from service.auth.reviewers import require_role
 from service.store.directory.groups import Group

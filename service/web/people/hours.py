@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
-from sayso.calendars.hours import WEEKDAYS, Hours, WorkingHours
+from sayso.core.calendar import WEEKDAYS, Hours, WorkingHours
+from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput
-from sayso.text.language import _, mark
 from service.store.directory.duty import Preferences
 from service.web.form_posts import Post
 

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, get_args
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
-from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations.people import keys as managing
 from service.store.people import ApiKey, KeyKind

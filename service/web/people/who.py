@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.policy.rules import ASKING
+from sayso.core.sentences.names import name_reviewers
+from sayso.core.sentences.times import describe_local
+from sayso.core.text.language import _
 from sayso.errors import SaysoError
-from sayso.policy.rules import ASKING
-from sayso.sentences.names import name_reviewers
-from sayso.sentences.times import describe_local
-from sayso.text.language import _
 from service.channels.previews import SampleCall
 from service.channels.who import Asked, Plan, plan
 from service.web.errors import show_page_again

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
-from sayso.text.language import _, mark
 from service.auth.credentials import require_own_password
 from service.channels.base import DeliveryFailed
 from service.channels.mail.linking import enter_code, mail_code

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from sayso.policy.analysis.cases import CaseResult, find_cases_file, read_cases, run_cases
-from sayso.policy.engine import Policy
-from sayso.policy.yaml_documents import MAX_BYTES
-from sayso.text.language import _
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.files.yaml_documents import MAX_BYTES
+from sayso.core.text.language import _
+from sayso.features.whatif.cases import CaseResult, find_cases_file, read_cases, run_cases
 from service.policy.evaluations import judge_blocking
 from service.web.form_posts import RecordedRoute
 from service.web.pages import show

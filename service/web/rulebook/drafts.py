@@ -8,11 +8,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from sayso.core.text.language import _, mark
+from sayso.core.text.redaction import redact
+from sayso.core.text.summaries import Summary, summarize
 from sayso.errors import InvalidInput, SaysoError
-from sayso.policy.analysis.replaying import Changed, Comparison, Effect, RecordedCall, compare
-from sayso.text.language import _, mark
-from sayso.text.redaction import redact
-from sayso.text.summaries import Summary, summarize
+from sayso.features.whatif.replays import Changed, Comparison, Effect, RecordedCall, compare
 from service.auth.reviewers import require_role
 from service.operations.rule_checks import find_known
 from service.policy.recorded_calls import MOST_CALLS, read_recorded

@@ -6,15 +6,22 @@ from typing import Any, NamedTuple
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.records.permissions import MANDATE_PREFIX, Grant, GrantState, Mandate
+from sayso.core.sentences.names import join_words
+from sayso.core.sentences.times import Sentence
+from sayso.core.text.language import _
 from sayso.errors import InvalidInput, SaysoError
-from sayso.records.memory.grants import Grant, GrantState
-from sayso.records.memory.mandates import MANDATE_PREFIX, Mandate
-from sayso.sentences.moments import Sentence
-from sayso.sentences.names import join_words
-from sayso.sentences.rulebook.grants import describe_grant, describe_grant_state, describe_left_over
-from sayso.sentences.rulebook.learned import describe_missing, describe_trial
-from sayso.sentences.rulebook.mandates import PlanWords, describe_mandate, describe_plan, describe_rest
-from sayso.text.language import _
+from sayso.features.permissions.text import (
+    PlanWords,
+    describe_grant,
+    describe_grant_state,
+    describe_left_over,
+    describe_mandate,
+    describe_missing,
+    describe_plan,
+    describe_rest,
+    describe_trial,
+)
 from service.desk.grants.granting import is_ready
 from service.operations.rulebook.learning import reinstate
 from service.store.memory.grants import Use

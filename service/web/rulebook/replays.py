@@ -9,13 +9,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.rendering.money import write_sum
+from sayso.core.text.language import _
+from sayso.core.text.summaries import Summary, summarize
 from sayso.errors import InvalidInput, SaysoError
-from sayso.policy.analysis.matrix import Cell, Listed, Past, Tally
-from sayso.policy.analysis.replaying import Effect
-from sayso.rendering.money import write_sum
-from sayso.sentences.rulebook.replays import describe_effect, describe_past, describe_review_time, describe_status
-from sayso.text.language import _
-from sayso.text.summaries import Summary, summarize
+from sayso.features.whatif.matrix import Cell, Listed, Past, Tally
+from sayso.features.whatif.replays import Effect
+from sayso.features.whatif.text import describe_effect, describe_past, describe_review_time, describe_status
 from service.auth.reviewers import require_role
 from service.operations.rulebook.replays import ReplayRequest, RuleReplays
 from service.store.rulebook.replays import ReplayStatus

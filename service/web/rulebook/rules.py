@@ -9,13 +9,12 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from sayso.clock import now_ms
-from sayso.policy.analysis.sources import RuleSource, find_sources
-from sayso.policy.engine import Policy
-from sayso.policy.rules import ASKING, Action, Mode, PolicyRule
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.rules import (
+from sayso.core.clock import now_ms
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import ASKING, Action, Mode, PolicyRule
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.rules import (
     ACTIONS,
     describe_calls,
     describe_default,
@@ -26,9 +25,10 @@ from sayso.sentences.rules import (
     describe_who,
     runs_by_itself,
 )
-from sayso.text.language import _
-from sayso.text.summaries import Summary, summarize
-from sayso.transitions.item_states import find_item_state
+from sayso.core.text.language import _
+from sayso.core.text.summaries import Summary, summarize
+from sayso.core.transitions.states import find_item_state
+from sayso.features.whatif.diffs import RuleSource, find_sources
 from service.channels.previews import SampleCall
 from service.channels.who import plan, plan_weeks
 from service.operations.insights.figures import read_rule_cost

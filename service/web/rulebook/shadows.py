@@ -6,8 +6,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.text.language import _
 from sayso.errors import InvalidInput, SaysoError
-from sayso.text.language import _
 from service.auth.reviewers import require_role
 from service.operations.rulebook.shadows import (
     begin_file_shadow,

@@ -8,15 +8,14 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject, parse_json
+from sayso.core.canonical_json import JsonObject, parse_json
+from sayso.core.sentences.items import describe_resemblance
+from sayso.core.sentences.rules import describe_decision, describe_trial
+from sayso.core.text.language import _
+from sayso.core.text.summaries import write_pretty
 from sayso.errors import InvalidInput, SaysoError
-from sayso.policy.analysis.explaining import Match, Trial
-from sayso.policy.analysis.trials import TrialCall
+from sayso.features.whatif.explaining import Match, Trial, TrialCall
 from sayso.runner.agents import AgentManifest
-from sayso.sentences.items import describe_resemblance
-from sayso.sentences.rules import describe_decision, describe_trial
-from sayso.text.language import _
-from sayso.text.summaries import write_pretty
 from service.operations.rule_checks import read_manifests
 from service.operations.rule_trials import Tried, find_definition, read_past, try_call
 from service.web.errors import show_page_again

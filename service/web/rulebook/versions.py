@@ -9,12 +9,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import ValidationError
 
+from sayso.core.policy.engine import Policy
+from sayso.core.sentences.rules import describe_default, describe_rule
+from sayso.core.text.language import _
 from sayso.errors import SaysoError
-from sayso.policy.analysis.diffing import compare_rulebooks
-from sayso.policy.engine import Policy
-from sayso.sentences.rulebook.diffs import list_differences
-from sayso.sentences.rules import describe_default, describe_rule
-from sayso.text.language import _
+from sayso.features.whatif.diff_text import list_differences
+from sayso.features.whatif.diffs import compare_rulebooks
 from service.auth.reviewers import require_role
 from service.operations.rulebook.versions import (
     VersionState,

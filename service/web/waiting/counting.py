@@ -3,12 +3,12 @@
 from functools import lru_cache
 from math import inf
 
+from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction
+from sayso.core.records.items import Item, ItemTool
+from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord, Who
+from sayso.core.records.terms import Terms
+from sayso.core.transitions.decision_checks import check_reviewer
 from sayso.errors import SaysoError
-from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
-from sayso.records.items import Item, ItemTool
-from sayso.records.suspensions import RunRef, Status, SuspensionRecord, Who
-from sayso.records.terms import Terms
-from sayso.transitions.decision_checks import check_reviewer
 from service.store.inbox.buckets import Buckets
 from service.store.inbox.facets import Audience
 from service.wiring import Wiring

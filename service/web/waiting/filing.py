@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from sayso.errors import Unavailable
 from service.store.inbox.buckets import Buckets
 from service.wiring import Wiring

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from math import inf
 from urllib.parse import urlencode
 
-from sayso.clock import monotonic_ms, now_ms
+from sayso.core.clock import monotonic_ms, now_ms
+from sayso.core.records.decisions import Actor
+from sayso.core.records.freezes import Freeze
+from sayso.core.text.language import _
 from sayso.errors import InvalidInput
-from sayso.records.decisions import Actor
-from sayso.records.freezes import Freeze
-from sayso.text.language import _
 from service.concurrency import release_apart
 from service.store.inbox.buckets import Buckets
 from service.store.inbox.facets import Facets, OpenItem

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import NamedTuple
 
-from sayso.records.decisions import Actor
-from sayso.text.language import _, mark
+from sayso.core.records.decisions import Actor
+from sayso.core.text.language import _, mark
 from service.store.directory.views import LONGEST_SEARCH
 from service.store.inbox.buckets import Bucket, Buckets
 from service.store.inbox.facets import Facets

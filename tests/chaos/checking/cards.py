@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from sayso.clock import iso_utc
-from sayso.records.deliveries import DeliveryState
+from sayso.core.clock import iso_utc
+from sayso.core.records.deliveries import DeliveryState
 from tests.chaos.checking.executions import SLACK_MS
 from tests.chaos.checking.history import Closing, History, TrailItem
 from tests.chaos.evidence.provider_log import CHANNEL, ProviderLine

@@ -6,7 +6,7 @@ because Sayso could avoid them.
 
 from collections import Counter
 
-from sayso.records.events import EventType
+from sayso.core.records.events import EventType
 from tests.chaos.checking.history import History, TrailItem
 
 NOT_STARTED = "never started"

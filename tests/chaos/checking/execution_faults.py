@@ -2,8 +2,8 @@
 
 import json
 
-from sayso.records.events import EventType, TrailEntry
-from sayso.records.suspensions import RunStatus
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.suspensions import RunStatus
 from tests.chaos.checking.tampering import (
     Evidence,
     completed,

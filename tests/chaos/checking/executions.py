@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from sayso.canonical_json import JsonObject, digest_json
-from sayso.clock import iso_utc
-from sayso.records.decisions import Verdict
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.clock import iso_utc
+from sayso.core.records.decisions import Verdict
 from tests.chaos.checking.history import History, ItemKey, TrailItem
 from tests.chaos.evidence.client_log import parse_ms
 from tests.chaos.evidence.effects import EffectLine

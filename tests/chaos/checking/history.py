@@ -7,9 +7,9 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from sayso.clock import iso_utc
-from sayso.records.decisions import Verdict
-from sayso.records.events import EventType, TrailEntry
+from sayso.core.clock import iso_utc
+from sayso.core.records.decisions import Verdict
+from sayso.core.records.events import EventType, TrailEntry
 from tests.chaos.evidence.client_log import Exchange
 from tests.chaos.evidence.effects import EffectLine
 from tests.chaos.evidence.freezes import FreezeLine, overlap_ms

@@ -7,9 +7,9 @@ transitions, the check of the hash chain and the canonical digest.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from sayso.clock import iso_utc
-from sayso.records.decisions import ActorKind, DecisionAction, Verdict
-from sayso.records.events import EventType, find_break
+from sayso.core.clock import iso_utc
+from sayso.core.records.decisions import ActorKind, DecisionAction, Verdict
+from sayso.core.records.events import EventType, find_break
 from tests.chaos.checking.cards import (
     find_armed_cards,
     find_lost_cards,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from sayso.records.events import EventType, TrailEntry
-from sayso.records.suspensions import Status
-from sayso.transitions.table import LEGAL
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.suspensions import Status
+from sayso.core.transitions.legal import LEGAL
 
 MOVES: dict[EventType, tuple[Status, ...]] = {
     EventType.RUN_STARTED: (Status.DECIDED,),

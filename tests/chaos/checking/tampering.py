@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sayso.records.events import Event, EventType, TrailEntry, TrailHead
-from sayso.records.suspensions import RunStatus
+from sayso.core.records.events import Event, EventType, TrailEntry, TrailHead
+from sayso.core.records.suspensions import RunStatus
 from tests.chaos.checking.checker import CheckResult, check_evidence
 from tests.chaos.checking.history import History, TrailIndex, index_trail
 from tests.chaos.evidence.client_log import Exchange, read_log

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sayso.records.events import EventType
-from sayso.transitions.table import LEGAL
+from sayso.core.records.events import EventType
+from sayso.core.transitions.legal import LEGAL
 from tests.chaos.checking.faults import PLANTED
 from tests.chaos.checking.invariants import INVARIANTS
 from tests.chaos.checking.steps import MOVES, OF_STEPS

@@ -1,8 +1,8 @@
 """Faults of trails and of exchanges with clients."""
 
-from sayso.records.decisions import Verdict
-from sayso.records.events import EventType, TrailEntry
-from sayso.records.suspensions import RunStatus
+from sayso.core.records.decisions import Verdict
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.suspensions import RunStatus
 from tests.chaos.checking.history import index_trail
 from tests.chaos.checking.tampering import (
     Evidence,

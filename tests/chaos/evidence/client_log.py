@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 
 FILE = "client.jsonl"
 _KEPT = ("id", "status", "outcome", "decision", "type", "detail", "error_id")

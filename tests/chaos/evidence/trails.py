@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.records.deliveries import DeliveryState
-from sayso.records.events import EventType, TrailEntry
-from sayso.records.suspensions import RunStatus
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.deliveries import DeliveryState
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.suspensions import RunStatus
 from tests.chaos.evidence.client_log import parse_ms
 from tests.chaos.workload.clients import Clients
 from tests.chaos.workload.plans import REVIEWERS

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject, digest_json
-from sayso.clock import new_id, now_ms
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.clock import new_id, now_ms
+from sayso.core.records.tools import ToolDefinition
 from sayso.runner.agents import Agent, DenialPolicy
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.runner.tools import CallContext, Tool, tool

@@ -9,8 +9,8 @@ from typing import Literal, cast
 import httpx
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import monotonic_ms, now_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms, now_ms
 from sayso.errors import SaysoError
 from tests.chaos.evidence.client_log import ClientLog, Exchange, shorten
 

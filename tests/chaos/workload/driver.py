@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from pydantic import BaseModel, ConfigDict
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import monotonic_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.suspensions import RunStatus
 from sayso.errors import SaysoError
-from sayso.records.suspensions import RunStatus
 from tests.chaos.workload.clients import Clients, Request
 from tests.chaos.workload.phones import Phones
 from tests.chaos.workload.plans import REVIEWERS, Plan, plan_run, seeded_random

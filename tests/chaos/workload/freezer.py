@@ -7,7 +7,7 @@ from random import Random
 import httpx
 from pydantic import BaseModel, ConfigDict
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from tests.chaos.evidence.client_log import parse_ms
 from tests.chaos.evidence.freezes import FreezeLine, write_freeze
 from tests.chaos.workload.plans import AGENTS, TOOLS

@@ -9,7 +9,7 @@ from typing import TypeVar
 import httpx
 from pydantic import BaseModel, ConfigDict
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from sayso.errors import SaysoError
 from tests.chaos.evidence.provider_log import CHANNEL
 from tests.chaos.workload.provider import CHATS, Provider, SentCard

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 
 REVIEWERS = ("anna", "ben", "cleo", "dora")
 AGENT_KEY = "demo"

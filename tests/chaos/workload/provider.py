@@ -15,7 +15,7 @@ from typing import Any, Literal
 import yaml
 from starlette.requests import ClientDisconnect, Request
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from tests.chaos.evidence.provider_log import CHANNEL, ProviderLine, ProviderLog, What
 from tests.chaos.workload.freezer import pause
 from tests.chaos.workload.plans import seeded_random

@@ -9,8 +9,8 @@ from random import Random
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import now_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import now_ms
 from tests.chaos.evidence.client_log import Exchange
 from tests.chaos.workload.clients import Clients, Request
 from tests.chaos.workload.phones import Phones

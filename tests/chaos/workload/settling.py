@@ -1,6 +1,6 @@
 """The end of an experiment at the provider: wait until cards and presses are settled, then press what is left."""
 
-from sayso.clock import monotonic_ms
+from sayso.core.clock import monotonic_ms
 from tests.chaos.evidence.trails import read_deliveries
 from tests.chaos.workload.clients import Clients
 from tests.chaos.workload.phones import wait_for

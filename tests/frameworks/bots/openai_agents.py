@@ -6,7 +6,7 @@ from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import assistant_message, function_call
 
 from sayso.adapters.openai_agents import gate
-from sayso.formats import tool_responses
+from sayso.timeline import tool_responses
 from tests.frameworks.bots.effects import describe_send_money, parse_script, record_effect, wait_before_turn
 
 

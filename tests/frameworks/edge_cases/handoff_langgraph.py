@@ -10,7 +10,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
 from sayso.adapters.langgraph import gate, sqlite
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.records.tools import ToolDefinition
 from tests.frameworks.edge_cases.local_runs import find_callers, print_json
 
 FETCH = ToolDefinition(name="fetch", parameters={"type": "object", "properties": {"what": {"type": "string"}}})

@@ -16,7 +16,7 @@ from langgraph.types import interrupt
 
 from sayso.adapters.langgraph import gate, sqlite
 from sayso.adapters.langgraph.middleware import Mode
-from sayso.records.items import ItemDraft
+from sayso.core.records.items import ItemDraft
 from sayso.runner.batches import Resumption
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.edge_cases.langgraph import Asker, called

@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sayso.core.policy.engine import ASK_EVERYTHING, Policy
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import Progress, RunRef
 from sayso.errors import SaysoError
-from sayso.policy.engine import ASK_EVERYTHING, Policy
-from sayso.records.events import Event, EventType
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import Progress, RunRef
 from sayso.runner.batches import Resumption
 from sayso.runner.execution import use_executor
 from sayso.runner.local import MemoryJournal

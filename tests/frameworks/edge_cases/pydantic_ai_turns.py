@@ -11,7 +11,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from sayso.adapters.pydantic_ai import gate
-from sayso.records.items import ItemDraft
+from sayso.core.records.items import ItemDraft
 from sayso.runner.batches import Resumption
 from tests.frameworks.edge_cases.local_runs import play, print_json, refusal
 from tests.sayso.runners import approve, deny

@@ -12,7 +12,8 @@ from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import sayso
-from sayso.policy.engine import Action, Policy
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import Action
 from sayso.runner.agents import Agent
 from sayso.runner.local import HeadlessProvider, run_agent
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from sayso.adapters.afk import gate
 from sayso.adapters.afk.hooks import Hooks
-from sayso.clock import new_id
+from sayso.core.clock import new_id
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.contracts import (
     Agent,

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from sayso.policy.engine import Action, Policy
-from sayso.policy.provenance.prices import ModelPrice
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.prices import ModelPrice
+from sayso.core.policy.rules import Action
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.edge_cases.local_runs import play_judged, print_json
 from tests.sayso.rule_builders import policy, rule

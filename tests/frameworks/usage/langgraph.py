@@ -11,7 +11,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
 from sayso.adapters.langgraph import gate, sqlite
-from sayso.clock import new_id
+from sayso.core.clock import new_id
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.usage.counting import CALLS, GIVEN, MADE, print_counted
 

@@ -15,12 +15,12 @@ from demo.journeys import AGENT, REVIEWER
 from demo.stacks import Stack
 from demo.turns import Turn, load_turns
 from launch.waits import wait_until
-from sayso.canonical_json import JsonObject
 from sayso.client import Client
 from sayso.client.administration import ReviewerView, change_password
 from sayso.client.people import create_contact_code
 from sayso.client.requests import Request, new_key
 from sayso.client.responses import ItemView, Suspension
+from sayso.core.canonical_json import JsonObject
 from service.settings import CHECKOUT
 from tests.browser import running_browser
 from tests.journeys.stacks import PATIENCE_S, quick_stack

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from pydantic import JsonValue
 
 from demo.turns import Turn
-from sayso.canonical_json import JsonObject, canonical_json
 from sayso.client.responses import Suspension
+from sayso.core.canonical_json import JsonObject, canonical_json
 from service.settings import CHECKOUT
 from tests.fakes.push import PushService, serving_push
 from tests.fakes.smtp import MailServer, serving_mail

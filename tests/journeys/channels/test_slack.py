@@ -12,8 +12,8 @@ from playwright.sync_api import expect
 
 from demo.turns import Turn
 from launch.waits import wait_until
-from sayso.canonical_json import JsonObject
 from sayso.client.responses import Suspension
+from sayso.core.canonical_json import JsonObject
 from tests.fakes.slack import FakeSlack, form_of, running_slack, sign
 from tests.fakes.slack_api import ANNA, Message
 from tests.journeys.channels.desks import BANK, HOTELS, MAILS, TICKETS, ChannelDesk, open_desk, rules_over, signed_in

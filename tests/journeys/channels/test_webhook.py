@@ -12,7 +12,7 @@ from standardwebhooks import Webhook
 from demo.journeys import REVIEWER
 from launch.waits import wait_until
 from sayso.client.webhooks import SenderView, create_endpoint, create_sender, delete_endpoint, verify_endpoint
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from tests.journeys.channels.desks import BANK, ChannelDesk, signed_in
 from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls
 from tests.journeys.stacks import PATIENCE_S

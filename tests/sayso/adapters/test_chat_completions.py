@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sayso.adapters.chat_completions import ChatCompletionsModel, choose_wait_s, read_turn
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import InvalidInput, ModelError
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.models import ChatMessage, RequestedCall
 from tests.sayso.adapters.endpoints import Answer, endpoint
 

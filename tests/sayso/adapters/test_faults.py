@@ -3,8 +3,8 @@
 import pytest
 
 from sayso.adapters.base import Adapter
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import FrameworkFault
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.protocol import Done, FrameworkState, build_agent
 from sayso.runner.runs import FrameworkRun
 from tests.builders import run_ref

@@ -1,10 +1,10 @@
 """Tests of starting runs in the agent's process."""
 
 from sayso.adapters.starting import start
-from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient
-from sayso.records.suspensions import Origin
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.suspensions import Origin
+from sayso.core.records.tools import ToolDefinition
 from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall
 from sayso.runner.protocol import Done, FrameworkTurn, build_agent, describe_refusal

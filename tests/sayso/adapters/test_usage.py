@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.adapters.usage import UsageMeter
-from sayso.records.suspensions import ModelUsage
+from sayso.adapters.base import UsageMeter
+from sayso.core.records.suspensions import ModelUsage
 
 COUNTS = st.tuples(st.integers(1, 10**9), st.integers(0, 10**9))
 

@@ -13,11 +13,11 @@ from pydantic import JsonValue
 from redis import Redis
 
 from launch.waits import wait_until
-from sayso.canonical_json import JsonObject
 from sayso.client import Client, requests
 from sayso.client.permits import GatedCall, obtain_permit
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import NotAuthenticated, Suspended
-from sayso.records.tool_calls import ToolDefinition
 from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings

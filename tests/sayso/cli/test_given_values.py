@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sayso.client import Client
-from sayso.text.redaction import MASK
+from sayso.core.text.redaction import MASK
 from tests.sayso.cli.test_commands import Run, desk, sayso
 from tests.service.channels.given import BEYOND, PAIRS, SECRET, TYPED, WHOLE
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sayso import __version__
-from sayso.policy.packages import PACKAGES
+from sayso.core.policy.files.packages import PACKAGES
 from service.settings import CHECKOUT
 
 GOOD = "version: 1\ndefault: deny\nrules: []\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sayso.policy.analysis.rule_schema import build_rule_schema
+from sayso.core.policy.files.schema import build_rule_schema
 from tests.sayso.cli.test_policies import run
 
 RULES = """

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 
 from sayso.cli.screens import make_console, show_runs
 from sayso.client.responses import Run
-from sayso.text.invisible import UNCHECKED
+from sayso.core.text.invisible import UNCHECKED
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TITLE = "Sayso has approved this"

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from sayso.cli.secrets import mask_suspension
+from sayso.cli.reviews import mask_suspension
 from sayso.client.responses import Suspension
-from sayso.text.redaction import MASK
+from sayso.core.text.redaction import MASK
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC).isoformat()
 CANARY = "s3cret-canary"

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from sayso.canonical_json import JsonObject
 from sayso.cli.suspensions import Barred, shorten_ids, show_args, show_inbox, show_suspension
 from sayso.client.responses import (
     ActorView,
@@ -20,9 +19,10 @@ from sayso.client.responses import (
     TermsView,
     ToolView,
 )
-from sayso.sentences.deliveries import NOBODY
-from sayso.text.invisible import UNCHECKED
-from sayso.text.summaries import list_values
+from sayso.core.canonical_json import JsonObject
+from sayso.core.sentences.deliveries import NOBODY
+from sayso.core.text.invisible import UNCHECKED
+from sayso.core.text.summaries import list_values
 from tests.hostile import CORPUS
 from tests.sayso.cli.test_screens import NOW, TITLE, read
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sayso.client import Client
-from sayso.text.invisible import UNCHECKED
+from sayso.core.text.invisible import UNCHECKED
 from service.assembly import assemble
 from service.settings import CHECKOUT, Settings
 from tests.builders import make_agent, make_person

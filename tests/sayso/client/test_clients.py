@@ -10,9 +10,9 @@ import pytest
 
 from sayso import AsyncClient, Client
 from sayso.client import administration, discussions, people, requests, retries, rulebook
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
-from sayso.records.events import Event, EventType
-from sayso.records.suspensions import Change, SuspensionRecord
 from service.assembly import assemble
 from service.settings import Settings
 from tests.builders import PASSWORD, make_agent, make_person, make_running, register_agent

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from sayso.errors import AlreadyRedeemed
 from sayso.testing import InProcessDesk
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sayso.core.records.decisions import Actor, ActorKind, Erasure
 from sayso.errors import Conflict
-from sayso.records.decisions import Actor, ActorKind, Erasure
 from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sayso import CallFailed, Denied, InDoubt, Suspended, gate
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import Action, PolicyRule, RequestPayload, RuleCondition
 from sayso.errors import AlreadyRedeemed, DeadlinePassed, Frozen, IdempotencyConflict, InvalidInput, Unreachable
-from sayso.policy.engine import Policy
-from sayso.policy.rules import Action, PolicyRule, RequestPayload, RuleCondition
 from sayso.runner.tools import CallContext
 from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated

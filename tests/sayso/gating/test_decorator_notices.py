@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from sayso import Denied, Suspended, gate
-from sayso.policy.engine import Policy
-from sayso.policy.rules import Action
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import Action
 from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated
 from tests.sayso.rule_builders import policy, rule

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from sayso.guarding.runs import find_refusal, use_gated_run
-from sayso.guarding.threads import carry_into_threads
+from sayso.guarding.runs import carry_into_threads, find_refusal, use_gated_run
 
 Work = Callable[[], None]
 Start = Callable[[Work], None]

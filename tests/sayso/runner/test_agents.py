@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from sayso.core.records.terms import Fallback, FallbackAction
 from sayso.errors import InvalidInput
-from sayso.records.terms import Fallback, FallbackAction
 from sayso.runner.agents import Agent, load_agents
 from sayso.runner.models import ScriptedModel
 from sayso.runner.tools import tool

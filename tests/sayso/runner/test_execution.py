@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from sayso.core.policy.rules import Action
+from sayso.core.records.items import ItemDraft, ItemTool
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import Conflict, IllegalTransition
-from sayso.policy.engine import Action
-from sayso.records.items import ItemDraft, ItemTool
-from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.runner.batches import Batch, BatchCall, end_call
 from sayso.runner.execution import CallExecutor, current_call
 from sayso.runner.protocol import FrameworkTool, describe_refusal, describe_text

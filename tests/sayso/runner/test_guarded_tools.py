@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import Action
+from sayso.core.records.suspensions import RunStatus
 from sayso.guarding.runs import find_refusal, refuse_unseen
-from sayso.policy.engine import Action, Policy
-from sayso.records.suspensions import RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.local import HeadlessProvider, run_agent
 from sayso.runner.models import ScriptedModel

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.external import ExternalCall, decides_alike, describe_calls, describe_item, evaluate_calls
+from sayso.core.policy.rules import PolicyRule
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolCall
+from sayso.core.transitions.deciding import decide, suspend
 from sayso.errors import Unavailable
-from sayso.policy.engine import Policy
-from sayso.policy.external import ExternalCall, decides_alike, describe_calls, describe_item, evaluate_calls
-from sayso.policy.rules import PolicyRule
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
 from sayso.runner.revalidation import Revalidation, keeps_judgement, revalidate
 from sayso.runner.tools import tool
-from sayso.transitions.deciding import decide, suspend
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.samples import T0, draft, word
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import RunStatus
-from sayso.records.terms import Fallback, FallbackAction
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.terms import Fallback, FallbackAction
 from sayso.runner.batches import Resumption
 from sayso.runner.local import HeadlessProvider, run_agent
 from tests.sayso.rule_builders import policy, rule

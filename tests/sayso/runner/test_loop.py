@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sayso.canonical_json import parse_json
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import RunStatus
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.canonical_json import parse_json
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.tools import ToolDefinition
 from sayso.runner.batches import Resumption
 from sayso.runner.loop import drive
 from sayso.runner.models import ChatMessage, ModelTurn

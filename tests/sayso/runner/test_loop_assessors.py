@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.memory.readings import Reading, Readings, Wanted
-from sayso.records.memory.assessments import Assessment, Level, Question
+from sayso.core.policy.counters.readings import Reading, Readings, Wanted
+from sayso.core.records.assessments import Assessment, Level, Question
 from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded, RunSuspended
 from sayso.runner.runs import ModelRun

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from sayso.core.records.events import TrailHead
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.terms import Fallback, FallbackAction
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import ModelError
-from sayso.records.events import TrailHead
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import RunStatus
-from sayso.records.terms import Fallback, FallbackAction
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import Agent, Budgets
 from sayso.runner.batches import Resumption
 from sayso.runner.loop import drive

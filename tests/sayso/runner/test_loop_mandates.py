@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from sayso.clock import now_ms
-from sayso.policy.engine import Action
-from sayso.policy.grants.covering import digest_rule
-from sayso.records.decisions import Actor, ActorKind
-from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool
-from sayso.records.suspensions import Change, RunRef
+from sayso.core.clock import now_ms
+from sayso.core.policy.rules import Action
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.permissions import Envelope, Mandate, MandatedTool
+from sayso.core.records.suspensions import Change, RunRef
+from sayso.features.permissions.grants import digest_rule
 from sayso.runner.agents import Agent
 from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded, RunSuspended

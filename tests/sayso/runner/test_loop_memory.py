@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from sayso.clock import now_ms
-from sayso.policy.engine import Action, Policy
-from sayso.policy.memory.amounts import UNIT
-from sayso.policy.memory.readings import Readings, Wanted
-from sayso.records.events import Event
-from sayso.records.memory.charges import Charge, place_charges
-from sayso.records.suspensions import RunStatus
+from sayso.core.clock import now_ms
+from sayso.core.policy.counters.readings import UNIT, Readings, Wanted
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import Action
+from sayso.core.records.charges import Charge, place_charges
+from sayso.core.records.events import Event
+from sayso.core.records.suspensions import RunStatus
 from sayso.runner.batches import PlannedCall
 from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded, RunSuspended

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from sayso.core.records.decisions import DecisionAction
+from sayso.core.records.events import Event
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import StaleAttempt
-from sayso.records.decisions import DecisionAction
-from sayso.records.events import Event
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import RunStatus
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Resumption
 from sayso.runner.fallbacks import resolve

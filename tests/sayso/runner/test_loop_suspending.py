@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.engine import Policy
-from sayso.records.events import TrailHead
-from sayso.records.items import Answer, ItemKind
-from sayso.records.suspensions import RunStatus
+from sayso.core.policy.engine import Policy
+from sayso.core.records.events import TrailHead
+from sayso.core.records.items import Answer, ItemKind
+from sayso.core.records.suspensions import RunStatus
 from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded, RunSuspended
 from sayso.runner.runs import ModelRun

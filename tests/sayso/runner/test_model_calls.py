@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from sayso.adapters.chat_completions import ChatCompletionsModel
+from sayso.core.policy.engine import Policy
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import ModelError
-from sayso.policy.engine import Policy
-from sayso.records.suspensions import RunStatus
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.judging import judge_model_call
 from sayso.runner.loop import drive
 from sayso.runner.models import ChatMessage, ModelTurn

@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from sayso.records.decisions import Actor, ActorKind
-from sayso.records.items import ItemDraft
-from sayso.records.memory.offers import Offered
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.envelopes import Offered
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.transitions.deciding import decide
+from sayso.core.transitions.execution import lease, redeem
 from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
 from sayso.runner.revalidation import carry_over, revalidate
 from sayso.runner.tools import tool
-from sayso.transitions.deciding import decide
-from sayso.transitions.execution import lease, redeem
+from tests.sayso.core.transitions.test_execution import FENCE
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.samples import T0, ask, intent, pending, person, word
-from tests.sayso.transitions.test_execution import FENCE
 
 ASKS = policy(rule("refunds", "request_approval", tool_name="refund"))
 SHUT_OUT = Revocations(inactive=frozenset({"ada"}))

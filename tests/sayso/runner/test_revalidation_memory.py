@@ -2,19 +2,19 @@
 
 import pytest
 
+from sayso.core.policy.counters.readings import Reading
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.external import describe_item
+from sayso.core.records.charges import Charge
+from sayso.core.records.decisions import Actor, ActorKind, Verdict
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.items import Doubt, PresetOutcome
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolCall
+from sayso.core.transitions.deciding import decide
+from sayso.core.transitions.permits import put_in_doubt
 from sayso.errors import Unavailable
-from sayso.policy.engine import Policy
-from sayso.policy.external import describe_item
-from sayso.policy.memory.readings import Reading
-from sayso.records.decisions import Actor, ActorKind, Verdict
-from sayso.records.items import Doubt, PresetOutcome
-from sayso.records.memory.charges import Charge
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolCall
 from sayso.runner.revalidation import Revalidation, list_judged, list_wanted, revalidate
-from sayso.transitions.deciding import decide
-from sayso.transitions.in_doubt import put_in_doubt
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runner.test_revalidation import AGENT, approved, asking
 from tests.sayso.samples import T0, pending, word

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.engine import Policy
-from sayso.policy.memory.ledger import Ledger
-from sayso.records.decisions import Actor, ActorKind, Verdict
-from sayso.records.items import Doubt, PresetOutcome
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.engine import Policy
+from sayso.core.records.decisions import Actor, ActorKind, Verdict
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.items import Doubt, PresetOutcome
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.transitions.deciding import decide
 from sayso.runner.revalidation import find_ended_grant, judge_approved, list_judged, revalidate
-from sayso.transitions.deciding import decide
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runner.test_revalidation import AGENT, asking
 from tests.sayso.samples import pending, word

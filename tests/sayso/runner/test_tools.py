@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AfterValidator, BaseModel, Field
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.errors import InvalidInput
-from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner.tools import CallContext, Tool, call_tool, tool
 
 CONTEXT = CallContext(run_id="run_1", call_id="c0", idempotency_key="run_1:1.0")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.errors import InvalidInput, InvalidJson
-from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner.tools import CallContext, call_tool, tool
 from tests.sayso.runner.test_tools import CONTEXT, Address, Colour, run
 

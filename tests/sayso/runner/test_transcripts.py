@@ -2,8 +2,8 @@
 
 import pytest
 
-from sayso.records.suspensions import RunRef
-from sayso.records.tool_calls import ToolResult
+from sayso.core.records.suspensions import RunRef
+from sayso.core.records.tools import ToolResult
 from sayso.runner.agents import Budgets
 from sayso.runner.batches import Batch
 from sayso.runner.models import ModelTurn

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from sayso import Denied, Suspended
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.rules import Action
 from sayso.errors import InvalidInput, NotAllowed, PolicyForbids
-from sayso.policy.rules import Action
 from sayso.testing.desk import URL, InProcessDesk
 from tests.sayso.banks import Bank, gated
 from tests.sayso.rule_builders import policy, rule

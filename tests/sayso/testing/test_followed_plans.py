@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from sayso.canonical_json import JsonObject
 from sayso.client.rulebook import MandateView
-from sayso.policy.files import parse_rulebook
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.files.reading import parse_rulebook
 from sayso.testing import InProcessDesk
 from tests.sayso.test_followed_advice import Case, follow
 
@@ -139,8 +139,8 @@ def decide_edited(amount: object) -> None:
     decide("move", args={**ARGS, "amount": amount})
 
 
-GRANTS, MANDATES = "sayso/policy/grants/making.py", "sayso/policy/mandates/proposing.py"
-EXTERNAL, CHECKS = "sayso/policy/external.py", "sayso/transitions/decision_checks.py"
+GRANTS, MANDATES = "sayso/features/permissions/making.py", "sayso/features/permissions/plans.py"
+EXTERNAL, CHECKS = "sayso/core/policy/external.py", "sayso/core/transitions/decision_checks.py"
 SUMS = "Leave it out, or add `sum:` to the rule's `grants:`"
 PERMITS = "Leave it out of the plan, or add `mandates:` to the rule that asks about it"
 NONE = "version: 1\ndefault: allow\nrules: []\n"
@@ -174,7 +174,9 @@ CASES = [
     Case(GRANTS, "Leave it out of `free`", lambda: grant("pay", free=["args.to"]), lambda: grant("pay")),
     Case(GRANTS, SUMS, lambda: grant("mail", sum=5), lambda: grant("mail")),
     Case(GRANTS, SUMS, lambda: grant("mail", sum=5), lambda: grant("mail", rules=SUMMED, sum=5)),
-    Case("sayso/policy/mandates/making.py", "Deny it", lambda: changed_plan("approve"), lambda: changed_plan("deny")),
+    Case(
+        "sayso/features/permissions/making.py", "Deny it", lambda: changed_plan("approve"), lambda: changed_plan("deny")
+    ),
     Case(
         MANDATES,
         "Add `mandates:` to the rules whose calls they may cover",

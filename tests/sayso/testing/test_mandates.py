@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sayso import Client
-from sayso.canonical_json import JsonObject
 from sayso.client.rulebook import MandateView
+from sayso.core.canonical_json import JsonObject
 from sayso.errors import IdempotencyConflict, InvalidInput, NotFound
 from sayso.testing import InProcessDesk
 

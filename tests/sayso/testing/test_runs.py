@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from sayso import Denied, gate
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.rules import Action
+from sayso.core.records.events import EventType
+from sayso.core.records.suspensions import RunStatus, Status
 from sayso.errors import InvalidInput
-from sayso.policy.rules import Action
-from sayso.records.events import EventType
-from sayso.records.suspensions import RunStatus, Status
 from sayso.testing import InProcessDesk
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import POLICY, Ran, fields_of, kinds, make_agent, turn

@@ -1,7 +1,7 @@
 """Tests of the size limits of external events."""
 
-from sayso.canonical_json import JsonObject, canonical_json
-from sayso.timeline.limits import fit_events
+from sayso.core.canonical_json import JsonObject, canonical_json
+from sayso.timeline.external_events import fit_events
 
 
 def test_fit_events_keeps_short_events() -> None:

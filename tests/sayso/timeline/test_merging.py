@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.formats.external_events import Kind, StoredEvent, read_moment
-from sayso.records.events import TrailEntry
+from sayso.core.records.events import TrailEntry
+from sayso.timeline.external_events import Kind, StoredEvent, read_moment
 from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
 from tests.sayso.timeline.stories import STORIES, go

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from sayso.clock import iso_utc
-from sayso.records.terms import RuleTerms
+from sayso.core.clock import iso_utc
+from sayso.core.records.terms import RuleTerms
 from service.app import create_app
 from service.settings import Settings
 from tests.builders import PASSWORD, approve, ask, finish, give_up, make_pending, make_person, make_running, person

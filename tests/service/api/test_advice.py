@@ -16,14 +16,14 @@ from service.settings import CHECKOUT
 from tests.service.worlds import World
 
 SOURCES = (
-    "sayso/canonical_json.py",
+    "sayso/core/canonical_json.py",
     "service/http/bodies.py",
     "service/http/middleware.py",
     "service/api/routing/routes.py",
 )
 _ADVICE = re.compile(r"(?:^|[.;:,] )((?:send|correct|flatten|add|remove|compare|write|rename)\b[^.;]*)", re.IGNORECASE)
 _ELSEWHERE = {
-    "Send plain values": "only Python can pass what is not JSON; tests/sayso/test_canonical_json.py",
+    "Send plain values": "only Python can pass what is not JSON; tests/sayso/core/test_canonical_json.py",
     "write its sentence": "no refusal",
     "Send it again in": "followed in tests/service/http/test_middleware.py",
     "Send less, or sign in first": "followed in tests/service/web/test_sign_ins.py",

@@ -6,7 +6,7 @@ import pytest
 from httpx import Response
 from redis.asyncio import Redis
 
-from sayso.records.terms import RuleTerms
+from sayso.core.records.terms import RuleTerms
 from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.store.keys import TenantKeys
@@ -24,14 +24,14 @@ rules:
   - {id: seen, tool: look, action: allow, terms: {reviewers: [anna, ben], sample: {after: 1}}}
   - {id: large, tool: refund, when: args.amount > 100, action: request_approval}
 """
-SECOND = "sayso/transitions/reviewers/second_look.py"
+SECOND = "sayso/core/transitions/second_look.py"
 FOLLOWED = [
     (SECOND, "Add what was wrong with this call"),
     (SECOND, "Ask one of them"),
     (SECOND, "Shorten it to"),
-    ("sayso/policy/external.py", "Approve the original arguments, or deny the item"),
-    ("sayso/transitions/execution.py", "Start a new run"),
-    ("sayso/transitions/freezing.py", "Decide it after an admin has confirmed the clock"),
+    ("sayso/core/policy/external.py", "Approve the original arguments, or deny the item"),
+    ("sayso/core/transitions/execution.py", "Start a new run"),
+    ("sayso/core/transitions/freezing.py", "Decide it after an admin has confirmed the clock"),
 ]
 """Advice that these tests follow; that of a long reason is followed on the page of second looks."""
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sayso.records.events import Event as TrailEvent
-from sayso.records.events import EventType, TrailEntry, TrailHead, write_entry, write_events
+from sayso.core.records.events import Event as TrailEvent
+from sayso.core.records.events import EventType, TrailEntry, TrailHead, write_entry, write_events
 from service.auth.reviewers import hash_token
 from service.operations.diagnostics import diagnose
 from service.store.keys import KEYS

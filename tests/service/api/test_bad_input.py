@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sayso.records.items import ItemKind
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.core.records.items import ItemKind
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from tests.builders import PASSWORD, approve, ask, make_pending
 from tests.service.damages import KEYS as STORED
 from tests.service.worlds import World, read_store

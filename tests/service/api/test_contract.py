@@ -23,8 +23,8 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from sayso.clock import now_ms
-from sayso.records.decisions import DecisionRequest
+from sayso.core.clock import now_ms
+from sayso.core.records.decisions import DecisionRequest
 from service.api.runs import RunRequest
 from service.app import create_app
 from service.assembly import assemble

@@ -2,8 +2,8 @@
 
 import httpx
 
-from sayso.clock import HOUR_MS, now_ms
-from sayso.records.terms import RuleTerms
+from sayso.core.clock import HOUR_MS, now_ms
+from sayso.core.records.terms import RuleTerms
 from tests.builders import ask, make_pending, make_person
 from tests.service.worlds import World
 

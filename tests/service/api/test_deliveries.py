@@ -1,8 +1,8 @@
 """The API shows who was notified of an item, and no address."""
 
 from sayso.client.responses import Suspension
-from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
-from sayso.records.terms import RuleTerms
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.terms import RuleTerms
 from service.wiring import Wiring
 from tests.builders import ask, make_pending
 from tests.service.worlds import World

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from sayso import errors
+from sayso.core.problems import problem_type_of
 from sayso.errors import SaysoError
-from sayso.problems import problem_type_of
 from service.delivery.addresses import UnsafeUrl
 from service.settings import CHECKOUT, Settings
 from tests.sayso.test_followed_advice import CASES as SDK
@@ -139,8 +139,8 @@ async def test_followed_advice_leads_to_success(world: World, case: Case) -> Non
 
 
 FOLLOWED = [
-    ("sayso/transitions/client_execution.py", "Redeem it before the call starts"),
-    ("sayso/transitions/deciding.py", "Read the suspension to see its items"),
+    ("sayso/core/transitions/client_execution.py", "Redeem it before the call starts"),
+    ("sayso/core/transitions/deciding.py", "Read the suspension to see its items"),
     ("service/channels/trials.py", "Name a person"),
     ("service/desk/grants/granting.py", "Wait for more, or grant like calls beside an approval"),
     ("service/api/operations/metrics.py", "Set"),

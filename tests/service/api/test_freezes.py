@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 from httpx import AsyncClient
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from tests.builders import person
 from tests.service.worlds import World
 

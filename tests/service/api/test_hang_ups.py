@@ -14,7 +14,7 @@ import uvicorn
 from redis.asyncio import Redis
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from sayso.records.events import Event, EventType, TrailHead, write_events
+from sayso.core.records.events import Event, EventType, TrailHead, write_events
 from service.app import create_app
 from service.auth.credentials import TENANT
 from service.http.connections import ServerConfig

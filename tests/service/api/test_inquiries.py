@@ -2,7 +2,7 @@
 
 import asyncio
 
-from sayso.records.terms import RuleTerms
+from sayso.core.records.terms import RuleTerms
 from tests.builders import ask, make_pending, make_person
 from tests.service.worlds import World, waiting
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from httpx import Response
 
+from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest
 from sayso.errors import NotAllowed, SelfApproval
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest
 from service.settings import Settings
 from tests.builders import make_person, person
 from tests.service.api.test_execution import post

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from redis.asyncio import Redis
 
-from sayso.records.suspensions import RunStatus
+from sayso.core.records.suspensions import RunStatus
 from sayso.runner.transcripts import RunState
 from service.store.runs.runs import Run
 from tests.builders import approve, finish, give_up, make_pending, make_running

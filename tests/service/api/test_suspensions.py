@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from httpx import Response
 
-from sayso.clock import iso_utc
-from sayso.records.events import find_break
-from sayso.records.items import ItemKind
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
+from sayso.core.clock import iso_utc
+from sayso.core.records.events import find_break
+from sayso.core.records.items import ItemKind
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
 from tests.builders import approve, ask, finish, make_pending, make_person
 from tests.service.worlds import World, waiting
 

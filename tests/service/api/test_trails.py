@@ -5,8 +5,8 @@ import json
 
 from httpx import AsyncClient
 
-from sayso.clock import iso_utc
-from sayso.records.suspensions import RunStatus
+from sayso.core.clock import iso_utc
+from sayso.core.records.suspensions import RunStatus
 from tests.builders import approve, finish, make_pending, make_running
 from tests.service.worlds import World, waiting
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sayso.records.decisions import Actor, ActorKind
-from sayso.text.redaction import MASK
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.text.redaction import MASK
 from service.channels.cards import build_card
 from service.channels.webhook.events import build_event
 from service.settings import Settings

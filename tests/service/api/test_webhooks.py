@@ -8,8 +8,8 @@ import pytest
 from httpx import AsyncClient
 from starlette.responses import Response
 
-from sayso.clock import now_ms
-from sayso.signing import SignedMessage, verify_message
+from sayso.core.clock import now_ms
+from sayso.core.signing import SignedMessage, verify_message
 from service.settings import Settings
 from tests.builders import approve, make_pending
 from tests.receivers import Receiver, deliver_events

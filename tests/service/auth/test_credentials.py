@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from redis.asyncio import Redis
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from sayso.errors import NotAuthenticated
 from service.assembly import assemble
 from service.settings import Settings

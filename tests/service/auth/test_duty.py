@@ -2,8 +2,8 @@
 
 import pytest
 
-from sayso.calendars.hours import Hours, WorkingHours
-from sayso.clock import DAY_MS, now_ms
+from sayso.core.calendar import Hours, WorkingHours
+from sayso.core.clock import DAY_MS, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.auth.duty import LONGEST_ABSENCE_MS
 from service.store.directory.duty import MOST_ABSENCES, Preferences

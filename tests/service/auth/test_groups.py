@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sayso.calendars.hours import WorkingHours
+from sayso.core.calendar import WorkingHours
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from service.wiring import Wiring
 from tests.builders import make_person

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 import pytest
 import structlog
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Actor, ActorKind
-from sayso.records.inquiries import MOST_INQUIRIES, Inquiry
-from sayso.records.items import Doubt, ItemTool, Prompt
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import Quorum
-from sayso.text.invisible import UNCHECKED, write_signs
-from sayso.text.summaries import list_values
-from sayso.transitions.deciding import decide
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.inquiries import MOST_INQUIRIES, Inquiry
+from sayso.core.records.items import Doubt, ItemTool, Prompt
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import Quorum
+from sayso.core.text.invisible import UNCHECKED, write_signs
+from sayso.core.text.summaries import list_values
+from sayso.core.transitions.deciding import decide
 from service.channels.base import CardAction, Channel, DeliveryFailed, Recipient, SendsDigests
 from service.channels.cards import Card, build_card, item_link
 from tests.sayso.samples import T0, ask, pending, word

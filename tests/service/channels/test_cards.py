@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from sayso.records.decisions import EarlierDenial
-from sayso.records.items import ItemTool, Prompt
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.text.redaction import MASK
-from sayso.transitions.deciding import cancel, decide
-from sayso.transitions.reviewers.claiming import claim, release_claim
+from sayso.core.records.decisions import EarlierDenial
+from sayso.core.records.items import ItemTool, Prompt
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.text.redaction import MASK
+from sayso.core.transitions.deciding import cancel, decide
+from sayso.core.transitions.inquiring import claim, release_claim
 from service.channels.base import CardAction, allowed_actions
 from service.channels.cards import Card, build_card, describe_closing
 from tests.sayso.samples import T0, ask, draft, pending, person, word

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from sayso.core.policy.files.reading import parse_rulebook
+from sayso.core.text.redaction import MASK
 from sayso.errors import InvalidInput, NotFound
-from sayso.policy.files import parse_rulebook
-from sayso.text.redaction import MASK
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig
 from service.channels.previews import build_sample_card, preview, read_sample, render_previews

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from sayso.records.items import ItemKind
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.records.items import ItemKind
+from sayso.core.records.tools import ToolDefinition
 from service.channels.values import read_value
 from tests.sayso.samples import ask, pending
 

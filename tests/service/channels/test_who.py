@@ -3,9 +3,9 @@
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
-from sayso.calendars.hours import Hours, WorkingHours
-from sayso.clock import HOUR_MS
-from sayso.policy.engine import Policy
+from sayso.core.calendar import Hours, WorkingHours
+from sayso.core.clock import HOUR_MS
+from sayso.core.policy.engine import Policy
 from service.channels.previews import SampleCall
 from service.channels.table import Channels
 from service.channels.who import plan, plan_weeks

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from sayso.records.memory.assessments import Assessment, Level, Question
-from sayso.signing import SignedMessage, verify_message
+from sayso.core.records.assessments import Assessment, Level, Question
+from sayso.core.signing import SignedMessage, verify_message
 from service.assembly import assemble
 from service.delivery import assessors
 from service.delivery.assessor_plans import AssessorPlan, AssessorPlans, InvalidAssessors, read_assessors

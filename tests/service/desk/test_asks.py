@@ -2,11 +2,11 @@
 
 import pytest
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Origin, ResumeSpec, SuspensionRecord
+from sayso.core.records.tools import ToolCall
 from sayso.errors import IdempotencyConflict, NotFound
-from sayso.policy.external import ExternalCall
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Origin, ResumeSpec, SuspensionRecord
-from sayso.records.tool_calls import ToolCall
 from service.assembly import assemble
 from service.desk.suspending import Foreign
 from service.store.runs.runs import Run

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.analysis.recorded import list_calls
-from sayso.policy.analysis.replaying import rejudge
-from sayso.policy.files import parse_rulebook
-from sayso.records.memory.assessments import Level
+from sayso.core.policy.files.reading import parse_rulebook
+from sayso.core.records.assessments import Level
+from sayso.features.whatif.replays import list_calls, rejudge
 from service.settings import Settings
 from tests.service.worlds import World
 

@@ -5,6 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import ItemKind
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Change, Intent, Lease, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
+from sayso.core.transitions.deciding import suspend
+from sayso.core.transitions.execution import Fence
 from sayso.errors import (
     AlreadyDecided,
     Conflict,
@@ -14,13 +21,6 @@ from sayso.errors import (
     PolicyForbids,
     StaleDigest,
 )
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import ItemKind
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, Intent, Lease, RunEnd, RunStatus, Status, SuspensionRecord
-from sayso.records.terms import RuleTerms
-from sayso.transitions.deciding import suspend
-from sayso.transitions.execution import Fence
 from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.desk.desk import Desk

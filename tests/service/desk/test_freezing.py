@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.suspensions import Status
+from sayso.core.records.terms import RuleTerms
+from sayso.core.transitions.execution import Fence
 from sayso.errors import Frozen, NotFound, Unavailable
-from sayso.records.decisions import DecisionRequest
-from sayso.records.freezes import Freeze
-from sayso.records.suspensions import Status
-from sayso.records.terms import RuleTerms
-from sayso.transitions.execution import Fence
 from service.assembly import assemble
 from service.desk.changes import no_freezes
 from service.desk.desk import Desk

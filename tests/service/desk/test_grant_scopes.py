@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import Item
-from sayso.records.memory.grants import Grant
-from sayso.records.suspensions import ResumeSpec
-from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import Item
+from sayso.core.records.permissions import Grant
+from sayso.core.records.suspensions import ResumeSpec
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.auth.credentials import TENANT
 from service.store.keys import TenantKeys
 from service.wiring import Wiring

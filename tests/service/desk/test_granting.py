@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.permissions import Grant, GrantState
+from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
+from sayso.core.records.tools import ToolCall
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound, SelfApproval, Withdrawn
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest
-from sayso.records.memory.grants import Grant, GrantState
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import ResumeSpec, SuspensionRecord
-from sayso.records.tool_calls import ToolCall
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from tests.builders import REFUND, person, run_ref

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Withdrawn
-from sayso.records.suspensions import SuspensionRecord
 from service.assembly import assemble
 from service.wiring import Wiring
 from tests.builders import REFUND, person

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from redis import Redis as BlockingRedis
 
-from sayso.records.decisions import DecisionRequest
-from sayso.records.suspensions import ResumeSpec, RunRef, Status, SuspensionRecord
-from sayso.transitions.handing import WaitingWorker
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.suspensions import ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.core.transitions.execution import WaitingWorker
 from service.assembly import assemble
 from service.store.connection.commits import MOST_HANDED
 from service.store.keys import TenantKeys

@@ -2,11 +2,11 @@
 
 import pytest
 
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import ItemKind
+from sayso.core.records.suspensions import Status
+from sayso.core.records.terms import RuleTerms
 from sayso.errors import AlreadyDecided, ClockInDoubt, DeadlinePassed
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import ItemKind
-from sayso.records.suspensions import Status
-from sayso.records.terms import RuleTerms
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
 from tests.service.desk.test_desk import wiring  # noqa: F401

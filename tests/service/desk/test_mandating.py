@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.permissions import GrantState, Mandate
+from sayso.core.records.plans import Plan
+from sayso.core.records.suspensions import ResumeSpec, RunStatus, SuspensionRecord
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import IllegalTransition, InvalidInput, NotFound, SelfApproval, Withdrawn
-from sayso.policy.external import ExternalCall
-from sayso.policy.mandates.making import name_mandate
-from sayso.policy.mandates.proposing import draft_mandate
-from sayso.records.decisions import DecisionRequest
-from sayso.records.memory.grants import GrantState
-from sayso.records.memory.mandates import Mandate
-from sayso.records.memory.plans import Plan
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import ResumeSpec, RunStatus, SuspensionRecord
-from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.features.permissions.making import name_mandate
+from sayso.features.permissions.plans import draft_mandate
 from service.assembly import assemble
 from service.settings import Settings
 from service.store.suspensions.saving import Saved

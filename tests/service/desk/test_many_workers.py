@@ -8,11 +8,11 @@ from typing import TypeVar
 import pytest
 from redis import Redis
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
+from sayso.core.records.tools import ToolCall
 from sayso.errors import IllegalTransition, Unavailable
-from sayso.policy.external import ExternalCall
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import ResumeSpec, SuspensionRecord
-from sayso.records.tool_calls import ToolCall
 from service.assembly import assemble
 from service.wiring import Wiring
 from tests.builders import REFUND, person, run_ref

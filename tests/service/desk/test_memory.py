@@ -6,12 +6,12 @@ from collections.abc import Awaitable
 import pytest
 from redis.asyncio import Redis
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import DecisionRequest, Report, Verdict
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
+from sayso.core.records.tools import ToolCall
 from sayso.errors import PolicyForbids, TooManyRequests, Withdrawn
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import DecisionRequest, Report, Verdict
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import ResumeSpec, SuspensionRecord
-from sayso.records.tool_calls import ToolCall
 from service.store.connection.pipeline import Script
 from service.store.lua import read_script
 from service.store.suspensions.saving import Saved

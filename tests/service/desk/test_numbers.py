@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from sayso.clock import new_number
+from sayso.core.clock import new_number
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import assign_numbers
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from sayso.errors import StaleDigest, TooManyRequests, WrongNumber
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import assign_numbers
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import RuleTerms
 from service.wiring import Wiring
 from tests.builders import ask, make_pending, person
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.suspensions import ResumeSpec, Status
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import PolicyForbids, StaleDigest
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import DecisionRequest
-from sayso.records.suspensions import ResumeSpec, Status
-from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.assembly import assemble
 from service.settings import Settings
 from tests.builders import make_pending, person, run_ref

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import Item
-from sayso.records.suspensions import ResumeSpec
-from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import ResumeSpec
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.channels.deciding import read_card
 from service.store.runs.precedents import Precedents
 from service.store.suspensions.saving import Saved

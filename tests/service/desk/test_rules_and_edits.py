@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from sayso.core.records.decisions import DecisionRequest, Verdict
+from sayso.core.records.items import Doubt
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Intent, Status, SuspensionRecord
+from sayso.core.records.tools import ToolCall
+from sayso.core.transitions.execution import Fence
+from sayso.core.transitions.permits import put_in_doubt
 from sayso.errors import PolicyForbids
-from sayso.records.decisions import DecisionRequest, Verdict
-from sayso.records.items import Doubt
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Intent, Status, SuspensionRecord
-from sayso.records.tool_calls import ToolCall
-from sayso.transitions.execution import Fence
-from sayso.transitions.in_doubt import put_in_doubt
 from service.wiring import Wiring
 from tests.builders import REFUND, approve, ask, make_pending, make_running, person, run_ref
 

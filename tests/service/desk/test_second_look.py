@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from sayso.core.records.events import TrailEntry
+from sayso.core.transitions.second_look import Opinion
 from sayso.errors import AlreadyDecided, NotFound
-from sayso.records.events import TrailEntry
-from sayso.transitions.reviewers.second_look import Opinion
 from service.auth.credentials import TENANT
 from service.operations.insights.figures import read_rule_cost
 from service.operations.insights.second_look import list_second_look

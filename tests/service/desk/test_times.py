@@ -2,12 +2,12 @@
 
 import pytest
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.events import EventType
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
+from sayso.core.records.tools import ToolCall
 from sayso.errors import Withdrawn
-from sayso.policy.external import ExternalCall
-from sayso.records.events import EventType
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import ResumeSpec, SuspensionRecord
-from sayso.records.tool_calls import ToolCall
 from service.wiring import Wiring
 from tests.builders import REFUND, approve, run_ref
 

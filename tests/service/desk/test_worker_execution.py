@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Change, Origin, SuspensionRecord
 from sayso.errors import Unavailable
-from sayso.records.freezes import Freeze
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, Origin, SuspensionRecord
 from service.assembly import assemble
 from service.desk.changes import limit_start
 from service.desk.suspending import Foreign

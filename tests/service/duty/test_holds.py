@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.calendars.hours import WEEKDAYS, Hours, WorkingHours
-from sayso.clock import DAY_MS, HOUR_MS
+from sayso.core.calendar import WEEKDAYS, Hours, WorkingHours
+from sayso.core.clock import DAY_MS, HOUR_MS
 from service.duty.holds import Hold, find_hold, joins_digest, next_digest_ms
 from service.duty.hours import is_quiet, next_awake_ms
 from service.store.directory.duty import Preferences

@@ -8,7 +8,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sayso.calendars.hours import WEEKDAYS, Hours, WorkingHours, is_working
+from sayso.core.calendar import WEEKDAYS, Hours, WorkingHours, is_working
 from service.duty.hours import find_working_hours, is_quiet, next_awake_ms, next_open_ms
 from service.store.directory.duty import Preferences
 from service.store.directory.groups import Group

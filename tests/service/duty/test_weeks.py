@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
-from sayso.calendars.hours import Hours, WorkingHours
+from sayso.core.calendar import Hours, WorkingHours
 from service.duty.weeks import SLOTS, Day, list_days
 from service.store.directory.duty import Absence, Preferences
 

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
+from sayso.core.records.items import Answer, Binding, Item, ItemDraft, freeze_item
 from sayso.errors import InvalidInput, TooLarge
-from sayso.records.items import Answer, Binding, Item, ItemDraft, freeze_item
 from service.forms.answers import Forms, describe_problems, make_forms, mark_problems, read_answer, refill
 from tests.service.web.stories import BOOK_HOTEL, REFUND, REFUND_ARGS, ask_value, make_ask
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.canonical_json import JsonObject, canonical_json
+from sayso.core.canonical_json import JsonObject, canonical_json
 from service.forms.controls import Field
 from service.forms.fields import args_fields, note_problems, read_fields, value_fields
 from tests.service.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, REFUND, REFUND_ARGS

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sayso.canonical_json import JsonObject, canonical_json
+from sayso.core.canonical_json import JsonObject, canonical_json
 from service.forms.controls import Field
 from service.forms.fields import args_fields, note_problems, read_fields, value_fields
 from service.forms.nested import MANY_ENTRIES, change_form, find_changed, is_change, unfold_all

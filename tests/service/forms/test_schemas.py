@@ -3,7 +3,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from service.forms.schemas import Shape, properties_of, shape_of
 
 

@@ -1,7 +1,7 @@
 """The diagnostics count the deliveries of each channel."""
 
-from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
-from sayso.records.terms import RuleTerms
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.terms import RuleTerms
 from service.operations.card_counts import SLOW_MS, CardCounts, count_cards
 from service.operations.diagnostics import diagnose
 from service.wiring import Wiring

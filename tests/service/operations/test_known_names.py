@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.records.tools import ToolDefinition
 from sayso.runner.agents import AgentManifest
 from service.operations.known_names import list_known
 from tests.service.web.sites import settings_for, visit

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import Fallback, FallbackAction, RuleTerms
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms
 from service.settings import Settings
 from tests.builders import ask, make_pending
 from tests.service.web.sites import Visit, settings_for, visit

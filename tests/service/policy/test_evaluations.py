@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from httpx import Response
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from sayso.errors import InvalidInput, TooManyRequests
 from service.concurrency import Turns
 from service.policy.evaluations import Evaluations

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from sayso.policy.engine import ASK_EVERYTHING, Action, PolicyEvent
-from sayso.policy.files import RulebookError, load_rulebook
-from sayso.policy.rules import RequestPayload
-from sayso.records.terms import FallbackAction, RuleTerms
+from sayso.core.policy.engine import ASK_EVERYTHING
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.files.reading import RulebookError, load_rulebook
+from sayso.core.policy.rules import Action, RequestPayload
+from sayso.core.records.terms import FallbackAction, RuleTerms
 from service.policy.loading import Rulebook
-from tests.sayso.policy.rule_files import parse
+from tests.sayso.core.policy.rule_files import parse
 
 GUIDE = Path(__file__).parents[3] / "docs" / "policies.md"
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)

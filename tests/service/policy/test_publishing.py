@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.suspensions import ResumeSpec
+from sayso.core.records.tools import ToolCall
 from sayso.errors import Unavailable
-from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import ResumeSpec
-from sayso.records.tool_calls import ToolCall
 from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.operations.diagnostics import Finding, diagnose

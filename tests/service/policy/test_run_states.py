@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from httpx import Response
 
-from sayso.records.suspensions import Origin
+from sayso.core.records.suspensions import Origin
 from sayso.runner.protocol import FrameworkState
 from tests.builders import register_agent
 from tests.service.worlds import World

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from sayso.errors import InvalidInput, InvalidJson
 from service.policy.sandbox import Overrun, Sandbox
 from tests.service.hostiles import RECURSIVE, deep

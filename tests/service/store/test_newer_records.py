@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from sayso.errors import Unreadable
 from service.store.deliveries import Deliveries
 from service.store.keys import TenantKeys

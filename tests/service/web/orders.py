@@ -2,8 +2,8 @@
 
 from pydantic import JsonValue
 
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
 from service.wiring import Wiring
 from tests.service.web.stories import asked, make_ask
 

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from launch.waits import wait_until
-from sayso.clock import new_secret, now_ms
+from sayso.core.clock import new_secret, now_ms
 from service.__main__ import Server
 from service.app import create_app
 from service.assembly import assemble

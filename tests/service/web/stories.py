@@ -5,16 +5,16 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from sayso.clock import new_id
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest
-from sayso.records.events import Event, EventType
-from sayso.records.items import Answer, Item, ItemDraft, ItemKind, ItemTool, Prompt
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Intent, RunEnd, RunRef, SuspensionRecord
-from sayso.records.terms import RuleTerms
-from sayso.records.tool_calls import ToolCall, ToolDefinition
-from sayso.transitions.execution import Fence
-from sayso.transitions.in_doubt import doubt_intent, put_in_doubt
+from sayso.core.clock import new_id
+from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import Answer, Item, ItemDraft, ItemKind, ItemTool, Prompt
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Intent, RunEnd, RunRef, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
+from sayso.core.records.tools import ToolCall, ToolDefinition
+from sayso.core.transitions.execution import Fence
+from sayso.core.transitions.permits import doubt_intent, put_in_doubt
 from service.wiring import Wiring
 
 TENANT = "default"

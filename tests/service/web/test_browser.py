@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.times import describe_ago, describe_due, describe_span
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.times import describe_ago, describe_due, describe_span
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.builders import person

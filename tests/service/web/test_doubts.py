@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from sayso.records.items import Doubt
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolCall
-from sayso.transitions.in_doubt import put_in_doubt
+from sayso.core.records.items import Doubt
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolCall
+from sayso.core.transitions.permits import put_in_doubt
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.service.web.reading import read_to_the_end

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.service.web.reading import approve_edit, begin_edit, read_to_the_end, settle

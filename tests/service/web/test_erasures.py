@@ -1,6 +1,6 @@
 """An admin erases the contents of an ended run, and every page that showed them says so."""
 
-from sayso.records.decisions import Actor, ActorKind
+from sayso.core.records.decisions import Actor, ActorKind
 from service.settings import Settings
 from service.store.runs.erasures import Why
 from service.wiring import Wiring

@@ -1,7 +1,7 @@
 from fastapi import Request
 
+from sayso.core.problems import Problem
 from sayso.errors import Unavailable
-from sayso.problems import Problem
 from service.settings import Settings
 from service.web.errors import render_problem
 from service.web.languages import COOKIE

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sayso.canonical_json import JsonObject
-from sayso.records.events import Event, EventType
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.tools import ToolDefinition
 from service.settings import Settings
 from tests.service.web.sites import Visit, visit
 from tests.service.web.stories import asked, begin, decide, finish, make_ask, pause

@@ -1,7 +1,7 @@
 """From the pages, reviewers give each other more time, and have a run that was given up tried again."""
 
-from sayso.records.items import ItemKind
-from sayso.records.terms import RuleTerms
+from sayso.core.records.items import ItemKind
+from sayso.core.records.terms import RuleTerms
 from service.settings import Settings
 from tests.builders import approve, ask, give_up, make_pending, person
 from tests.service.web.sites import visit

@@ -2,7 +2,7 @@
 
 import re
 
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
 from service.settings import Settings
 from tests.service.web.sites import Visit, visit
 from tests.service.web.stories import asked, decide, finish, make_ask, place_of

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from sayso.canonical_json import JsonObject
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
 from tests.service.web.orders import ORDER, ask_order
 from tests.service.web.sites import Site

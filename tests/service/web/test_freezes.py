@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from sayso.records.clock_readings import ClockReading
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.clock_readings import ClockReading
+from sayso.core.records.suspensions import SuspensionRecord
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import person

@@ -7,9 +7,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, ViewportSize, expect
 
-from sayso.calendars.hours import Hours, WorkingHours
-from sayso.canonical_json import JsonObject
-from sayso.clock import now_ms
+from sayso.core.calendar import Hours, WorkingHours
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import now_ms
 from service.operations.rulebook.shadows import begin_file_shadow, end_shadow, read_shadows
 from service.store.directory.duty import Preferences
 from service.wiring import Wiring

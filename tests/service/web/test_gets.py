@@ -9,9 +9,9 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Mount, Route
 
-from sayso.policy.mandates.making import name_mandate
-from sayso.records.items import Item
-from sayso.records.memory.mandates import Envelope, MandatedTool
+from sayso.core.records.items import Item
+from sayso.core.records.permissions import Envelope, MandatedTool
+from sayso.features.permissions.making import name_mandate
 from service.app import create_app
 from service.operations.discussing.attachments import attach
 from service.settings import Settings

@@ -11,12 +11,11 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import new_id
-from sayso.records.decisions import Actor, ActorKind
-from sayso.records.suspensions import RunRef, SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.records.tool_names import find_name_fault
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.suspensions import RunRef, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition, find_name_fault
 from service.operations.discussing.attachments import LONGEST_NAME, attach
 from service.operations.discussing.comments import add_comment
 from service.store.runs.external_events import ExternalEvent, ExternalEvents

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sayso.records.decisions import Actor, ActorKind
+from sayso.core.records.decisions import Actor, ActorKind
 from service.settings import Settings
 from tests.service.web.sites import visit
 from tests.service.web.stories import (

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from sayso.records.items import Doubt
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolCall
-from sayso.text.summaries import write_pretty
-from sayso.transitions.in_doubt import put_in_doubt
+from sayso.core.records.items import Doubt
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolCall
+from sayso.core.text.summaries import write_pretty
+from sayso.core.transitions.permits import put_in_doubt
 from service.http.compression import unmask_token
 from service.settings import Settings
 from tests.service.web.sites import TOKEN, Visit, visit

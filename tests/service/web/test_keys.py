@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.service.web.sites import Site

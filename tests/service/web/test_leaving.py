@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
 from tests.service.web.alike.test_pages import ask_refunds
 from tests.service.web.sites import Site

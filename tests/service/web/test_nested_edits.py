@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from sayso.canonical_json import JsonObject
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.suspensions import SuspensionRecord
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE

@@ -2,9 +2,9 @@
 
 import re
 
-from sayso.records.items import assign_numbers
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.core.records.items import assign_numbers
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import ask, make_pending

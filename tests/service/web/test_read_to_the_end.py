@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Locator, Page, ViewportSize, expect
 from pydantic import JsonValue
 
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.reading import begin_edit, press_approve, read_to_the_end

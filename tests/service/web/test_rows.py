@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, Request, expect
 
-from sayso.clock import new_id
-from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
-from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.core.clock import new_id
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.service.web.sites import Site

@@ -3,7 +3,7 @@ from html import unescape
 
 import pytest
 
-from sayso.records.suspensions import RunEnd
+from sayso.core.records.suspensions import RunEnd
 from service.settings import Settings
 from service.web import runs
 from tests.service.web.sites import visit

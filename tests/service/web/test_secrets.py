@@ -8,12 +8,13 @@ import structlog
 from httpx import ASGITransport, AsyncClient
 from playwright.sync_api import Locator, Page, expect
 
-from sayso.canonical_json import JsonObject, canonical_json
-from sayso.policy.asking import build_item
-from sayso.policy.engine import ASK_EVERYTHING, PolicyEvent
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolCall, ToolDefinition
-from sayso.text.redaction import MASK
+from sayso.core.canonical_json import JsonObject, canonical_json
+from sayso.core.policy.decisions import build_item
+from sayso.core.policy.engine import ASK_EVERYTHING
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolCall, ToolDefinition
+from sayso.core.text.redaction import MASK
 from service.settings import Settings
 from service.web.sessions import cookie_name
 from service.wiring import Wiring

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Decision, Shown
-from sayso.records.suspensions import SuspensionRecord
-from sayso.text.displays import hash_display
-from sayso.text.summaries import list_values
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Decision, Shown
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.text.summaries import hash_display, list_values
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.service.web.reading import read_to_the_end

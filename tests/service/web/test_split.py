@@ -6,8 +6,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Dialog, FrameLocator, Locator, Page, Request, Route, ViewportSize, expect
 
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.browser import PHONE

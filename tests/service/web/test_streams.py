@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from playwright.sync_api import BrowserContext, Page, Request, Route, expect
 
-from sayso.records.items import ItemDraft
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
 from tests.service.web.sites import Site
 from tests.service.web.stories import asked, decide, make_ask, place_of

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
 from tests.service.web.reading import read_to_the_end
 from tests.service.web.sites import Site

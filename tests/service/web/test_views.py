@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.service.web.orders import ORDER, ORDER_ARGS, ask_order

@@ -2,12 +2,12 @@
 
 import pytest
 
+from sayso.core.records.clock_readings import ClockReading
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.freezes import TIME, Freeze
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from sayso.errors import ClockInDoubt, Conflict, DeadlinePassed
-from sayso.records.clock_readings import ClockReading
-from sayso.records.decisions import DecisionRequest
-from sayso.records.freezes import TIME, Freeze
-from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.records.terms import RuleTerms
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
 from workers.clock.jumps import JumpDetector

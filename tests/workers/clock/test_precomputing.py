@@ -1,7 +1,7 @@
 """The clock knows beforehand what deadlines will bring, and what comes between changes that."""
 
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
 from workers.clock.precomputing import AHEAD_MS, LATE_MS, Precomputing

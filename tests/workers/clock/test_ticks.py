@@ -2,8 +2,8 @@
 
 import asyncio
 
-from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from service.jobs import DrainQueue
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending

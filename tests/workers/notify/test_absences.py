@@ -2,9 +2,9 @@
 
 import pytest
 
-from sayso.clock import HOUR_MS, now_ms
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.core.clock import HOUR_MS, now_ms
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, make_person
 from workers.notify.absences import AbsenceWatch

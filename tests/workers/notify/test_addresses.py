@@ -2,8 +2,8 @@
 
 import pytest
 
-from sayso.calendars.hours import Hours, WorkingHours
-from sayso.clock import now_ms
+from sayso.core.calendar import Hours, WorkingHours
+from sayso.core.clock import now_ms
 from service.channels.base import Recipient
 from service.store.directory.duty import Preferences
 from service.wiring import Wiring

@@ -1,6 +1,6 @@
 """A circuit that opened spares a provider, and its cards are updated once it is back."""
 
-from sayso.records.deliveries import DeliveryState
+from sayso.core.records.deliveries import DeliveryState
 from service.channels.base import DeliveryFailed
 from service.delivery.breakers import FAILURES_TO_OPEN
 from service.operations.diagnostics import Finding, diagnose

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sayso.calendars.hours import Hours, WorkingHours
-from sayso.clock import now_ms
-from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import EscalationStep, RuleTerms
+from sayso.core.calendar import Hours, WorkingHours
+from sayso.core.clock import now_ms
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import EscalationStep, RuleTerms
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.table import Channels
 from service.store.directory.duty import Preferences

@@ -6,10 +6,10 @@ from typing import Any
 import structlog
 from redis.asyncio import Redis
 
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import EscalationStep, RuleTerms
 from sayso.errors import NotFound
-from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import EscalationStep, RuleTerms
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.table import Channels
 from service.delivery.breakers import FAILURES_TO_OPEN

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from service.channels.base import DeliveryFailed
 from service.channels.table import Channels
 from service.store.directory.duty import Preferences

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
+from sayso.core.records.suspensions import RunStatus, Status
+from sayso.core.records.tools import ToolCall
+from sayso.core.transitions.execution import Fence
 from sayso.errors import Conflict
-from sayso.records.suspensions import RunStatus, Status
-from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
 from sayso.runner.batches import PlannedCall
 from sayso.runner.execution import run_calls
 from sayso.runner.models import ScriptedModel
 from sayso.runner.tools import tool
-from sayso.transitions.execution import Fence
 from service.wiring import Wiring
 from tests.sayso.samples import person
 from tests.workers.runs import (

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.core.transitions.execution import WaitingWorker
 from sayso.errors import Unavailable
-from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
-from sayso.transitions.handing import WaitingWorker
 from service.wiring import Wiring
 from tests.sayso.samples import person
 from tests.workers.resumers.test_calls import CALLS, answer, bring

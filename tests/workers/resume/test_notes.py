@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sayso.records.suspensions import Intent
-from sayso.records.tool_calls import ToolResult
+from sayso.core.records.suspensions import Intent
+from sayso.core.records.tools import ToolResult
 from tests.sayso.samples import intent
 from workers.resume import notes
 from workers.resume.notes import (

@@ -2,14 +2,14 @@
 
 import pytest
 
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Change, Intent, SuspensionRecord
+from sayso.core.transitions.execution import Fence, renew
 from sayso.errors import IllegalTransition, StaleAttempt, Unavailable
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, Intent, SuspensionRecord
-from sayso.transitions.execution import Fence, renew
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
+from tests.sayso.core.transitions.test_execution import NOTE
 from tests.sayso.samples import intent
-from tests.sayso.transitions.test_execution import NOTE
 from tests.workers.runs import start, trail
 from workers.resume.outages import next_step, through_outages
 

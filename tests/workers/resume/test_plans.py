@@ -1,9 +1,9 @@
 """A plan made within the lease's transition is executed only if that commit succeeded."""
 
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import Change, Intent, SuspensionRecord
-from sayso.transitions.execution import Fence
-from sayso.transitions.freezing import hold
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.suspensions import Change, Intent, SuspensionRecord
+from sayso.core.transitions.execution import Fence
+from sayso.core.transitions.freezing import hold
 from service.store.suspensions.packing import pack_record
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from sayso.transitions.execution import Fence
+from sayso.core.transitions.execution import Fence
 from service.wiring import Wiring
 from tests.waits import until
 from tests.workers.runs import start

@@ -1,10 +1,10 @@
 """Approved calls of a run of our own agents start in the commit of its lease, if its saved turn determines them."""
 
-from sayso.clock import new_id
-from sayso.records.revocations import Revocations
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import RunStatus
-from sayso.transitions.execution import Fence
+from sayso.core.clock import new_id
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.transitions.execution import Fence
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from tests.sayso.samples import person

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sayso.records.run_state import SealedState, seal_state
-from sayso.records.suspensions import RunRef, SuspensionRecord
+from sayso.core.records.run_state import SealedState, seal_state
+from sayso.core.records.suspensions import RunRef, SuspensionRecord
 from service.wiring import Wiring
 from tests.sayso.samples import draft
 from tests.workers.runs import start

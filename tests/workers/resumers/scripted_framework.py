@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import ModelUsage, Origin, Progress, RunRef, RunStatus
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import ModelError
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import ModelUsage, Origin, Progress, RunRef, RunStatus
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.execution import CallExecutor, current_call
 from sayso.runner.models import RequestedCall
 from sayso.runner.protocol import Done, FrameworkAgent, FrameworkState, FrameworkTurn, build_agent, describe_result

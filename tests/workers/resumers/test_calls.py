@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.suspensions import ResumeSpec, RunRef, RunStatus
+from sayso.core.records.tools import ToolCall
 from sayso.guarding.runs import refuse_unseen
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import DecisionRequest
-from sayso.records.suspensions import ResumeSpec, RunRef, RunStatus
-from sayso.records.tool_calls import ToolCall
 from sayso.runner.tools import tool
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import RunStatus
-from sayso.records.tool_calls import ToolCall
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.tools import ToolCall
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, ScriptedModel
 from sayso.runner.tools import tool

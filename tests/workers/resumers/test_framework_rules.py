@@ -2,8 +2,8 @@
 
 import pytest
 
+from sayso.core.records.suspensions import ModelUsage, Progress, RunStatus
 from sayso.errors import PolicyForbids
-from sayso.records.suspensions import ModelUsage, Progress, RunStatus
 from service.wiring import Wiring
 from tests.workers.resumers.scripted_framework import ScriptedFramework, begin, process_until_rest, write_rules
 from tests.workers.runs import await_event, decide, draining, until

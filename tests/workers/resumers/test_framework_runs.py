@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.transitions.execution import Fence
 from sayso.errors import IllegalTransition, ModelError
-from sayso.records.suspensions import RunStatus
 from sayso.runner.protocol import Done
-from sayso.transitions.execution import Fence
 from service.store.runs.external_events import ExternalEvents
 from service.wiring import Wiring
 from tests.workers.resumers.scripted_framework import (

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import JsonValue
 
-from sayso.records.suspensions import RunStatus
-from sayso.records.terms import Fallback, FallbackAction
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.terms import Fallback, FallbackAction
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, ScriptedModel
 from service.wiring import Wiring

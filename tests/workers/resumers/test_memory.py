@@ -4,11 +4,11 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import DecisionRequest
-from sayso.records.memory.charges import Charge, place_charges
-from sayso.records.suspensions import ResumeSpec, RunRef, RunStatus
-from sayso.records.tool_calls import ToolCall
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.charges import Charge, place_charges
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.suspensions import ResumeSpec, RunRef, RunStatus
+from sayso.core.records.tools import ToolCall
 from service.store.keys import TenantKeys
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring

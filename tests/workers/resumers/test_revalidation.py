@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from sayso.records.decisions import DecisionRequest
-from sayso.records.suspensions import RunStatus, SuspensionRecord
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.suspensions import RunStatus, SuspensionRecord
+from sayso.core.transitions.execution import WaitingWorker
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, ScriptedModel
 from sayso.runner.tools import CallContext, tool
-from sayso.transitions.handing import WaitingWorker
 from service.wiring import Wiring
 from tests.builders import make_key, make_person
 from tests.sayso.samples import person

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from sayso.canonical_json import parse_json
+from sayso.core.canonical_json import parse_json
 from sayso.errors import InvalidInput, NotAllowed
 from service.channels.slack.config import SlackConfig
 from service.http.bodies import misfit

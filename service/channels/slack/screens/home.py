@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from sayso.clock import iso_utc
-from sayso.records.decisions import Actor
-from sayso.records.items import Item
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.sentences.items import describe_ineligibility, describe_wanted
-from sayso.text.invisible import write_signs
+from sayso.core.clock import iso_utc
+from sayso.core.records.decisions import Actor
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.sentences.items import describe_ineligibility, describe_wanted
+from sayso.core.text.invisible import write_signs
 from service.channels.cards import item_link
 from service.channels.slack.screens import blocks as kit
 from service.channels.slack.screens.blocks import Block

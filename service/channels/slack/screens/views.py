@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import Answer
+from sayso.core.text.invisible import write_signs
 from sayso.errors import InvalidInput, SaysoError, TooLarge
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import Answer
-from sayso.text.invisible import write_signs
 from service.channels.base import CardAction
 from service.channels.cards import Card
 from service.channels.slack.screens import blocks as kit

@@ -1,14 +1,14 @@
 """Which items are alike: the same call in all but its values, under the same terms, with nothing to warn of."""
 
-from sayso.canonical_json import JsonObject, canonical_json, digest_json
-from sayso.policy.budgets.weights import measure
-from sayso.records.items import Answer, Item, ItemKind, Prompt
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.rendering.views import View
-from sayso.text.foreign import count_lookalikes
-from sayso.text.summaries import Leaf, list_texts, list_values
-from sayso.text.suspicions import count_hidden
+from sayso.core.canonical_json import JsonObject, canonical_json, digest_json
+from sayso.core.policy.budgets import measure
+from sayso.core.records.items import Answer, Item, ItemKind, Prompt
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.rendering.views import View
+from sayso.core.text.lookalikes import count_lookalikes
+from sayso.core.text.summaries import Leaf, list_texts, list_values
+from sayso.core.text.suspicions import count_hidden
 from service.operations.masking import find_secrets
 
 MOST_BYTES = 2_048

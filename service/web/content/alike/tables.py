@@ -5,13 +5,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from sayso.precedents.comparing import FAR_TIMES, is_far
-from sayso.precedents.measures import read_quantity
-from sayso.rendering.calls import Call, normalize, read_text
-from sayso.rendering.money import AMOUNTS, CURRENCIES, NUMBER
-from sayso.text.displays import hash_display, write_shown
-from sayso.text.language import _
-from sayso.text.summaries import Leaf
+from sayso.core.precedents import FAR_TIMES, is_far, read_quantity
+from sayso.core.rendering.money import AMOUNTS, CURRENCIES, NUMBER
+from sayso.core.rendering.views import Call, normalize, read_text
+from sayso.core.text.language import _
+from sayso.core.text.summaries import Leaf, hash_display, write_shown
 from service.web.content.alike.kinds import list_arguments, list_prompt
 from service.web.content.cards import Card
 

@@ -4,15 +4,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import DAY_MS
-from sayso.records.decisions import Shown
-from sayso.records.items import Item
-from sayso.records.tool_calls import ToolDefinition
-from sayso.rendering.table import render_call
-from sayso.rendering.views import View
-from sayso.text.displays import hash_display, write_shown
-from sayso.text.language import _
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import DAY_MS
+from sayso.core.records.decisions import Shown
+from sayso.core.records.items import Item
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.rendering.renderers import render_call
+from sayso.core.rendering.views import View
+from sayso.core.text.language import _
+from sayso.core.text.summaries import hash_display, write_shown
 from service.web.content.deciding.edits import make_review
 from service.web.content.deciding.versions import Version, list_versions
 from service.web.content.details import Change, compare_args

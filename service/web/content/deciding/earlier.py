@@ -3,18 +3,18 @@
 import asyncio
 from dataclasses import dataclass
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.precedents import find_measures
+from sayso.core.records.decisions import DecisionAction
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.rendering.money import names_minor_unit
+from sayso.core.sentences.outcomes import describe_earlier_denial
+from sayso.core.sentences.times import Sentence
+from sayso.core.text.redaction import Redacted
+from sayso.core.transitions.deciding import find_item
 from sayso.errors import NotFound, Unreadable
-from sayso.precedents.measures import find_measures
-from sayso.records.decisions import DecisionAction
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.rendering.money import names_minor_unit
-from sayso.sentences.moments import Sentence
-from sayso.sentences.outcomes import describe_earlier_denial
-from sayso.text.redaction import Redacted
-from sayso.transitions.deciding import find_item
 from service.operations.masking import find_secrets
 from service.store.runs.precedents import Precedents, kind_of
 from service.web.content.cards import item_href

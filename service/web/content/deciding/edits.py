@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sayso.policy.external import FinalJudgement
-from sayso.policy.rules import ASKING
-from sayso.records.items import Answer
-from sayso.text.language import _, mark, ngettext
+from sayso.core.policy.external import FinalJudgement
+from sayso.core.policy.rules import ASKING
+from sayso.core.records.items import Answer
+from sayso.core.text.language import _, mark, ngettext
 from service.forms.nested import is_change
 from service.web.content.details import Change
 from service.web.form_posts import Post

@@ -7,21 +7,21 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from sayso.canonical_json import JsonObject, digest_json
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.policy.counters.readings import to_units, write_amount
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rule_keys import Grants
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.envelopes import CounterOffer, GrantRequest
+from sayso.core.records.items import Answer, Item
+from sayso.core.records.terms import Quorum
+from sayso.core.sentences.times import Sentence
+from sayso.core.text.language import _
+from sayso.core.text.redaction import MASK, redact
+from sayso.core.text.summaries import write_leaf
 from sayso.errors import InvalidInput
-from sayso.policy.engine import Policy
-from sayso.policy.grants.keys import Grants
-from sayso.policy.grants.making import find_grants, make_grant
-from sayso.policy.memory.amounts import to_units, write_amount
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import Answer, Item
-from sayso.records.memory.bounds import CounterOffer, GrantRequest
-from sayso.records.terms import Quorum
-from sayso.sentences.moments import Sentence
-from sayso.sentences.rulebook.grants import describe_grant
-from sayso.text.language import _
-from sayso.text.redaction import MASK, redact
-from sayso.text.summaries import write_leaf
+from sayso.features.permissions.making import find_grants, make_grant
+from sayso.features.permissions.text import describe_grant
 from service.auth.credentials import Principal
 from service.http.bodies import misfit
 from service.web.content.deciding.edits import STEP

@@ -1,14 +1,14 @@
 """The banner of an item's page that shows a refused form again."""
 
 from sayso import errors
+from sayso.core.problems import Problem
+from sayso.core.records.decisions import ActorKind
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.sentences import deadlines
+from sayso.core.sentences.outcomes import describe_outcome
+from sayso.core.text.language import _, mark
 from sayso.errors import DeadlinePassed, InvalidInput, SaysoError
-from sayso.problems import Problem
-from sayso.records.decisions import ActorKind
-from sayso.records.items import Item
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.sentences import deadlines
-from sayso.sentences.outcomes import describe_outcome
-from sayso.text.language import _, mark
 from service.forms.answers import Forms, describe_problems
 from service.web.form_posts import SEND_AGAIN, EarlierSignIn
 

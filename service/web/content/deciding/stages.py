@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sayso.records.items import Item
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.sentences.outcomes import describe_state
-from sayso.text.language import _, ngettext
-from sayso.transitions.item_states import ItemState, find_item_state
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.sentences.outcomes import describe_state
+from sayso.core.text.language import _, ngettext
+from sayso.core.transitions.states import ItemState, find_item_state
 from service.web.content.details import Result
 
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.rendering.money import is_amount, name_currency
-from sayso.rendering.views import Row
-from sayso.text.displays import write_shown
-from sayso.text.invisible import has_rtl
-from sayso.text.summaries import Leaf, list_texts, list_values, write_key
+from sayso.core.canonical_json import JsonObject
+from sayso.core.rendering.money import is_amount, name_currency
+from sayso.core.rendering.views import Row
+from sayso.core.text.invisible import has_rtl
+from sayso.core.text.summaries import Leaf, list_texts, list_values, write_key, write_shown
 
 _LINE_CHARS = 100
 _CELL_CHARS = 40

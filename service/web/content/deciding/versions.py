@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from sayso.canonical_json import JsonObject, digest_json
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.records.decisions import DecisionAction
+from sayso.core.records.items import Item
+from sayso.core.sentences.names import join_words
+from sayso.core.text.language import _
+from sayso.core.transitions.closing import args_of
 from sayso.errors import InvalidInput
-from sayso.records.decisions import DecisionAction
-from sayso.records.items import Item
-from sayso.sentences.names import join_words
-from sayso.text.language import _
-from sayso.transitions.closing import args_of
 
 VERSION = "version"
 """The control and the query parameter that name a version by its digest."""

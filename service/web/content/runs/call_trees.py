@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sayso.records.events import EventType, TrailEntry
-from sayso.records.suspensions import SuspensionRecord
-from sayso.rendering.calls import shorten
-from sayso.text.language import _
-from sayso.text.redaction import Redacted
-from sayso.transitions.item_states import find_item_state
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.rendering.views import shorten
+from sayso.core.text.language import _
+from sayso.core.text.redaction import Redacted
+from sayso.core.transitions.states import find_item_state
 from service.web.content.cards import item_href
 from service.web.content.facts import Facts
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from sayso.records.decisions import Actor
-from sayso.records.freezes import Freeze
-from sayso.records.items import Item
-from sayso.records.suspensions import SuspensionRecord
-from sayso.rendering.table import render_call
-from sayso.rendering.views import View
-from sayso.sentences.outcomes import describe_outcome
-from sayso.transitions.item_states import find_item_state
+from sayso.core.records.decisions import Actor
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.rendering.renderers import render_call
+from sayso.core.rendering.views import View
+from sayso.core.sentences.outcomes import describe_outcome
+from sayso.core.transitions.states import find_item_state
 from service.operations.masking import Definitions, mask_record
 from service.web.content.cards import Card, item_href, make_cards
 from service.web.content.headlines import Headline, make_headline

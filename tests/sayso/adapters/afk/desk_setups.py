@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sayso.adapters.afk.desk import Desk
-from sayso.policy.engine import Policy
-from sayso.policy.rules import Action, PolicyRule
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import Action, PolicyRule
 from sayso.testing import InProcessDesk
 from tests.frameworks.contracts import (
     Agent,

@@ -8,8 +8,8 @@ import pytest
 from sayso.adapters.afk import gate
 from sayso.adapters.afk.hooks import Hooks
 from sayso.adapters.starting import start
+from sayso.core.records.suspensions import RunStatus
 from sayso.errors import SaysoError
-from sayso.records.suspensions import RunStatus
 from sayso.runner.protocol import Done
 from sayso.testing import InProcessDesk
 from tests.frameworks.contracts import (

@@ -9,7 +9,7 @@ import pytest
 from sayso.adapters.afk import Afk, gate
 from sayso.adapters.afk.hooks import Hooks
 from sayso.errors import InvalidInput, InvalidJson
-from sayso.formats.external_events import Kind, StoredEvent
+from sayso.timeline.external_events import Kind, StoredEvent
 from sayso.timeline.merging import build_entries
 from service.settings import CHECKOUT
 from tests.frameworks.contracts import (
@@ -115,7 +115,7 @@ async def test_timeline_shows_a_resumed_step_once() -> None:
 
 
 def test_load_types_names_the_source_of_afk_if_missing() -> None:
-    script = "from sayso.adapters.afk.classes import load_types; load_types()"
+    script = "from sayso.adapters.afk.tools import load_types; load_types()"
     done = subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode != 0 or IS_REAL
     assert "not on PyPI" in done.stderr or IS_REAL

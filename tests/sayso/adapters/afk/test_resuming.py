@@ -6,10 +6,10 @@ import pytest
 
 from sayso.adapters.afk.checkpoints import shift
 from sayso.adapters.afk.hooks import Hooks
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.tools import ToolResult as OurResult
 from sayso.errors import Conflict, InvalidInput
-from sayso.records.suspensions import RunStatus
-from sayso.records.tool_calls import ToolResult as OurResult
 from sayso.runner.protocol import Done, FrameworkTurn
 from tests.frameworks.contracts import (
     AgentCircuitOpenError,

@@ -6,9 +6,9 @@ from typing import Any
 
 from sayso.adapters.afk import Afk
 from sayso.adapters.afk.hooks import Hooks
-from sayso.policy.engine import Action
-from sayso.records.tool_calls import ToolCall as OurCall
-from sayso.records.tool_calls import ToolResult as OurResult
+from sayso.core.policy.rules import Action
+from sayso.core.records.tools import ToolCall as OurCall
+from sayso.core.records.tools import ToolResult as OurResult
 from sayso.runner.batches import Batch, BatchCall, end_call
 from sayso.runner.execution import CallExecutor, use_executor
 from sayso.runner.protocol import Done, FrameworkTurn

@@ -7,8 +7,8 @@ from typing import Any
 
 from httpx import ASGITransport, AsyncBaseTransport, AsyncClient, AsyncHTTPTransport, Response
 
-from sayso.clock import new_uuid
-from sayso.records.suspensions import Change, SuspensionRecord
+from sayso.core.clock import new_uuid
+from sayso.core.records.suspensions import Change, SuspensionRecord
 from service.wiring import Wiring
 from tests.builders import with_deadline
 from tests.service.worlds import World

@@ -7,9 +7,9 @@ import pytest
 from httpx import Response
 from redis.asyncio import Redis
 
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.suspensions import Status
 from sayso.errors import SaysoError
-from sayso.records.decisions import DecisionRequest
-from sayso.records.suspensions import Status
 from service.settings import Settings
 from tests.builders import approve, person
 from tests.receivers import Receiver

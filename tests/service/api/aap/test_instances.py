@@ -9,8 +9,8 @@ from httpx import AsyncClient, Response
 from redis.asyncio import Redis
 from starlette.responses import Response as Answer
 
-from sayso.clock import new_uuid, now_ms
-from sayso.signing import SignedMessage, verify_message
+from sayso.core.clock import new_uuid, now_ms
+from sayso.core.signing import SignedMessage, verify_message
 from service.settings import Settings
 from tests.receivers import REGISTRATION, SECRET, Receiver
 from tests.service.api.aap.clients import connected, make_provisioner

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from sayso.clock import DAY_MS
+from sayso.core.clock import DAY_MS
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from tests.service.api.aap.clients import InstanceClient, find

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from sayso.canonical_json import MAX_DIGITS
+from sayso.core.canonical_json import MAX_DIGITS
+from sayso.core.records.decisions import DecisionRequest
 from sayso.errors import InvalidInput
-from sayso.records.decisions import DecisionRequest
 from tests.builders import approve, person
 from tests.service.api.aap.clients import InstanceClient, connected, find, suspension_of
 from tests.service.worlds import World, waiting

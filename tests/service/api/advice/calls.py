@@ -3,17 +3,17 @@
 from base64 import b64encode
 from typing import Any
 
-from sayso.records.inquiries import MOST_INQUIRIES
+from sayso.core.records.inquiries import MOST_INQUIRIES
 from tests.builders import PASSWORD as ANNAS
 from tests.service.api.advice.discussions import attach, cancel, erase, freeze
 from tests.service.api.advice.people import add_person
 from tests.service.api.advice.steps import Case, Step, ask, call, decide, see, sign_in
 
-HOLIDAYS, CHECKS = "sayso/calendars/public_holidays.py", "sayso/transitions/decision_checks.py"
+HOLIDAYS, CHECKS = "sayso/core/calendar.py", "sayso/core/transitions/decision_checks.py"
 CREDENTIALS = "service/auth/credentials.py"
 ATTACHING, FREEZING = "service/operations/discussing/attachments.py", "service/desk/freezing.py"
 SMALL = {"attachment_limit_bytes": 2000}
-INQUIRING = "sayso/transitions/reviewers/inquiring.py"
+INQUIRING = "sayso/core/transitions/inquiring.py"
 ITEMS = "suspensions/{suspension}/items"
 POSITIVE = {"parameters": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}}
 BOTH = (ask(call(n=1), call(n=2)), Step("demo", "GET", "suspensions/{suspension}", keep={"second": "items.1.digest"}))
@@ -97,10 +97,10 @@ CASES = [
     Case(HOLIDAYS, "Give both, or neither", group("", "BY"), (group(""),)),
     Case(HOLIDAYS, "Use an ISO 3166 code such as DE, or omit it", group("XX"), (group("DE"),)),
     Case(HOLIDAYS, "Choose one of these or omit it:", group("DE", "XX"), (group("DE", "BY"),), rest=" BB, BE, BW, BY"),
-    Case("sayso/policy/analysis/amounts.py", "Write it as args", replay("amount"), (replay("args.amount"),)),
-    Case("sayso/schemas/validators.py", "Correct it and send it again", numbered(0), (numbered(1),)),
+    Case("sayso/features/whatif/matrix.py", "Write it as args", replay("amount"), (replay("args.amount"),)),
+    Case("sayso/core/schemas/validators.py", "Correct it and send it again", numbered(0), (numbered(1),)),
     Case(
-        "sayso/transitions/client_execution.py",
+        "sayso/core/transitions/client_execution.py",
         "Run and report them first",
         IN_DOUBT,
         (start("i2"), report("i2"), IN_DOUBT),
@@ -115,7 +115,7 @@ CASES = [
     Case(CHECKS, "Ask", cancel("@eve"), (cancel("@ben"),), (*BEN, *EVE, ask(call("payout"))), rest=" anna, ben, demo"),
     Case(CHECKS, "Ask", cancel("@eve"), (cancel("root"),), (*EVE, ask(call("payout"))), rest=" anna, ben, demo or an"),
     Case(
-        "sayso/transitions/table.py",
+        "sayso/core/transitions/legal.py",
         "Read it again",
         start("i1"),
         (decide("anna"), *see("suspensions/{suspension}", "demo"), start("i1")),

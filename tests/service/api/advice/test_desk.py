@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from sayso.core.policy.files.reading import parse_rulebook
+from sayso.core.records.decisions import Actor, ActorKind
 from sayso.errors import Conflict, InvalidInput, NotAllowed
-from sayso.policy.files import parse_rulebook
-from sayso.records.decisions import Actor, ActorKind
 from service.channels.mail.outbound import check_address
 from service.channels.previews import build_sample_card, preview, read_sample
 from service.settings import Settings

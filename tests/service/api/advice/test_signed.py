@@ -9,8 +9,8 @@ from httpx import Response
 from pydantic import SecretStr
 from starlette.responses import Response as Answer
 
-from sayso.clock import now_ms
-from sayso.signing import sign_message
+from sayso.core.clock import now_ms
+from sayso.core.signing import sign_message
 from service.settings import Settings
 from tests.builders import make_pending, make_person
 from tests.receivers import Receiver

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
-from sayso.clock import DAY_MS, HOUR_MS, now_ms
+from sayso.core.clock import DAY_MS, HOUR_MS, now_ms
 from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
 from service.auth.credentials import TENANT

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sayso.records.terms import Fallback, FallbackAction, RuleTerms
+from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms
 from tests.builders import approve, ask, make_pending
 from tests.service.worlds import World
 from workers.counting import Counting

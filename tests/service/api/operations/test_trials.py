@@ -4,7 +4,7 @@ from typing import Any
 
 from sayso.client import administration
 from sayso.client.administration import CallExplained
-from sayso.records.terms import RuleTerms
+from sayso.core.records.terms import RuleTerms
 from tests.builders import ask, make_pending, register_agent
 from tests.service.worlds import World
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sayso.clock import iso_utc, now_ms
+from sayso.core.clock import iso_utc, now_ms
 from tests.service.worlds import World
 
 DAY = timedelta(days=1) // timedelta(milliseconds=1)

@@ -4,9 +4,9 @@ from typing import Any
 
 from httpx import AsyncClient
 
-from sayso.clock import iso_utc
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.core.clock import iso_utc
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from tests.builders import ask, make_pending, make_person
 from tests.service.worlds import World
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from httpx import Response
 
-from sayso.records.decisions import Delegate
-from sayso.records.terms import Quorum, RuleTerms
+from sayso.core.records.decisions import Delegate
+from sayso.core.records.terms import Quorum, RuleTerms
 from tests.builders import PASSWORD, ask, make_pending, make_person
 from tests.service.api.test_execution import post
 from tests.service.worlds import World

@@ -11,9 +11,9 @@ from starlette.exceptions import HTTPException
 from structlog.testing import capture_logs
 
 from sayso import errors
+from sayso.core.problems import PROBLEM_TYPES, error_class_of
+from sayso.core.records.envelopes import CounterOffer
 from sayso.errors import AlreadyDecided, SaysoError, TooManyRequests, Unavailable
-from sayso.problems import PROBLEM_TYPES, error_class_of
-from sayso.records.memory.bounds import CounterOffer
 from service.api.routing.problems import describe_problem
 from service.http.bodies import misfit, read_body
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 from httpx import Response
 
-from sayso.canonical_json import JsonObject, canonical_json
+from sayso.core.canonical_json import JsonObject, canonical_json
 from service.api import suspensions
 from service.api.routing.quick_routes import serve_quickly
 from service.api.routing.routes import SignedInRoute

@@ -3,12 +3,12 @@
 import pytest
 from pydantic import BaseModel
 
-from sayso.records.decisions import Decision, Outcome, Permit
-from sayso.records.deliveries import CardDelivery
-from sayso.records.events import TrailEntry
-from sayso.records.items import Doubt, Item
-from sayso.records.suspensions import Lease, Receipt, RunRef, SuspensionRecord
-from sayso.records.terms import Terms
+from sayso.core.records.decisions import Decision, Outcome, Permit
+from sayso.core.records.deliveries import CardDelivery
+from sayso.core.records.events import TrailEntry
+from sayso.core.records.items import Doubt, Item
+from sayso.core.records.suspensions import Lease, Receipt, RunRef, SuspensionRecord
+from sayso.core.records.terms import Terms
 from service.api.people.administration import KeyView, ReviewerView
 from service.api.views.base import View
 from service.api.views.items import DecisionView, DeliveryView, DoubtView, ItemView, OutcomeView, PermitView, TermsView

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key a
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import RSAAlgorithm
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 
 IDP, OTHER, DESK = "https://idp.example", "https://other.example", "https://sayso.example"
 SECRET = "a-shared-secret-of-more-than-32-bytes"

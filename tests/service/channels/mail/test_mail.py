@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from sayso.core.transitions.deciding import decide
 from sayso.errors import InvalidInput
-from sayso.transitions.deciding import decide
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.mail.card import LARGEST_HTML_BYTES, LONGEST_SUBJECT_CHARS, render_card
 from service.channels.mail.outbound import RETRY_S, MailChannel, MailConfig, check_address

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sayso.records.deliveries import DeliveryState
-from sayso.records.terms import RuleTerms
+from sayso.core.records.deliveries import DeliveryState
+from sayso.core.records.terms import RuleTerms
 from service.app import create_app
 from service.auth.credentials import TENANT
 from service.channels.table import open_channels

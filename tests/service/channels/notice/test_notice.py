@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import structlog
 
-from sayso.text.lengths import count_units
+from sayso.core.text.language import count_units
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.config import InvalidChannels, read_channels
 from service.channels.notice.card import MESSAGE_UNITS, render_card

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sayso.transitions.deciding import decide
+from sayso.core.transitions.deciding import decide
 from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.ntfy.outbound import NtfyChannel, NtfyConfig
 from tests.fakes.ntfy import TOKEN, TOPIC, Ntfy, check_message, serving_ntfy

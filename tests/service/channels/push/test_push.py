@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 from starlette.responses import Response
 
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.transitions.deciding import decide
 from sayso.errors import InvalidInput
-from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.deciding import decide
 from service.assembly import assemble
 from service.channels.base import DeliveryFailed, Recipient, destination_of
 from service.channels.push.card import LARGEST_PAYLOAD_BYTES, render_card

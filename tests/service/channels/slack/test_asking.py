@@ -2,7 +2,7 @@
 
 import json
 
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
 from tests.builders import answer_question, approve
 from tests.fakes.slack_api import Message
 from tests.service.channels.slack.worlds import NAME, SlackWorld

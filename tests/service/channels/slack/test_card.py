@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sayso.canonical_json import JsonObject
-from sayso.records.items import Prompt
-from sayso.text.invisible import UNCHECKED, write_signs
-from sayso.text.summaries import list_values
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.items import Prompt
+from sayso.core.text.invisible import UNCHECKED, write_signs
+from sayso.core.text.summaries import list_values
 from service.channels.base import CardAction
 from service.channels.slack.card import DECIDES, render_card
 from tests.fakes.slack_blocks import find_message_faults, list_buttons, read_screen

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from sayso.records.deliveries import CardDelivery, DeliveryState
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import EscalationStep, Quorum, RuleTerms
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import EscalationStep, Quorum, RuleTerms
 from tests.builders import approve, ask, make_pending, make_person
 from tests.fakes.slack_api import ANNA
 from tests.service.channels.slack.worlds import NAME, SlackWorld

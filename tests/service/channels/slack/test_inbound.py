@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sayso.records.decisions import ActorKind
-from sayso.records.items import ItemKind
-from sayso.records.terms import Quorum, RuleTerms
+from sayso.core.records.decisions import ActorKind
+from sayso.core.records.items import ItemKind
+from sayso.core.records.terms import Quorum, RuleTerms
 from tests.builders import approve, ask, make_person
 from tests.fakes.slack import form_of, sign
 from tests.fakes.slack_api import ANNA

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sayso.records.terms import Quorum
-from sayso.transitions.deciding import decide
+from sayso.core.records.terms import Quorum
+from sayso.core.transitions.deciding import decide
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.slack.api import SlackFailure
 from service.channels.slack.outbound import Posted, SlackChannel

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from httpx import Response
 
-from sayso.records.items import Item, ItemDraft
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.items import Item, ItemDraft
+from sayso.core.records.suspensions import SuspensionRecord
 from service.channels.base import Recipient
 from service.channels.cards import build_card
 from service.channels.slack.config import SlackConfig

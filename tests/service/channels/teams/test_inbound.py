@@ -9,9 +9,9 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric import rsa
 from httpx import Response
 
-from sayso.records.items import ItemKind
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import Quorum, RuleTerms
+from sayso.core.records.items import ItemKind
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import Quorum, RuleTerms
 from service.channels.cards import build_card
 from service.channels.teams import tokens
 from service.channels.teams.outbound import TeamsChannel

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sayso.records.items import ItemKind
-from sayso.transitions.deciding import decide
+from sayso.core.records.items import ItemKind
+from sayso.core.transitions.deciding import decide
 from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.teams.outbound import TeamsChannel, TeamsConfig
 from tests.fakes.teams import (

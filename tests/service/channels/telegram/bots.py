@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, NamedTuple
 
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
 from service.channels.base import Recipient
 from service.channels.cards import build_card
 from service.channels.telegram.outbound import TelegramChannel

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sayso.records.items import ItemKind
-from sayso.records.terms import Quorum, RuleTerms
+from sayso.core.records.items import ItemKind
+from sayso.core.records.terms import Quorum, RuleTerms
 from service.channels.base import CardAction
 from service.channels.cards import build_card
 from service.channels.telegram.card import write_data

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sayso.text.lengths import count_units
-from sayso.transitions.deciding import decide
+from sayso.core.text.language import count_units
+from sayso.core.transitions.deciding import decide
 from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.telegram.card import (
     CALLBACK_BYTES,

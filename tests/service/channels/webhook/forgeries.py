@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from sayso.clock import now_ms
-from sayso.signing import new_signing_key, new_signing_secret, sign_message
+from sayso.core.clock import now_ms
+from sayso.core.signing import new_signing_key, new_signing_secret, sign_message
 from tests.service.channels.webhook.scenes import GLOBAL, Forge, Scene, Sent, sign
 
 

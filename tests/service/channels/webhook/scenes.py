@@ -10,8 +10,8 @@ from typing import Any
 
 from httpx import AsyncClient, Response
 
-from sayso.clock import now_ms
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.clock import now_ms
+from sayso.core.records.suspensions import SuspensionRecord
 from service.operations.senders import NewSender
 from tests.service.worlds import World
 

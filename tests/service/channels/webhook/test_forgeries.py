@@ -10,9 +10,9 @@ import pytest
 from pydantic import SecretStr
 from standardwebhooks import webhooks as reference
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
+from sayso.core.signing import SignedMessage, new_signing_secret, sign_message, verify_message
 from sayso.errors import InvalidSignature
-from sayso.signing import SignedMessage, new_signing_secret, sign_message, verify_message
 from service.auth.credentials import Principal
 from service.operations.senders import NewSender, register_sender, revoke_sender, rotate_sender
 from service.settings import Settings

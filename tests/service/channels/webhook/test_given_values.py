@@ -8,7 +8,7 @@ import pytest
 from httpx import Response
 from pydantic import SecretStr
 
-from sayso.text.redaction import MASK
+from sayso.core.text.redaction import MASK
 from service.channels.webhook.events import build_event
 from service.settings import Settings
 from service.store.suspensions.announcements import Announcement, WebhookEvent

@@ -7,11 +7,11 @@ import pytest
 from httpx import AsyncClient, Response
 from pydantic import SecretStr
 
-from sayso.clock import now_ms
-from sayso.records.items import ItemKind
-from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import Quorum, RuleTerms
-from sayso.signing import sign_message
+from sayso.core.clock import now_ms
+from sayso.core.records.items import ItemKind
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import Quorum, RuleTerms
+from sayso.core.signing import sign_message
 from service.settings import Settings
 from tests.builders import ask, make_pending, make_person
 from tests.service.worlds import World, read_store

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.items import Answer
+from sayso.core.records.suspensions import RunStatus, SuspensionRecord
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, Unavailable
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import Answer
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import RunStatus, SuspensionRecord
-from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.operations.drills.planting import plant_drill, plant_scheduled

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sayso.policy.files import load_rulebook
+from sayso.core.policy.files.reading import load_rulebook
 from service.operations.insights.rule_suggestions import suggest_rule
 
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from sayso.core.records.terms import RuleTerms
 from sayso.errors import Conflict
-from sayso.records.terms import RuleTerms
 from service.operations.people.reviewers import deactivate_reviewer, find_shortages
 from tests.builders import PASSWORD, ask, make_pending
 from tests.service.worlds import World

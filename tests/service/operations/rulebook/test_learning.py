@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.permissions import Grant, GrantState
+from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
+from sayso.core.records.tools import ToolCall
 from sayso.errors import Conflict, NotAllowed, NotFound, Withdrawn
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest
-from sayso.records.memory.grants import Grant, GrantState
-from sayso.records.revocations import Revocations
-from sayso.records.suspensions import ResumeSpec, SuspensionRecord
-from sayso.records.tool_calls import ToolCall
 from service.assembly import assemble
 from service.operations.rulebook.learning import propose_learned
 from service.operations.runs.erasing import erase_run

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest
-from sayso.records.memory.grants import GrantState
-from sayso.records.suspensions import ResumeSpec, SuspensionRecord
-from sayso.records.tool_calls import ToolCall
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest
+from sayso.core.records.permissions import GrantState
+from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
+from sayso.core.records.tools import ToolCall
 from service.assembly import assemble
 from service.operations.rulebook.learning import propose_learned
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import run_ref
-from tests.sayso.policy.analysis.test_cookbook import POLICIES
+from tests.sayso.features.whatif.test_cookbook import POLICIES
 from tests.service.operations.rulebook.test_learning import FULL
 
 BEN = Actor(id="ben", kind=ActorKind.HUMAN, groups=("finance",))

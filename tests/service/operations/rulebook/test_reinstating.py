@@ -2,10 +2,10 @@
 
 import pytest
 
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.permissions import Grant, GrantState
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Conflict, NotAllowed, NotFound
-from sayso.records.decisions import Actor, ActorKind
-from sayso.records.memory.grants import Grant, GrantState
-from sayso.records.suspensions import SuspensionRecord
 from service.assembly import assemble
 from service.operations.rulebook.learning import propose_learned, reinstate
 from service.settings import Settings

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from sayso.clock import new_id
+from sayso.core.clock import new_id
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.decisions import DecisionRequest, Shown
+from sayso.core.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
+from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import InvalidInput, NotFound, TooManyRequests
-from sayso.policy.analysis.matrix import Past
-from sayso.policy.analysis.recorded import ERASED
-from sayso.policy.analysis.replaying import Effect
-from sayso.policy.external import ExternalCall
-from sayso.records.decisions import DecisionRequest, Shown
-from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
-from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.features.whatif.matrix import Past
+from sayso.features.whatif.replays import ERASED, Effect
 from service.operations.rulebook.replays import PAGE_RUNS, PROCESSES, ReplayRequest, RuleReplays
 from service.operations.runs.erasing import erase_run
 from service.policy.replay_pages import DELETED

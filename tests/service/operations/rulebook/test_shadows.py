@@ -8,12 +8,12 @@ import pytest
 from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
+from sayso.core.records.events import EventType
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Conflict, InvalidInput, NotFound
-from sayso.policy.analysis.candidates import NOT_BESIDE, PolicyBeside
-from sayso.policy.analysis.matrix import Past
-from sayso.policy.analysis.replaying import Effect
-from sayso.records.events import EventType
-from sayso.records.suspensions import SuspensionRecord
+from sayso.features.whatif.candidates import NOT_BESIDE, PolicyBeside
+from sayso.features.whatif.matrix import Past
+from sayso.features.whatif.replays import Effect
 from service.assembly import assemble
 from service.operations.rulebook.replays import RuleReplays
 from service.operations.rulebook.shadows import (

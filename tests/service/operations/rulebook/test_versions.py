@@ -9,8 +9,8 @@ import pytest
 from redis import Redis
 from structlog.testing import capture_logs
 
+from sayso.core.policy.engine import ASK_EVERYTHING
 from sayso.errors import Conflict, InvalidInput, NotFound
-from sayso.policy.engine import ASK_EVERYTHING
 from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.operations.diagnostics import diagnose

@@ -6,10 +6,10 @@ from itertools import chain
 import pytest
 from redis.asyncio import Redis
 
-from sayso.records.items import Doubt, ItemDraft
-from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.closing import change_terms, put_item
-from sayso.transitions.deciding import cancel, decide, extend, suspend
+from sayso.core.records.items import Doubt, ItemDraft
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.transitions.closing import change_terms, put_item
+from sayso.core.transitions.deciding import cancel, decide, extend, suspend
 from service.store.connection.connecting import text
 from service.store.inbox import buckets as module
 from service.store.inbox.buckets import Buckets

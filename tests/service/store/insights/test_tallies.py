@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.clock import HOUR_MS
+from sayso.core.clock import HOUR_MS
 from service.store.insights.facts import Facts, ItemFact, PersonFact, Step, read_facts
 from service.store.insights.metrics import Metric
 from service.store.insights.tallies import find_bucket, find_quantile, middle_of, tally

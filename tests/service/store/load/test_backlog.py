@@ -7,10 +7,10 @@ import pytest
 from httpx import ASGITransport, Response
 from redis.asyncio import Redis
 
-from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.errors import TooManyRequests
-from sayso.records.suspensions import RunStatus, SuspensionRecord
 from service.auth.credentials import TENANT
 from service.operations.metrics.readings import Readings
 from service.settings import Settings

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from sayso.core.policy.counters.readings import Wanted
+from sayso.core.policy.rule_keys import MOST_SAMPLES
+from sayso.core.records.charges import MAX_TOTAL, Charge, find_slot, first_slot, slot_ms
+from sayso.core.records.decisions import Actor, ActorKind, Verdict
+from sayso.core.records.items import PresetOutcome
+from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.transitions.deciding import cancel, suspend
 from sayso.errors import OverLimit
-from sayso.policy.memory.keys import MOST_SAMPLES
-from sayso.policy.memory.readings import Wanted
-from sayso.records.decisions import Actor, ActorKind, Verdict
-from sayso.records.items import PresetOutcome
-from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, first_slot, slot_ms
-from sayso.records.suspensions import Change, SuspensionRecord
-from sayso.transitions.deciding import cancel, suspend
 from service.store.keys import TenantKeys
 from service.store.suspensions.saving import Suspensions
 from tests.sayso.samples import ask, draft, person

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from sayso.core.records.events import EventType, find_break
+from sayso.core.records.items import Prompt
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
+from sayso.core.transitions.execution import Fence
 from sayso.errors import Conflict, NotFound, Unreadable
-from sayso.records.events import EventType, find_break
-from sayso.records.items import Prompt
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.records.terms import RuleTerms
-from sayso.transitions.execution import Fence
 from service.operations.diagnostics import diagnose
 from service.operations.discussing.attachments import attach
 from service.operations.discussing.comments import add_comment

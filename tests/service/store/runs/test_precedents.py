@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from sayso.canonical_json import JsonObject
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.suspensions import SuspensionRecord
 from service.assembly import assemble
 from service.settings import Settings
 from service.store.connection.connecting import connect

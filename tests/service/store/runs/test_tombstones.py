@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso.records.events import EventType, TrailEntry
+from sayso.core.records.events import EventType, TrailEntry
 from service.store.runs.tombstones import make_tombstone
 
 SECRET = "Erika"

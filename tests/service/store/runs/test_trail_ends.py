@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from sayso.clock import DAY_MS
+from sayso.core.clock import DAY_MS
 from service.assembly import assemble
 from service.operations.diagnostics import diagnose
 from service.settings import Settings

@@ -8,11 +8,11 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from sayso.core.records.events import find_break
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.transitions.deciding import decide, suspend
+from sayso.core.transitions.due import tick
 from sayso.errors import Unavailable
-from sayso.records.events import find_break
-from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions.deciding import decide, suspend
-from sayso.transitions.due import tick
 from service.store.connection.pipeline import Part, Pipeline, Script, Word
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs

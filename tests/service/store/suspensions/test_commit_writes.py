@@ -1,16 +1,16 @@
 """A commit writes what follows from the record before and after, each index once, and nothing else."""
 
-from sayso.records.events import TrailHead
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, ResumeSpec, Status, SuspensionRecord
-from sayso.transitions.deciding import cancel, decide, suspend
-from sayso.transitions.execution import checkpoint, lease, redeem, release, renew, settle, suspend_again
+from sayso.core.records.events import TrailHead
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Change, ResumeSpec, Status, SuspensionRecord
+from sayso.core.transitions.deciding import cancel, decide, suspend
+from sayso.core.transitions.execution import checkpoint, lease, redeem, release, renew, settle, suspend_again
 from service.features.table import WRITERS
 from service.store.connection.commits import Commit
 from service.store.keys import TenantKeys
 from service.store.suspensions.commits import Idempotency, Room, build_commit, list_open
+from tests.sayso.core.transitions.test_execution import DONE, FENCE, decided, leased
 from tests.sayso.samples import T0, ask, draft, intent, person, word
-from tests.sayso.transitions.test_execution import DONE, FENCE, decided, leased
 
 KEYS = TenantKeys("default")
 STATE = seal_state(b"{}")

@@ -9,12 +9,12 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
+from sayso.core.records.events import find_break
+from sayso.core.records.run_state import seal_state
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.transitions.deadlines import expire
+from sayso.core.transitions.deciding import decide, suspend
 from sayso.errors import AlreadyDecided, IdempotencyConflict, NotFound, SaysoError, Unavailable
-from sayso.records.events import find_break
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions.deadlines import expire
-from sayso.transitions.deciding import decide, suspend
 from service.store.connection.commits import Commit
 from service.store.connection.connecting import connect
 from service.store.keys import TenantKeys

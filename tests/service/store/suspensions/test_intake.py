@@ -8,11 +8,11 @@ import pytest
 from httpx import ASGITransport, Response
 from redis.asyncio import Redis
 
-from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.counters.readings import Wanted
+from sayso.core.records.charges import find_slot
 from sayso.errors import TooManyRequests
-from sayso.policy.memory.readings import Wanted
-from sayso.records.memory.charges import find_slot
 from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.store.keys import TenantKeys

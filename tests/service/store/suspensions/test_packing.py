@@ -2,9 +2,9 @@
 
 import pytest
 
+from sayso.core.records.events import TrailHead
+from sayso.core.records.suspensions import ResumeSpec, Status
 from sayso.errors import Unreadable
-from sayso.records.events import TrailHead
-from sayso.records.suspensions import ResumeSpec, Status
 from service.store.suspensions.packing import pack_record, unpack_record
 from tests.sayso.samples import pending
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sayso.records.events import TrailHead
+from sayso.core.records.events import TrailHead
 from service.store.suspensions.packing import pack_record
 from service.store.suspensions.reading import Readings, UnreadableRecord
 from tests.sayso.samples import ask, pending

@@ -4,9 +4,9 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from sayso.records.events import Event, EventType
-from sayso.records.suspensions import Change
-from sayso.transitions.deciding import decide, suspend
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.suspensions import Change
+from sayso.core.transitions.deciding import decide, suspend
 from service.store.rules import RuleStore
 from service.store.suspensions.rule_hits import MOST_ITEMS, count_hits, list_asked
 from service.store.suspensions.saving import Suspensions

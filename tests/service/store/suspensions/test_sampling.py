@@ -4,12 +4,12 @@ from typing import Literal
 
 from redis.asyncio import Redis
 
-from sayso.canonical_json import JsonObject
-from sayso.clock import new_id
-from sayso.records.decisions import DecisionRequest
-from sayso.records.items import draw_samples
-from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import draw_samples
+from sayso.core.records.suspensions import ResumeSpec, Status, SuspensionRecord
+from sayso.core.records.terms import RuleTerms
 from service.auth.credentials import TENANT
 from service.store.keys import TenantKeys
 from service.store.suspensions.sampling import Sampling

@@ -3,10 +3,10 @@
 import pytest
 from redis.asyncio import Redis
 
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.suspensions import Change, ResumeSpec, Status, SuspensionRecord
+from sayso.core.transitions.deciding import decide, suspend
 from sayso.errors import NotAuthenticated, NotFound
-from sayso.records.events import Event, EventType
-from sayso.records.suspensions import Change, ResumeSpec, Status, SuspensionRecord
-from sayso.transitions.deciding import decide, suspend
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved, Suspensions

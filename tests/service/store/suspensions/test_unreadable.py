@@ -4,10 +4,10 @@ import pytest
 from httpx import AsyncClient
 from redis import Redis
 
-from sayso.clock import DAY_MS
+from sayso.core.clock import DAY_MS
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Unreadable
-from sayso.records.decisions import DecisionRequest
-from sayso.records.suspensions import SuspensionRecord
 from service.assembly import assemble
 from service.operations.diagnostics import diagnose
 from service.settings import Settings

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.alike.test_pages import ask_refunds, refund, row_id

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from sayso.records.items import Item, ItemDraft
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.items import Item, ItemDraft
+from sayso.core.records.suspensions import SuspensionRecord
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.service.web.sites import Visit, visit

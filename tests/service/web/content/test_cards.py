@@ -1,15 +1,15 @@
 from typing import Any
 
-from sayso.records.decisions import Verdict
-from sayso.records.deliveries import CardDelivery, DeliveryState
-from sayso.records.inquiries import Claim
-from sayso.records.items import Answer, ItemKind, ItemTool
-from sayso.records.suspensions import Status
-from sayso.sentences.deliveries import NOBODY
+from sayso.core.records.decisions import Verdict
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
+from sayso.core.records.inquiries import Claim
+from sayso.core.records.items import Answer, ItemKind, ItemTool
+from sayso.core.records.suspensions import Status
+from sayso.core.sentences.deliveries import NOBODY
 from service.web.content.cards import group_cards, make_cards, make_rows
 from service.web.content.queries import parse_query
+from tests.sayso.core.sentences.samples import NOW, make_item, make_outcome, make_record
 from tests.sayso.samples import person
-from tests.sayso.sentences.samples import NOW, make_item, make_outcome, make_record
 from tests.steps import count_steps
 
 

@@ -2,11 +2,11 @@
 
 import re
 
-from sayso.clock import new_id
-from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
-from sayso.records.tool_calls import ToolCall, ToolDefinition
-from sayso.text.invisible import UNCHECKED
+from sayso.core.clock import new_id
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
+from sayso.core.records.tools import ToolCall, ToolDefinition
+from sayso.core.text.invisible import UNCHECKED
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.service.web.sites import visit

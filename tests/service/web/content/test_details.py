@@ -1,13 +1,13 @@
 from typing import Any
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Verdict
-from sayso.records.events import TrailEntry
-from sayso.records.items import Item
-from sayso.records.suspensions import Receipt, Status
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Verdict
+from sayso.core.records.events import TrailEntry
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Receipt, Status
 from service.web.content.deciding.stages import list_stages
 from service.web.content.details import compare_args, find_model_text, find_result, find_why
-from tests.sayso.sentences.samples import make_item, make_outcome, make_record
+from tests.sayso.core.sentences.samples import make_item, make_outcome, make_record
 
 
 def trail(*events: tuple[str, dict[str, Any]]) -> list[TrailEntry]:

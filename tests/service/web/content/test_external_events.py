@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso.formats.external_events import Kind
+from sayso.timeline.external_events import Kind
 from service.settings import Settings
 from service.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.web.content.external_events import MAX_EXTERNAL_EVENTS, describe_entry, read_external_events

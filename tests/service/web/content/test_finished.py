@@ -1,7 +1,7 @@
-from sayso.clock import DAY_MS
-from sayso.records.decisions import Actor, ActorKind, Verdict
+from sayso.core.clock import DAY_MS
+from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from service.web.content.finished import describe_finished
-from tests.sayso.sentences.samples import NOW, make_item, make_outcome, make_record
+from tests.sayso.core.sentences.samples import NOW, make_item, make_outcome, make_record
 
 
 def test_describe_finished_counts_the_decisions_of_people_today() -> None:

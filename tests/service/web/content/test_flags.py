@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from sayso.records.items import Doubt, Item, ItemTool
-from sayso.rendering.table import render_call
+from sayso.core.records.items import Doubt, Item, ItemTool
+from sayso.core.rendering.renderers import render_call
 from service.web.content.flags import list_flags
+from tests.sayso.core.sentences.samples import make_item
 from tests.sayso.samples import person
-from tests.sayso.sentences.samples import make_item
 
 DOUBT = Doubt(begun_at_ms=0, holder="w", attempt=1, idempotency_key="k")
 

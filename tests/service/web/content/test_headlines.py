@@ -1,8 +1,8 @@
-from sayso.canonical_json import JsonObject
-from sayso.records.items import ItemTool
-from sayso.rendering.table import render_call
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.items import ItemTool
+from sayso.core.rendering.renderers import render_call
 from service.web.content.headlines import Headline, make_headline
-from tests.sayso.sentences.samples import make_item
+from tests.sayso.core.sentences.samples import make_item
 
 
 def make(name: str, args: JsonObject) -> Headline:

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.records.items import Doubt, ItemTool
+from sayso.core.records.items import Doubt, ItemTool
 from service.web.content.queries import parse_query, write_term
-from tests.sayso.sentences.samples import make_item, make_record
+from tests.sayso.core.sentences.samples import make_item, make_record
 
 ARGS: dict[str, Any] = {
     "order": "A-1932",

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.records.events import EventType, TrailEntry
+from sayso.core.records.events import EventType, TrailEntry
 from service.web.content.timeline import DESCRIBERS, Line, describe_trail
-from tests.sayso.text.test_summaries import JSON
+from tests.sayso.core.text.test_summaries import JSON
 
 
 def entry(type_: str, seq: int = 1, **data: Any) -> TrailEntry:

@@ -1,4 +1,4 @@
-from sayso.records.events import Event, EventType
+from sayso.core.records.events import Event, EventType
 from service.settings import Settings
 from service.web.content.trails import read_trail
 from tests.service.web.sites import visit

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import Page, expect
 
-from sayso.records.decisions import Actor, ActorKind
+from sayso.core.records.decisions import Actor, ActorKind
 from service.operations.discussing.attachments import attach
 from service.settings import Settings
 from service.wiring import Wiring

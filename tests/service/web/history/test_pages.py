@@ -11,9 +11,9 @@ from html import unescape
 import pytest
 from playwright.sync_api import Page, expect
 
-from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
-from sayso.text.redaction import MASK
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest, Shown
+from sayso.core.text.redaction import MASK
 from service.settings import Settings
 from service.settings.limits import MOST
 from service.web.history import pages

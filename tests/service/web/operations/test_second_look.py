@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import ResumeSpec
-from sayso.records.tool_calls import ToolCall
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.suspensions import ResumeSpec
+from sayso.core.records.tools import ToolCall
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import REFUND, run_ref

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from rq import Worker
 
-from sayso.policy.files import parse_rulebook
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.policy.files.reading import parse_rulebook
+from sayso.core.records.suspensions import SuspensionRecord
 from service.jobs import build_worker
 from service.operations.runs.starts import start_demo
 from service.settings import Settings

@@ -2,7 +2,7 @@
 
 import re
 
-from sayso.records.terms import Quorum, RuleTerms
+from sayso.core.records.terms import Quorum, RuleTerms
 from service.settings import Settings
 from tests.service.web.sites import CSRF, OWN, PASSWORD, add_people, visit
 from tests.service.web.stories import asked, make_ask

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from sayso.clock import now_ms
-from sayso.sentences.times import describe_clock
+from sayso.core.clock import now_ms
+from sayso.core.sentences.times import describe_clock
 from service.settings import Settings
 from service.store.directory.duty import Preferences
 from tests.service.web.sites import add_people, visit

@@ -1,6 +1,6 @@
 """From an item's page reviewers claim it and ask its requester."""
 
-from sayso.records.decisions import Actor, ActorKind
+from sayso.core.records.decisions import Actor, ActorKind
 from service.settings import Settings
 from tests.builders import make_pending
 from tests.service.web.sites import visit

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from sayso.calendars.hours import WorkingHours
+from sayso.core.calendar import WorkingHours
 from service.settings import Settings
 from service.store.directory.duty import Preferences
 from service.wiring import Wiring

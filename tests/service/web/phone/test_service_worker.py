@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.deciding import decide
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.transitions.deciding import decide
 from service.channels.cards import build_card
 from service.channels.push.card import render_card
 from service.settings import Settings

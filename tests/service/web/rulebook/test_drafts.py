@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from sayso.clock import new_id
-from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
-from sayso.records.tool_calls import ToolCall
+from sayso.core.clock import new_id
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
+from sayso.core.records.tools import ToolCall
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import make_person

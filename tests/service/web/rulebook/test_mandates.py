@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sayso.policy.mandates.proposing import draft_mandate
-from sayso.records.decisions import DecisionRequest
-from sayso.records.memory.plans import Plan
-from sayso.records.suspensions import SuspensionRecord
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.plans import Plan
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.features.permissions.plans import draft_mandate
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import REFUND, person, run_ref

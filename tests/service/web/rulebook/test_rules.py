@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sayso.calendars.hours import Hours, WorkingHours
-from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import ResumeSpec
-from sayso.records.tool_calls import ToolCall
+from sayso.core.calendar import Hours, WorkingHours
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.suspensions import ResumeSpec
+from sayso.core.records.tools import ToolCall
 from service.settings import Settings
 from service.store.directory.duty import Preferences
 from tests.builders import REFUND, run_ref

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from service.settings import Settings
 from service.web.rulebook.trials import sketch_args
 from tests.browser import PHONE

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sayso.records.decisions import Actor, ActorKind, Delegate, Represented
-from sayso.sentences.items import describe_ineligibility
-from sayso.transitions.deciding import decide
+from sayso.core.records.decisions import Actor, ActorKind, Delegate, Represented
+from sayso.core.sentences.items import describe_ineligibility
+from sayso.core.transitions.deciding import decide
 from service.settings import Settings
 from service.store.inbox.facets import find_facets
 from service.web.waiting.counting import may_decide, show_count

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from service.settings import Settings
 from service.store.inbox import buckets
 from service.store.inbox.buckets import Buckets

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from slack_sdk.signature import Clock, SignatureVerifier
 
-from sayso.clock import now_ms
+from sayso.core.clock import now_ms
 from sayso.errors import InvalidSignature
 from service.channels.slack.requests.signatures import SIGNATURE, TIMESTAMP, check_headers, sign_request, verify_body
 from tests.fakes.slack import SIGNING_SECRET, form_of, sign

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sayso.text.redaction import MASK
+from sayso.core.text.redaction import MASK
 from service.channels.base import Recipient
 from service.channels.deciding import read_card
 from tests.fakes.slack_api import ROOM, Message

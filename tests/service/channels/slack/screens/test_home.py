@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sayso.records.decisions import Actor, ActorKind
-from sayso.transitions.deciding import decide
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.transitions.deciding import decide
 from service.channels.slack.screens.home import MOST_ITEMS, build_home, list_pending, notice_home
 from tests.fakes.slack_blocks import find_view_faults
 from tests.sayso.samples import T0, ask, pending, word

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.items import Answer, Item, ItemKind
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.transitions.deciding import find_item
 from sayso.errors import InvalidInput, TooLarge
-from sayso.records.items import Answer, Item, ItemKind
-from sayso.records.tool_calls import ToolDefinition
-from sayso.transitions.deciding import find_item
 from service.channels.base import CardAction
 from service.channels.slack.screens import views
 from service.channels.slack.screens.blocks import read_text

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sayso.canonical_json import JsonObject
-from sayso.precedents.measures import find_measures
-from sayso.records.items import Answer, Doubt, ItemKind, ItemTool, Prompt
-from sayso.records.tool_calls import ToolDefinition
-from sayso.rendering.table import render_call
-from sayso.text.summaries import list_values
+from sayso.core.canonical_json import JsonObject
+from sayso.core.precedents import find_measures
+from sayso.core.records.items import Answer, Doubt, ItemKind, ItemTool, Prompt
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.rendering.renderers import render_call
+from sayso.core.text.summaries import list_values
 from service.store.runs.precedents import Earlier, Kind
 from service.web.content.alike.kinds import find_alike
 from service.web.content.alike.tables import Table, make_inbox_rows, make_tables
 from service.web.content.cards import Card, make_cards
+from tests.sayso.core.sentences.samples import make_decision, make_item, make_record
 from tests.sayso.samples import person
-from tests.sayso.sentences.samples import make_decision, make_item, make_record
 
 KIND = Kind("demo", "support", "pay")
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from sayso.canonical_json import JsonObject
-from sayso.records.items import Item, ItemTool
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.items import Item, ItemTool
 from service.web.content.deciding.displays import MOST_LOOK_MS, MOST_PATH_CHARS, MOST_PATHS, make_display, read_shown
 from service.web.content.secrets import ItemView, look_at
-from tests.sayso.sentences.samples import make_item, make_record
+from tests.sayso.core.sentences.samples import make_item, make_record
 
 ARGS: JsonObject = {"order": "A-1", "amount": 250, "lines": [{"sku": "CUP"}]}
 

@@ -4,7 +4,7 @@ import sys
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject
 from service.settings import Settings
 from service.web.content.deciding.earlier import MOST_CHANGES, compare_calls
 from tests.service.web.sites import visit

@@ -1,8 +1,8 @@
 import pytest
 
-from sayso.policy.engine import PolicyDecision
-from sayso.policy.external import FinalJudgement
-from sayso.policy.rules import Action
+from sayso.core.policy.decisions import PolicyDecision
+from sayso.core.policy.external import FinalJudgement
+from sayso.core.policy.rules import Action
 from service.web.content.deciding.edits import find_step, make_review
 from service.web.content.details import compare_args
 from tests.service.web.stories import make_ask

@@ -1,12 +1,10 @@
 from hypothesis import given, settings
 
-from sayso.canonical_json import JsonObject
-from sayso.rendering.calls import Call
-from sayso.rendering.views import Sketch, arrange
-from sayso.text.displays import write_shown
-from sayso.text.summaries import list_values
+from sayso.core.canonical_json import JsonObject
+from sayso.core.rendering.views import Call, Sketch, arrange
+from sayso.core.text.summaries import list_values, write_shown
 from service.web.content.deciding.trees import group_digits, make_tree, place_rows, reads_backwards
-from tests.sayso.rendering.test_table import ARGS
+from tests.sayso.core.rendering.test_table import ARGS
 
 
 @settings(deadline=None)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sayso.records.events import EventType, TrailEntry
+from sayso.core.records.events import EventType, TrailEntry
 from service.web.content.runs.call_trees import TreeCall, list_turns
 
 

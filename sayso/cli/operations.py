@@ -1,0 +1,154 @@
+"""Diagnostics of the login, the server, the store and the desk's parts.
+
+Commands that freeze and unfreeze a tool, an agent or everything.
+
+`sayso mcp`: a proxy for an MCP server. It requires the `mcp` package.
+"""
+
+import asyncio
+import shlex
+import sys
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from sayso.cli.logins import connect
+from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show, show_line
+from sayso.client import Client, administration
+from sayso.client.administration import Finding
+from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, SaysoError, Unavailable, UnknownName
+
+
+def show_findings(console: Console, findings: list[Finding]) -> None:
+    """Print one line for each finding, and what to do."""
+    for finding in findings:
+        sign = Text("ok  ", "green") if finding.ok else Text("NO  ", "bold red")
+        console.print(Text.assemble(sign, show_line(f"{finding.part:<16}"), show_line(finding.message, width=500)))
+        if finding.todo:
+            console.print(Text.assemble("    → ", show_line(finding.todo, width=500)))
+
+
+def diagnose() -> list[Finding]:
+    """Return the findings, up to the first failure that hides the remaining parts."""
+    try:
+        client = connect()
+    except SaysoError as error:
+        return [Finding(part="login", ok=False, message=error.message, todo="")]
+    with client:
+        findings: list[Finding] = []
+        for part, path, todo in (
+            ("server", "/healthz", "Start it with `make up`, or set SAYSO_URL to its address."),
+            ("store", "/readyz", "Start the store, or correct the service's SAYSO_REDIS_URL."),
+        ):
+            try:
+                client.exchange(administration.probe(path))
+            except SaysoError as error:
+                return [*findings, Finding(part=part, ok=False, message=error.message, todo=todo)]
+            findings.append(Finding(part=part, ok=True, message=f"{client.url} answers."))
+        try:
+            findings += client.exchange(administration.DIAGNOSE).findings
+        except NotAllowed:
+            message = "The agent's key is valid. The other parts require a reviewer's key."
+            findings.append(Finding(part="login", ok=True, message=message))
+        except NotAuthenticated as error:
+            findings.append(Finding(part="login", ok=False, message=error.message, todo="Run `sayso login`."))
+        return findings
+
+
+def freeze(
+    scope: Annotated[str, typer.Argument(help="all, agent:NAME or tool:NAME.")],
+    reason: Annotated[str, typer.Option("--message", "-m", help="The reason, shown to everybody.")] = "",
+    confirm: Annotated[bool, typer.Option("--confirm", help="Freeze a name that was never seen.")] = False,
+) -> None:
+    """Stop new calls of a tool, of an agent, or all. Requires an admin."""
+    with connect() as client:
+        try:
+            made = client.exchange(administration.freeze(scope, reason, confirm=confirm))
+        except UnknownName as error:
+            if not sys.stdin.isatty():
+                raise InvalidInput(f"{error.message} To confirm it here, give --confirm.") from error
+            make_console().print(show(error.message, "yellow"))
+            typer.confirm("Freeze it anyway?", abort=True)
+            made = client.exchange(administration.freeze(scope, reason, confirm=True))
+    command = f"sayso unfreeze {shlex.quote(made.scope)}"
+    make_console().print(show_line(f"{made.scope} is frozen by {made.by}. `{command}` ends the freeze."))
+
+
+def list_freezes(json: JsonOption = False) -> None:
+    """List the freezes in force."""
+    with connect() as client:
+        freezes = client.exchange(administration.LIST_FREEZES).freezes
+    rows = ((freeze.id, freeze.scope, freeze.by, format_time(freeze.at), freeze.reason) for freeze in freezes)
+    print_list(freezes, json, ("id", "scope", "by", "since", "reason"), rows, empty="Nothing is frozen.")
+
+
+def unfreeze(
+    scope: Annotated[str, typer.Argument(help="all, agent:NAME or tool:NAME, or the id of a freeze.")],
+) -> None:
+    """End a freeze. Deadlines shift by its duration. Requires an admin."""
+    with connect() as client:
+        ended = client.exchange(administration.unfreeze(_find(client, scope)))
+    make_console().print(show_line(f"{ended.scope} is no longer frozen."))
+
+
+def _find(client: Client, name: str) -> str:
+    """Return the name of a freeze in force. A freeze of time ends on its page: it requires a choice."""
+    freezes = client.exchange(administration.LIST_FREEZES).freezes
+    scope = next((freeze.scope for freeze in freezes if name in (freeze.id, freeze.scope)), None)
+    if scope is None:
+        raise InvalidInput(f"There is no freeze {name!r} in force. `sayso freezes` lists them.")
+    if scope == "time":
+        raise InvalidInput(f"Choose on {client.url}/operate what happens to the deadlines that passed meanwhile.")
+    return name
+
+
+_TOKEN = typer.Option(help="A file with the signed token of the person for whom the agent acts; read for each call.")
+_COMMAND = typer.Argument(help="The server's command, after `--`.")
+
+
+def mcp(
+    command: Annotated[list[str] | None, _COMMAND] = None,
+    url: Annotated[str | None, typer.Option(help="The URL of a streamable HTTP server, instead of a command.")] = None,
+    header: Annotated[list[str] | None, typer.Option(envvar="MCP_HEADER", help="'Name: value', for --url.")] = None,
+    name: Annotated[str, typer.Option(help="A prefix for the tools' names at the desk.")] = "",
+    wait: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns an error.")] = None,
+    park: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns input_required.")] = None,
+    trust_hints: Annotated[bool, typer.Option(help="Trust the server's hints about idempotent tools.")] = False,
+    on_behalf_of: Annotated[Path | None, _TOKEN] = None,
+) -> None:
+    """Run a proxy for an MCP server: its tools require permits. Reads SAYSO_URL and SAYSO_KEY."""
+    if bool(command) == bool(url):
+        raise InvalidInput("Name one server: `sayso mcp -- program …`, or `sayso mcp --url https://…/mcp`.")
+    if url and not url.startswith(("http://", "https://")):
+        raise InvalidInput(f"{url!r} is not the URL of an MCP server. Write it as https://host/mcp.")
+    headers = _read_headers(header or [])
+    if find_spec("mcp") is None:
+        raise InvalidInput("The MCP proxy requires the mcp package: pip install 'sayso[cli,mcp]'.")
+    from sayso.adapters.mcp import ProxyOptions, connect_command, connect_url, serve_proxy
+
+    token = None if on_behalf_of is None else partial(_read_token, on_behalf_of)
+    options = ProxyOptions(name, wait, park, trust_hints, on_behalf_of=token)
+    backend = connect_url(url, headers) if url else connect_command(command or [])
+    try:
+        asyncio.run(serve_proxy(backend, options))
+    except OSError as error:
+        raise Unavailable(f"The MCP server cannot be started: {error}. Correct its command.") from error
+
+
+def _read_token(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The token in {file} cannot be read: {error}. Correct --on-behalf-of.") from error
+
+
+def _read_headers(lines: list[str]) -> dict[str, str]:
+    parts = [line.partition(":") for line in lines]
+    if any(not colon or not label.strip() for label, colon, _ in parts):
+        raise InvalidInput("Write each --header as 'Name: value'.")
+    return {label.strip(): value.strip() for label, _, value in parts}

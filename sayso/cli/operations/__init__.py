@@ -1,1 +1,0 @@
-"""Commands for operators: channels and reports."""

@@ -1,0 +1,199 @@
+"""Commands for passwords, sessions and reviewers.
+
+Commands that create, list, rotate and revoke keys.
+"""
+
+from typing import Annotated
+
+import typer
+
+from sayso.cli.logins import Login, connect, read_login, save_login
+from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
+from sayso.client import administration
+from sayso.client.administration import Key
+from sayso.core.canonical_json import parse_json
+from sayso.errors import InvalidInput
+
+people = typer.Typer(help="Manage reviewers and their sessions. Requires an admin.", no_args_is_help=True)
+sessions = typer.Typer(help="List and end your own sessions.", no_args_is_help=True)
+
+NameArgument = Annotated[str, typer.Argument(help="The reviewer's name.")]
+
+
+def change_password() -> None:
+    """Change your password. All your other sessions end."""
+    current = typer.prompt("Current password", hide_input=True)
+    new = typer.prompt("New password", hide_input=True, confirmation_prompt=True)
+    with connect() as client:
+        opened = client.exchange(administration.change_password(current, new))
+        before, kept = client.key, read_login()
+    if kept is not None and kept.key == before:
+        save_login(Login(url=kept.url, key=opened.token, name=opened.name))
+        note = "All other sessions have ended."
+    else:
+        note = "All sessions have ended, including the one in SAYSO_KEY. Run `sayso login`."
+    make_console().print(f"Your password has been changed. {note}")
+
+
+@sessions.command("list")
+def list_own(json: JsonOption = False) -> None:
+    """List your sessions."""
+    _show_sessions(None, json)
+
+
+@sessions.command("end")
+def end_own(
+    session_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="The session's id.")] = None,
+    others: Annotated[bool, typer.Option("--others", help="End all sessions except this one.")] = False,
+) -> None:
+    """End one of your sessions, or all others with --others."""
+    if others == (session_id is not None):
+        raise InvalidInput("Name one session by its id from `sayso sessions list`, or give --others.")
+    _end_sessions(None, session_id)
+
+
+@people.command("list")
+def list_people(json: JsonOption = False) -> None:
+    """List all reviewers, including deactivated ones."""
+    with connect() as client:
+        reviewers = client.exchange(administration.LIST_REVIEWERS).reviewers
+    states = {True: "active", False: "deactivated"}
+    rows = (
+        (view.name, ", ".join(view.roles), view.manager or "", format_time(view.created_at), states[view.active])
+        for view in reviewers
+    )
+    print_list(reviewers, json, ("name", "roles", "manager", "since", "state"), rows)
+
+
+@people.command("activate")
+def activate(name: NameArgument) -> None:
+    """Reactivate a reviewer. Their password stays the same."""
+    with connect() as client:
+        client.exchange(administration.set_active(name, True))
+    make_console().print(show_line(f"{name} is active and can sign in."))
+
+
+@people.command("deactivate")
+def deactivate(name: NameArgument) -> None:
+    """Deactivate a reviewer and end their sessions."""
+    with connect() as client:
+        client.exchange(administration.set_active(name, False))
+    make_console().print(show_line(f"{name} is deactivated."))
+
+
+@people.command("manager")
+def set_manager(
+    name: NameArgument,
+    manager: Annotated[str | None, typer.Argument(metavar="[MANAGER]", help="The manager; nobody by default.")] = None,
+) -> None:
+    """Set who manages a person. Rules may ask the manager of the person an agent acts for."""
+    with connect() as client:
+        changed = client.exchange(administration.set_manager(name, manager))
+    make_console().print(show_line(f"{changed.name} is managed by {changed.manager or 'nobody'}."))
+
+
+@people.command("sessions")
+def list_sessions(name: NameArgument, json: JsonOption = False) -> None:
+    """List a reviewer's sessions."""
+    _show_sessions(name, json)
+
+
+@people.command("end-sessions")
+def end_sessions(
+    name: NameArgument,
+    session_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="The session's id; all by default.")] = None,
+) -> None:
+    """End one or all sessions of a reviewer."""
+    _end_sessions(name, session_id)
+
+
+def _show_sessions(name: str | None, json: bool) -> None:
+    with connect() as client:
+        sessions = client.exchange(administration.list_sessions(name)).sessions
+    marks = {True: " (this one)", False: ""}
+    rows = (
+        (
+            *(session.id, format_time(session.opened_at) + marks[session.current]),
+            *(format_time(session.expires_at), session.address, session.client),
+        )
+        for session in sessions
+    )
+    print_list(sessions, json, ("id", "opened", "expires", "address", "client"), rows)
+
+
+def _end_sessions(name: str | None, session_id: str | None) -> None:
+    with connect() as client:
+        if session_id is not None:
+            client.exchange(administration.end_session(name, session_id))
+            count = 1
+        else:
+            count = client.exchange(administration.end_sessions(name)).ended
+    make_console().print(f"{count} ended.")
+
+
+keys = typer.Typer(help="Manage keys. Requires an admin; a reviewer's key is made by its person.", no_args_is_help=True)
+
+KINDS = ("agent", "reviewer", "provisioner")
+
+
+@keys.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="The name of the agent or reviewer.")],
+    kind: Annotated[str, typer.Option(help="agent, reviewer or provisioner.")] = "agent",
+    context: Annotated[str, typer.Option(help="Facts about the holder for rules, as a JSON object.")] = "{}",
+    owner: Annotated[str | None, typer.Option(help="The person who owns an agent's key.")] = None,
+) -> None:
+    """Create a key. It is printed only here, alone on standard output."""
+    if kind not in KINDS:
+        raise InvalidInput(f"{kind!r} is not a kind of key. Choose {', '.join(KINDS)}.")
+    facts = parse_json(context)
+    if not isinstance(facts, dict):
+        raise InvalidInput(f'The context {context!r} is not a JSON object. Write it as \'{{"env": "prod"}}\'.')
+    with connect() as client:
+        _print_new(client.create_key(name, kind, context=facts, owner=owner))
+
+
+@keys.command("list")
+def list_all(json: JsonOption = False) -> None:
+    """List all keys, including revoked ones."""
+    with connect() as client:
+        listed = client.keys().keys
+    rows = (
+        (
+            *(key.id, key.name, key.kind, key.owner or "", key.created_by, format_time(key.created_at)),
+            *(format_time(key.last_used_at) if key.last_used_at else "never", _describe_state(key)),
+        )
+        for key in listed
+    )
+    print_list(listed, json, ("id", "name", "kind", "owner", "made by", "created", "last used", "state"), rows)
+
+
+@keys.command("rotate")
+def rotate(
+    key_id: str, overlap_s: Annotated[int, typer.Option(help="Seconds for which the old key stays valid.")] = 3600
+) -> None:
+    """Create a successor of a key. The old key expires after the overlap."""
+    with connect() as client:
+        _print_new(client.rotate_key(key_id, overlap_s))
+
+
+@keys.command("revoke")
+def revoke(key_id: str) -> None:
+    """Revoke a key. It fails everywhere within a second."""
+    with connect() as client:
+        revoked = client.revoke_key(key_id)
+    make_console().print(show_line(f"{revoked.id} of {revoked.name} is revoked."))
+
+
+def _print_new(key: Key) -> None:
+    make_console(error=True).print(show_line(f"{key.id}: a key of the {key.kind} {key.name}, shown only once."))
+    secret = key.key or "This request was sent before, so its key is not shown again."
+    make_console().print(show_line(secret, width=400), soft_wrap=True)
+
+
+def _describe_state(key: Key) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {format_time(key.revoked_at)}"
+    if not key.listed:
+        return "NOT MADE BY SAYSO: revoke it"
+    return f"expires {format_time(key.ends_at)}" if key.ends_at is not None else "valid"

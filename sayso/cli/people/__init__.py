@@ -1,1 +1,0 @@
-"""Commands for people: accounts, groups, contacts and absences."""

@@ -1,1 +1,0 @@
-"""Commands for webhooks: endpoints, failed messages and senders."""

@@ -1,0 +1,175 @@
+"""Which charges a change of a suspension adds to counters and which it takes back; counters in memory."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sayso.core.policy.counters.readings import Reading, Readings, Wanted
+from sayso.core.policy.counters.recalling import find_percentile
+from sayso.core.policy.counters.restraining import MOST_DENIALS, list_denials
+from sayso.core.policy.rule_keys import MOST_SAMPLES
+from sayso.core.records.assessments import assess_unanswered
+from sayso.core.records.charges import Charge, find_slot, first_slot
+from sayso.core.records.decisions import EarlierDenial
+from sayso.core.records.permissions import Grant, GrantState, Mandate
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.errors import OverLimit
+from sayso.features.permissions.grants import list_counters, name_scope
+from sayso.features.permissions.mandates import list_mandate_counters, name_scope_of
+
+_OVER = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
+
+
+class Counted(NamedTuple):
+    """The charges that a change adds and those that it takes back."""
+
+    added: tuple[Charge, ...] = ()
+    removed: tuple[Charge, ...] = ()
+
+
+NOTHING = Counted()
+
+
+def find_counted(before: SuspensionRecord | None, change: Change) -> Counted:
+    """Return what a change does to counters.
+
+    A call that was allowed when it was asked holds its charges until its suspension ends without it. Other calls are
+    charged when they start. Charges of a call that has started stay, unless the change releases them; those of asking
+    about a call stay.
+    """
+    was = list(_list_held(before)) if before is not None else []
+    now = list(_list_held(change.record))
+    if change.following is not None:
+        now += _list_held(change.following)
+    begun, begins = (_list_begun(before) if before is not None else []), _list_begun(change.record)
+    if was == now and begun == begins and not change.released:
+        return NOTHING
+    if not (was or begun or change.released):
+        return Counted((*now, *begins))
+    added = Counter((*now, *begins)) - Counter((*was, *begun))
+    removed = Counter(was) - Counter(now) + Counter(change.released)
+    return Counted(tuple(added.elements()), tuple(removed.elements()))
+
+
+def list_limits(added: Iterable[Charge]) -> dict[str, tuple[Charge, int | None]]:
+    """Return each counter's latest charge, and the most it may hold before the charges for all to be within limits."""
+    sums: dict[str, int] = {}
+    limits: dict[str, tuple[Charge, int | None]] = {}
+    for charge in added:
+        if charge.sample:
+            continue
+        total = sums[charge.counter] = sums.get(charge.counter, 0) + charge.amount
+        latest, room = limits.get(charge.counter, (charge, None))
+        if charge.most is not None:
+            spare = charge.most - total
+            room = spare if room is None else min(room, spare)
+        limits[charge.counter] = (charge if charge.slot > latest.slot else latest, room)
+    return limits
+
+
+def _list_held(record: SuspensionRecord) -> Iterator[Charge]:
+    over = record.status in _OVER
+    for item in record.items:
+        yield from item.asked
+        if item.charges and (item.permit is not None or (not over and item.outcome and item.outcome.may_run)):
+            yield from item.charges
+
+
+def _list_begun(record: SuspensionRecord) -> list[Charge]:
+    return [charge for intent in record.journal for charge in intent.charges]
+
+
+class CounterBook:
+    """Counters in the memory of one process, for runs and desks without a store."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Counter[int]] = {}
+        self._samples: dict[str, list[tuple[int, int]]] = {}
+        self._grants: dict[str, Grant] = {}
+        self._mandates: dict[str, Mandate] = {}
+        self._denials: dict[str, tuple[EarlierDenial, ...]] = {}
+
+    def read(self, wanted: Iterable[Wanted], now_ms: int) -> Readings:
+        """Return what the counters hold at this time."""
+        readings: dict[str, Reading] = {}
+        for need in wanted:
+            if need.question is not None:
+                fault = "this desk asks no assessors"
+                readings[need.counter] = Reading(assessment=assess_unanswered(need.question, fault))
+                continue
+            if need.denials:
+                readings[need.counter] = Reading(denials=self._denials.get(need.counter, ()))
+                continue
+            grants = self._list_grants(need.counter, now_ms) if need.grants else ()
+            mandates = self._list_mandates(need.counter, now_ms) if need.tool is not None else ()
+            held = need.grants or need.tool is not None
+            readings[need.counter] = Reading(grants=grants, mandates=mandates) if held else self._read(need, now_ms)
+            counters = [counter for grant in grants for counter in list_counters(grant)]
+            counters += [counter for mandate in mandates for counter in list_mandate_counters(mandate, need.tool)]
+            readings |= {counter.counter: self._read(counter, now_ms) for counter in counters}
+        return readings
+
+    def apply(self, before: SuspensionRecord | None, change: Change) -> None:
+        """Count what a change adds and takes back; raises `OverLimit`, and then counts nothing."""
+        counted = find_counted(before, change)
+        if change.grant is not None:
+            self._grants[change.grant.id] = change.grant
+        if change.mandate is not None:
+            self.keep_mandate(change.mandate)
+        self.add(counted.added)
+        self.remove(counted.removed)
+        for name, denial in list_denials(before, change.record):
+            self.note_denial(name, denial)
+
+    def note_denial(self, name: str, denial: EarlierDenial) -> None:
+        """Keep a denial among those of the same call."""
+        self._denials[name] = (*self._denials.get(name, ()), denial)[-MOST_DENIALS:]
+
+    def find_mandate(self, mandate_id: str) -> Mandate | None:
+        """Return the mandate with this id, or None."""
+        return self._mandates.get(mandate_id)
+
+    def keep_mandate(self, mandate: Mandate) -> None:
+        """Save a mandate, new or changed."""
+        self._mandates[mandate.id] = mandate
+
+    def add(self, charges: Iterable[Charge]) -> None:
+        """Count placed charges, all or none; raises `OverLimit`."""
+        charges = tuple(charges)
+        for counter, (charge, room) in list_limits(charges).items():
+            first = first_slot(charge.per_s, charge.slot)
+            if room is not None and _sum(self._sums.get(counter, Counter()), first) > room:
+                raise OverLimit
+        for charge in charges:
+            if charge.sample:
+                samples = [*self._samples.get(charge.counter, []), (charge.slot, charge.amount)]
+                self._samples[charge.counter] = samples[-MOST_SAMPLES:]
+            else:
+                self._sums.setdefault(charge.counter, Counter())[charge.slot] += charge.amount
+
+    def remove(self, charges: Iterable[Charge]) -> None:
+        """Take placed charges back."""
+        for charge in charges:
+            if charge.sample and (charge.slot, charge.amount) in self._samples.get(charge.counter, []):
+                self._samples[charge.counter].remove((charge.slot, charge.amount))
+            elif not charge.sample:
+                self._sums.setdefault(charge.counter, Counter())[charge.slot] -= charge.amount
+
+    def _list_grants(self, scope: str, now_ms: int) -> tuple[Grant, ...]:
+        grants = (grant for grant in self._grants.values() if name_scope(grant.rule_id, grant.agent) == scope)
+        return tuple(grant for grant in grants if grant.find_state(now_ms) is GrantState.IN_FORCE)
+
+    def _list_mandates(self, scope: str, now_ms: int) -> tuple[Mandate, ...]:
+        mandates = (mandate for mandate in self._mandates.values() if name_scope_of(mandate) == scope)
+        return tuple(mandate for mandate in mandates if mandate.find_state(now_ms) is GrantState.IN_FORCE)
+
+    def _read(self, wanted: Wanted, now_ms: int) -> Reading:
+        first = first_slot(wanted.per_s, find_slot(wanted.per_s, now_ms))
+        if wanted.percentile is None:
+            return Reading(total=_sum(self._sums.get(wanted.counter, Counter()), first))
+        amounts = [amount for slot, amount in self._samples.get(wanted.counter, []) if slot >= first]
+        return Reading(total=find_percentile(amounts, wanted.percentile), samples=len(amounts))
+
+
+def _sum(slots: Counter[int], first: int) -> int:
+    return sum(amount for slot, amount in slots.items() if slot >= first)

@@ -1,0 +1,111 @@
+"""What rules want to know of the memory, and what was read.
+
+Exact amounts: whole numbers of millionths, so that no sum of money drifts.
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Decimal
+from typing import Any, NamedTuple
+
+from sayso.core.records.assessments import Assessment, Question
+from sayso.core.records.base import Immutable
+from sayso.core.records.decisions import EarlierDenial
+from sayso.core.records.permissions import Grant, Mandate
+from sayso.errors import InvalidInput
+
+
+class Reading(Immutable):
+    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts.
+
+    Of grants or mandates it holds those in force, and grants on probation, which let nothing run. `assessment` is
+    instead what an assessor said about the call, and `denials` what people have denied.
+    """
+
+    total: int = 0
+    samples: int = 0
+    grants: tuple[Grant, ...] = ()
+    assessment: Assessment | None = None
+    mandates: tuple[Mandate, ...] = ()
+    denials: tuple[EarlierDenial, ...] = ()
+
+
+Readings = Mapping[str, Reading]
+"""Readings by counter."""
+
+
+class Wanted(NamedTuple):
+    """A counter to read, with the length of its period; with a percentile it holds amounts.
+
+    With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters. With
+    `tool`, it names a conversation, and the mandates in force are read with the counters of this tool's calls.
+    With a `question`, an assessor is asked instead. With `denials`, it names a call, and its denials are read.
+    """
+
+    counter: str
+    per_s: int
+    percentile: int | None = None
+    grants: bool = False
+    question: Question | None = None
+    tool: str | None = None
+    denials: bool = False
+
+
+def is_counter(wanted: Wanted) -> bool:
+    """Return whether it names one counter, rather than grants, mandates, denials or an assessor's question."""
+    return not (wanted.grants or wanted.denials) and wanted.tool is None and wanted.question is None
+
+
+UNIT = 1_000_000
+"""The units of 1."""
+
+MAX_AMOUNT = 9_000_000_000
+"""The largest amount that is counted; sums stay exact in the store."""
+
+_DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,30})?")
+
+
+def read_amount(value: Any, name: str) -> int:
+    """Return a number, or a text such as "19.90", in units; a smaller fraction is rounded up.
+
+    Raises `InvalidInput` for anything else, a negative amount, and one above `MAX_AMOUNT`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise InvalidInput(f"{name} is not a number")
+    if isinstance(value, int):
+        if abs(value) > MAX_AMOUNT:  # Python refuses to write very long integers
+            raise InvalidInput(f"{name} is not between 0 and {MAX_AMOUNT:,}")
+        return _check_range(value * UNIT, name)
+    text = value if isinstance(value, str) else _write_plain(value)
+    if not _DECIMAL.fullmatch(text):
+        raise InvalidInput(f"{name} is not a plain number such as 19.90")
+    number = Decimal(text)
+    if number < 0:  # however small: rounded up to a unit it would be 0
+        raise InvalidInput(f"{name} is negative")
+    return _check_range(to_units(number), name)
+
+
+def to_units(number: Decimal) -> int:
+    """Return a number in units; a smaller fraction is rounded up."""
+    return int((number * UNIT).to_integral_value(ROUND_CEILING))
+
+
+def write_amount(units: int) -> str:
+    """Return units as a number, such as `1,000` or `19.90`."""
+    number = Decimal(units) / UNIT
+    if number == number.to_integral_value():
+        return f"{int(number):,}"
+    return f"{number:,.2f}" if number == round(number, 2) else f"{number.normalize():,f}"
+
+
+def _write_plain(value: float) -> str:
+    text = repr(value)
+    return format(Decimal(text), "f") if "e" in text else text
+
+
+def _check_range(units: int, name: str) -> int:
+    if units < 0:
+        raise InvalidInput(f"{name} is negative")
+    if units > MAX_AMOUNT * UNIT:
+        raise InvalidInput(f"{name} is not between 0 and {MAX_AMOUNT:,}")
+    return units

@@ -1,0 +1,264 @@
+"""The decision of the rules on one event, the item that it asks for, and the trail event that records it."""
+
+from collections.abc import Sequence
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.counters.recalling import hide_amounts
+from sayso.core.policy.functions.shorthands import mask_computed
+from sayso.core.policy.rules import ASKING, Action, RequestPayload
+from sayso.core.policy.strictness import STRICTNESS
+from sayso.core.records.assessments import Assessment
+from sayso.core.records.base import Immutable
+from sayso.core.records.charges import Charge, Remembered
+from sayso.core.records.decisions import Actor, ActorKind, Verdict
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
+from sayso.core.records.permissions import Grant, Learning, Mandate
+from sayso.core.records.suspensions import Progress
+from sayso.core.records.terms import RuleTerms
+from sayso.core.records.tools import ToolCall, ToolDefinition
+from sayso.core.text.redaction import list_secret_paths, redact
+
+_POLICY = Actor(id="policy", kind=ActorKind.POLICY)
+MAX_REASON_CHARS = 2000
+MAX_REMEMBERED = 50
+BESIDE = "candidate"
+"""The key of an event for what a candidate in shadow would have done."""
+
+_EMPTY_PAYLOAD = RequestPayload()
+
+
+class ShadowDecision(Immutable):
+    """What a shadow rule would have decided if it were live; no action if it could not be evaluated, and the error."""
+
+    rule_id: str
+    action: Action | None = None
+    error: str | None = None
+
+
+class PolicyDecision(Immutable):
+    """The decision of the rules on one event. `error` is what failed during evaluation.
+
+    `in_doubt` is the strictest action that an event which could not be evaluated might have had. `resembles` are
+    names in rules that look like the tool's name; their rules were tried too. Nothing lifts an `absolute` denial.
+    `at_ms` is the time that the rules saw. `shadow` holds the shadow rules that would have decided. `computed` is what
+    Sayso computed for the conditions of the rules behind the decision, by shorthand.
+
+    `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
+    `allowance` what it adds to those of the rule, or of the `grant` or `mandate` that allows it. Of a mandate the part
+    that covers the call is kept; without any part, the call is outside of it. `learning` is set where a rule that asks
+    learns grants.
+
+    `near_miss` is the rule whose limit it used up, so that the same call once more would not be allowed.
+    `assessment` is what the rule's assessor said; a `scrutinized` call is asked about because of it. `asked` is what
+    asking about it adds to counters; a `restrained` call is denied because its rule does not ask about it again.
+    """
+
+    model_config = ConfigDict(revalidate_instances="always")
+
+    action: Action
+    reason: str
+    request_payload: RequestPayload | None = None
+    policy_id: str | None = None
+    matched_rules: tuple[str, ...] = ()
+    terms: RuleTerms = RuleTerms()
+    rule_version: str
+    error: str | None = None
+    in_doubt: Action | None = None
+    resembles: tuple[str, ...] = ()
+    absolute: bool = False
+    at_ms: int | None = None
+    shadow: tuple[ShadowDecision, ...] = ()
+    computed: JsonObject = Field(default_factory=dict)
+    remembered: tuple[Remembered, ...] = ()
+    charges: tuple[Charge, ...] = ()
+    allowance: tuple[Charge, ...] = ()
+    grant: Grant | None = None
+    learning: Learning | None = None
+    near_miss: str | None = None
+    assessment: Assessment | None = None
+    scrutinized: bool = False
+    asked: tuple[Charge, ...] = ()
+    restrained: bool = False
+    mandate: Mandate | None = None
+
+    @property
+    def granted_by(self) -> str:
+        """The id of the grant or mandate that allows the call; empty without one."""
+        permission = self.grant or self.mandate
+        return permission.id if permission is not None and self.action is Action.ALLOW else ""
+
+    @property
+    def due_charges(self) -> tuple[Charge, ...]:
+        """All charges of the call if it starts under this decision."""
+        return self.charges + self.allowance if self.action is Action.ALLOW else self.charges
+
+
+def stricter(a: PolicyDecision, b: PolicyDecision) -> PolicyDecision:
+    """Return the stricter of two decisions; `a` when they are equally strict."""
+    return b if STRICTNESS[b.action] > STRICTNESS[a.action] else a
+
+
+def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str | None:
+    """Return why no call of the tool can take the value that a rule asks for, or None."""
+    target, schema = target_of(decision), definition.parameters
+    closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+    if target is None or not closed or target in definition.properties:
+        return None
+    return (
+        f"The rule {decision.policy_id} asks for a value for {target!r}, which {definition.name} does not take. "
+        "Correct the rule's target_arg, or add the argument to the tool."
+    )
+
+
+def describe_judged(
+    call: ToolCall, decision: PolicyDecision, definition: ToolDefinition, beside: JsonObject | None = None
+) -> Event:
+    """Return the event that records the policy decision on a call, with secrets masked.
+
+    `beside` is what a candidate in shadow would have done.
+    """
+    rules: JsonObject = {"policy_id": decision.policy_id, "matched_rules": [*decision.matched_rules]}
+    rules["rule_version"] = decision.rule_version
+    failed: JsonObject = {"error": decision.error} if decision.error else {}
+    failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
+    failed |= _describe_facts(decision) | _describe_sample(decision) | ({BESIDE: beside} if beside else {})
+    if computed := _mask_computed(call, decision, definition):
+        failed["computed"] = computed
+    # Arguments of an item are recorded with its decision; until then the event stays small.
+    if decision.action in ASKING and not decision.remembered:
+        return describe_action(call, decision.action, decision.reason, rules | failed)
+    schema = definition.parameters if definition.traits.has_secrets else None
+    masked = redact(call.args, schema, decision.terms.secrets).args
+    if decision.remembered:
+        failed |= {"remembered": _dump_remembered(hide_amounts(decision.remembered, masked))}
+    if decision.grant is not None:
+        failed |= {"grant": decision.grant.model_dump(mode="json", exclude_defaults=True)}
+    args: JsonObject = {} if decision.action in ASKING else {"args": masked}
+    return describe_action(call, decision.action, decision.reason, rules | failed | args)
+
+
+def _describe_facts(decision: PolicyDecision) -> JsonObject:
+    """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
+    facts: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
+    facts |= {"absolute": True} if decision.absolute else {}
+    would = decision.learning.would_allow if decision.learning is not None else ()
+    facts |= {"would_allow": [*would]} if would else {}
+    facts |= {"assessment": decision.assessment.model_dump(mode="json")} if decision.assessment is not None else {}
+    facts |= {"near_miss": decision.near_miss} if decision.near_miss is not None else {}
+    if decision.mandate is not None:
+        facts |= {"mandate": decision.mandate.model_dump(mode="json", exclude_defaults=True)}
+    shadow: list[JsonValue] = [entry.model_dump(mode="json", exclude_none=True) for entry in decision.shadow]
+    return facts | ({"shadow": shadow} if shadow else {})
+
+
+def _describe_sample(decision: PolicyDecision) -> JsonObject:
+    """Return the share of like calls that get a second look, and who may take it; nothing for calls that do not run."""
+    sample = decision.terms.sample
+    if decision.action is not Action.ALLOW or sample is None or sample.after is None:
+        return {}
+    return {"second_look": sample.after, "reviewers": [*decision.terms.reviewers]}
+
+
+def _mask_computed(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> JsonObject | None:
+    """Return what was computed, with the texts masked that come from an argument with a secret; None for nothing."""
+    if not decision.computed:
+        return None
+    redacted = redact(call.args, definition.parameters, decision.terms.secrets)
+    return mask_computed(decision.computed, call.args, redacted.args)
+
+
+def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
+    """Return the event for an action on a call; `rules` are the rules behind it."""
+    about: JsonObject = {"tool_name": call.name, "call_id": call.call_id, "index": call.index}
+    about |= {"subagent": call.subagent} if call.subagent is not None else {}
+    return Event(EventType.POLICY_DECISION, {**about, "action": action, "reason": reason, **rules})
+
+
+def describe_progress(progress: Progress | None) -> JsonObject:
+    """Return what the event of a batch says about the run before it, so that a replay sees the same."""
+    return {} if progress is None else {"progress": progress.model_dump(mode="json")}
+
+
+def target_of(decision: PolicyDecision) -> str | None:
+    """Return the argument whose value a reviewer gives, or None."""
+    payload = decision.request_payload
+    return payload.target_arg if payload and decision.action is Action.REQUEST_USER_INPUT else None
+
+
+def build_item(
+    definition: ToolDefinition, call: ToolCall, decision: PolicyDecision, timeout_s: int | None = None
+) -> ItemDraft:
+    """Return the item for a call, with a preset if the policy allows or denies it.
+
+    `timeout_s` applies when the rule states no timeout.
+    """
+    payload = decision.request_payload or _EMPTY_PAYLOAD
+    target = target_of(decision)
+    approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
+    response = None if target is None else payload.response_schema or _schema_of(definition, target)
+    secrets = list_secret_paths(response, target) if target is not None and response is not None else ()
+    traits = definition.traits
+    tool = ItemTool(name=call.name, args=call.args, definition=traits.digest, idempotent=definition.idempotent)
+    return ItemDraft(
+        kind=ItemKind.APPROVAL if target is None else ItemKind.INPUT,
+        call_id=call.call_id,
+        index=call.index,
+        tool=tool,
+        subagent=call.subagent,
+        prompt=_write_prompt(payload, decision),
+        allowed=approval if target is None else (Answer.VALUE, Answer.DENY),
+        choices=payload.choices,
+        response_schema=response,
+        target_arg=target,
+        terms=_terms(decision, timeout_s, (*traits.secrets, *secrets)),
+        rule_id=decision.policy_id,
+        rule_version=decision.rule_version,
+        resembles=decision.resembles,
+        judged_at_ms=decision.at_ms,
+        computed=_mask_computed(call, decision, definition),
+        remembered=decision.remembered[:MAX_REMEMBERED],
+        charges=decision.due_charges,
+        asked=decision.asked,
+        assessment=decision.assessment,
+        grant_id=decision.granted_by,
+        learning=decision.learning,
+        preset=_preset(decision),
+    )
+
+
+def _dump_remembered(remembered: Sequence[Remembered]) -> list[JsonValue]:
+    return [entry.describe() for entry in remembered[:MAX_REMEMBERED]]
+
+
+def _preset(decision: PolicyDecision) -> PresetOutcome | None:
+    verdict = {Action.ALLOW: Verdict.APPROVED, Action.DENY: Verdict.DENIED}.get(decision.action)
+    if verdict is None:
+        return None
+    return PresetOutcome(verdict=verdict, by=_POLICY, message=decision.reason or None)
+
+
+def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
+    reason = decision.reason[:MAX_REASON_CHARS]
+    metadata = payload.metadata | ({"judging_error": decision.error} if decision.error else {})
+    return Prompt(title=payload.title, body=payload.prompt, reason=reason, metadata=metadata)
+
+
+def _terms(decision: PolicyDecision, timeout_s: int | None, secrets: tuple[str, ...]) -> RuleTerms:
+    """Return the terms of the rules, with the agent's timeout if they have none, and with the schemas' secrets."""
+    update: dict[str, object] = {}
+    if timeout_s is not None and "timeout_s" not in decision.terms.model_fields_set:
+        update["timeout_s"] = timeout_s
+    if secrets:
+        update["secrets"] = tuple(dict.fromkeys((*decision.terms.secrets, *secrets)))
+    return decision.terms.model_copy(update=update) if update else decision.terms
+
+
+def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:
+    schema = definition.properties.get(target)
+    if not isinstance(schema, dict):
+        return None
+    parameters = definition.parameters
+    return {**schema, **{name: parameters[name] for name in ("$defs", "definitions") if parameters.get(name)}}

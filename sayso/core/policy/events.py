@@ -1,0 +1,132 @@
+"""The events that rules judge, and what the record of a run says of them.
+
+The facts that conditions read as `run`, `who` and `subagents`, and the rule key `after`.
+"""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any, Self
+
+from pydantic import Field
+
+from sayso.core.policy.counters.readings import Reading
+from sayso.core.policy.prices import Prices, compute_cost, count_usage
+from sayso.core.policy.rules import SUBJECTS, EventType, Subject
+from sayso.core.records.base import Immutable
+from sayso.core.records.suspensions import Progress, RunRef, Who
+from sayso.core.records.tools import find_alike
+from sayso.errors import InvalidInput
+
+
+class PolicyEvent(Immutable):
+    """Something an agent is about to do, as the rules see it.
+
+    Arguments and context are not validated: a value that is not JSON is asked about. `subagent_name` is "" for the
+    agent itself and None when unknown. `context` is trusted; `claimed` comes from the agent and is not checked.
+    `at_ms` is the store's time at which the agent asked; it is only read for rules that need it. `tenant` to `progress`
+    say where the call comes from; None is unknown. `memory` holds what the counters of rules held when the call was
+    judged, and the grants in force. `definition` is the digest of the tool's definition.
+    """
+
+    event_type: EventType = "tool_before_execute"
+    run_id: str
+    thread_id: str | None = None
+    step: int = Field(default=0, ge=0)
+    agent: str
+    tool_name: str | None = None
+    tool_args: dict[str, Any] = Field(default_factory=dict)
+    subagent_name: str | None = None
+    context: dict[str, Any] = Field(default_factory=dict)
+    claimed: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    at_ms: int | None = None
+    tenant: str | None = None
+    environment: str | None = None
+    started_by: str | None = None
+    key: str | None = None
+    who: Who | None = None
+    progress: Progress | None = None
+    memory: dict[str, Reading] = Field(default_factory=dict)
+    definition: str | None = None
+
+    @property
+    def subject(self) -> Subject:
+        return SUBJECTS[self.event_type]
+
+    @cached_property
+    def parts(self) -> dict[str, Any]:
+        """What the keys of rules that remember have read of the event; shared with copies that differ in `memory`."""
+        return {}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with some fields replaced. The new values are not validated."""
+        copied = super().model_copy(update=update, deep=deep)
+        if update is None or update.keys() != {"memory"}:
+            vars(copied).pop("parts", None)
+        return copied
+
+
+def describe_origin(run: RunRef, progress: Progress | None) -> dict[str, Any]:
+    """Return the fields of `PolicyEvent` that say where a call of the run comes from."""
+    return {
+        "tenant": run.tenant,
+        "environment": run.environment or None,
+        "started_by": run.owner,
+        "key": run.owner if run.key_id is not None else None,
+        "who": run.who,
+        "progress": progress,
+    }
+
+
+def make_event(run: RunRef, step: int, progress: Progress | None = None, **call: Any) -> PolicyEvent:
+    """Return the event of a run; `call` are the fields of one call, without them it holds the facts about the run."""
+    return PolicyEvent(
+        run_id=run.id,
+        thread_id=run.thread_id,
+        step=step,
+        agent=run.agent,
+        context=run.facts,
+        claimed=run.claimed,
+        **describe_origin(run, progress),
+        **call,
+    )
+
+
+def describe_provenance(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
+    """Return the values of `run`, `who` and `subagents`, without those that are unknown."""
+    facts: dict[str, Any] = {"run": _describe_run(event, prices), "who": _describe_who(event)}
+    if event.subagent_name is not None:
+        facts["subagents"] = [name for name in event.subagent_name.split("/") if name]
+    return facts
+
+
+def check_after(patterns: tuple[str, ...], progress: Progress | None, *, loosely: bool) -> bool:
+    """Return whether one of the tools ran before in the run; raises `InvalidInput` while that is unknown.
+
+    With `loosely`, a name that only looks like one in the rule counts too.
+    """
+    tools = progress.tools if progress is not None else None
+    if tools is None:
+        raise InvalidInput("it is unknown which tools ran before in this run")
+    if any(fnmatchcase(name, pattern) for name in tools for pattern in patterns):
+        return True
+    return loosely and any(find_alike(frozenset(patterns), name) for name in tools)
+
+
+def _describe_run(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
+    facts: dict[str, Any] = {"started_by": event.started_by, "tenant": event.tenant, "environment": event.environment}
+    progress = event.progress
+    if progress is not None and progress.tools is not None:
+        facts["tools"] = list(progress.tools)
+    if progress is not None and progress.usage is not None:
+        facts |= count_usage(progress.usage) | {"cost": compute_cost(progress.usage, prices)}
+    return {name: value for name, value in facts.items() if value not in (None, "")}
+
+
+def _describe_who(event: PolicyEvent) -> dict[str, Any]:
+    facts: dict[str, Any] = {"key": event.key}
+    if (who := event.who) is not None:
+        facts |= {"owner": who.owner, "person": who.person, "issuer": who.issuer}
+        facts["groups"] = list(who.groups) if who.owner is not None else None
+    return {name: value for name, value in facts.items() if value not in (None, "")}

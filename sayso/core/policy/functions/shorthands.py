@@ -1,0 +1,163 @@
+"""The shorthands of conditions: what each one yields, and what computes it.
+
+The form in which computed values are recorded and shown: short, and without secrets.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.budgets import weigh_mail, weigh_search, weigh_shell, weigh_sql, weigh_texts, weigh_values
+from sayso.core.policy.functions.addresses import (
+    check_root,
+    check_schemes,
+    is_within,
+    read_hosts,
+    read_mail,
+    read_path,
+    read_url,
+)
+from sayso.core.policy.functions.detectors import has_card, has_iban, has_mail, has_secret, list_scalars
+from sayso.core.policy.functions.shell.commands import read_shell
+from sayso.core.policy.functions.sql.statements import check_database, read_sql
+from sayso.core.text.redaction import MASK
+from sayso.errors import SaysoError
+
+
+class Kind(StrEnum):
+    """The type of a value, by the letter of the variables that hold it."""
+
+    BOOL = "b"
+    NUMBER = "i"
+    TEXT = "t"
+    TEXTS = "l"
+    ANY = "d"
+
+
+@dataclass(frozen=True)
+class Shorthand:
+    """A computed value, or several by name (`fields`), of one argument and perhaps a parameter.
+
+    `check` raises `Uncomputable` for a parameter that can never work. `weigh` bounds the microseconds of `compute`.
+    A `sample` is read once when a condition is compiled, so that no call waits until a parser is loaded.
+    `any_value` says that the argument may be any JSON. A value that repeats the argument is not `recorded`.
+    """
+
+    compute: Callable[..., JsonValue]
+    kind: Kind = Kind.BOOL
+    fields: Mapping[str, Kind] = field(default_factory=dict)
+    parameter: str = ""
+    needs_parameter: bool = False
+    check: Callable[[JsonValue], object] = str
+    weigh: Callable[[JsonValue], float] = weigh_texts
+    sample: str = ""
+    example: str = "text"
+    any_value: bool = False
+    recorded: bool = True
+
+    def load(self, *parameter: str) -> None:
+        """Read the sample, if there is one."""
+        if self.sample:
+            with suppress(SaysoError):  # a parameter that can never work is reported elsewhere
+                self.compute(self.sample, *parameter)
+
+    @property
+    def usage(self) -> str:
+        """The arguments of the call, such as `(args.query)`."""
+        return f"(args.{self.example}{f', {self.parameter}' if self.needs_parameter else ''})"
+
+    def kind_of(self, fact: str) -> Kind:
+        return self.fields[fact] if self.fields else self.kind
+
+
+_SHELL = {
+    "programs": Kind.TEXTS,
+    "calls": Kind.TEXTS,
+    "commands": Kind.NUMBER,
+    "pipes": Kind.NUMBER,
+    "reads_files": Kind.TEXTS,
+    "writes_files": Kind.TEXTS,
+    "substitutes": Kind.BOOL,
+}
+_SQL = {
+    "statements": Kind.NUMBER,
+    "kinds": Kind.TEXTS,
+    "tables": Kind.TEXTS,
+    "functions": Kind.TEXTS,
+    "writes": Kind.BOOL,
+    "has_where": Kind.BOOL,
+}
+_URL = {"scheme": Kind.TEXT, "host": Kind.TEXT, "port": Kind.NUMBER, "path": Kind.TEXT, "has_user": Kind.BOOL}
+_PATH = {
+    "absolute": Kind.BOOL,
+    "normal": Kind.TEXT,
+    "folder": Kind.TEXT,
+    "name": Kind.TEXT,
+    "extension": Kind.TEXT,
+}
+_MAIL = {"addresses": Kind.TEXTS, "domains": Kind.TEXTS, "count": Kind.NUMBER}
+
+SHORTHANDS: dict[str, Shorthand] = {
+    "shell": Shorthand(read_shell, fields=_SHELL, weigh=weigh_shell, example="command", sample="ls"),
+    "sql": Shorthand(
+        read_sql,
+        fields=_SQL,
+        weigh=weigh_sql,
+        parameter='"postgres"',
+        check=check_database,
+        example="query",
+        sample="select 1",
+    ),
+    "http": Shorthand(read_url, fields=_URL, parameter='"ftp"', check=check_schemes, example="url"),
+    "path": Shorthand(read_path, fields=_PATH, example="file"),
+    "mail": Shorthand(read_mail, fields=_MAIL, weigh=weigh_mail, example="to"),
+    "host": Shorthand(read_hosts, Kind.ANY, parameter='"ftp"', check=check_schemes, example="url"),
+    "within": Shorthand(is_within, parameter='"/srv/data"', needs_parameter=True, check=check_root, example="file"),
+    "leaves": Shorthand(list_scalars, Kind.TEXTS, weigh=weigh_values, any_value=True, recorded=False),
+    "has_mail": Shorthand(has_mail, weigh=weigh_search, any_value=True),
+    "has_iban": Shorthand(has_iban, weigh=weigh_search, any_value=True),
+    "has_card": Shorthand(has_card, weigh=weigh_search, any_value=True),
+    "has_secret": Shorthand(has_secret, weigh=weigh_search, any_value=True),
+}
+
+
+MOST_SHOWN = 20
+MOST_SHOWN_CHARS = 200
+"""The limits of entries, and of characters in each text, that are recorded of one value."""
+
+_ARGUMENT = re.compile(r"\w+\(args\.?([^.\[,)]*)")
+
+
+def shorten(value: JsonValue) -> JsonValue:
+    """Return a value with its long texts and lists cut."""
+    if isinstance(value, dict):
+        return {name: shorten(part) for name, part in value.items()}
+    if isinstance(value, list):
+        more = [f"… {len(value) - MOST_SHOWN} more"] if len(value) > MOST_SHOWN else []
+        return [*(shorten(entry) for entry in value[:MOST_SHOWN]), *more]
+    return f"{value[:MOST_SHOWN_CHARS]}…" if isinstance(value, str) and len(value) > MOST_SHOWN_CHARS else value
+
+
+def mask_computed(computed: JsonObject, args: JsonObject, redacted: JsonObject) -> JsonObject:
+    """Return computed values by label, with the texts masked whose argument differs after its secrets are masked."""
+    return {label: _mask(value) if _reads_secret(label, args, redacted) else value for label, value in computed.items()}
+
+
+def _reads_secret(label: str, args: JsonObject, redacted: JsonObject) -> bool:
+    match = _ARGUMENT.match(label)
+    if match is None or args == redacted:
+        return False  # it reads the context, which has no secrets, or nothing is secret
+    return match[1] not in args or args[match[1]] != redacted[match[1]]
+
+
+def _mask(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {name: _mask(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [MASK] if value else []
+    return MASK if isinstance(value, str) else value

@@ -1,0 +1,125 @@
+"""The strictest of several actions and terms."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sayso.core.calendar import measure_ms
+from sayso.core.policy.rules import Action
+from sayso.core.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Sample, Terms, may_reach
+
+STRICTNESS = {Action.ALLOW: 0, Action.REQUEST_APPROVAL: 1, Action.REQUEST_USER_INPUT: 1, Action.DENY: 2}
+"""Allow is the least strict action and deny the strictest."""
+
+_FALLBACKS = tuple(map(FallbackAction, ("fail", "deny", "escalate", "value", "approve")))
+"""The fallbacks, strictest first."""
+
+_TIMES = ("timeout_s", "extend_by_s", "start_by_s")
+_STATED = ("reviewers", "quorum", "no_self_approval", "no_maker_approval", "escalate", "match_number", "fallback")
+
+
+def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
+    """Return terms that satisfy every condition of each: the highest quorum, the fewest reviewers, the shortest times.
+
+    If no set of reviewers can meet all conditions, the reviewers are those of the terms with the highest quorum, or
+    where one of each of several must approve, these.
+    """
+    first = all_terms[0]
+    if all(terms == first for terms in all_terms):
+        return first
+    approve, deny = max(terms.quorum.approve for terms in all_terms), min(terms.quorum.deny for terms in all_terms)
+    each_of = tuple(dict.fromkeys(name for terms in all_terms for name in terms.quorum.each_of))
+    approve = max(approve, len(each_of))
+    sample = _choose_sample([terms.sample for terms in all_terms if terms.sample is not None])
+    reviewers = _choose_reviewers(all_terms, approve + (sample is not None and sample.before is not None), each_of)
+    same_steps = all(terms.escalate == first.escalate for terms in all_terms)
+    steps = first.escalate if same_steps and any(terms.reviewers == reviewers for terms in all_terms) else ()
+    update: dict[str, Any] = {
+        "reviewers": reviewers,
+        "quorum": Quorum(approve=approve, deny=deny, each_of=each_of),
+        "no_self_approval": any(terms.no_self_approval for terms in all_terms),
+        "no_maker_approval": any(terms.no_maker_approval for terms in all_terms),
+        "escalate": steps,
+        "unattended_approval": all(terms.unattended_approval for terms in all_terms),
+        "fallback": _choose_fallback(all_terms, bool(steps)),
+        "secrets": tuple(dict.fromkeys(path for terms in all_terms for path in terms.secrets)),
+        "deadline_waits": all(terms.deadline_waits for terms in all_terms),
+        "match_number": any(terms.match_number for terms in all_terms),
+        "sample": sample,
+        "urgent": any(terms.urgent for terms in all_terms),
+        "notify_requester": any(terms.notify_requester for terms in all_terms),
+        "channels": tuple(dict.fromkeys(name for terms in all_terms for name in terms.channels)),
+    }
+    stated = {name: [getattr(terms, name) for terms in all_terms if name in terms.model_fields_set] for name in _TIMES}
+    update |= {name: min(values) for name, values in stated.items() if values}
+    if counted := [terms for terms in all_terms if terms.timeout is not None]:
+        shortest = min(counted, key=_measure_timeout_ms)
+        update |= {"timeout": shortest.timeout, "working_hours": shortest.working_hours}
+    last_s = update.get("timeout_s", first.timeout_s)
+    reminders = {after_s for terms in all_terms for after_s in terms.remind_after_s if after_s < last_s}
+    return first.model_copy(update={**update, "remind_after_s": tuple(sorted(reminders))})
+
+
+def guard_terms(terms: RuleTerms) -> RuleTerms:
+    """Return the terms for a call asked about in doubt, without a fallback that would run it."""
+    if terms.fallback.action in (FallbackAction.APPROVE, FallbackAction.VALUE):
+        return terms.model_copy(update={"fallback": Fallback(), "unattended_approval": False})
+    return terms
+
+
+def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
+    """Return whether `terms` require more of the reviewers than an item's resolved terms."""
+    known = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
+    narrower = bool(terms.reviewers) and not (frozen.reviewers and known.issuperset(frozen.reviewers))
+    return (
+        narrower
+        or terms.quorum.approve > frozen.quorum.approve
+        or terms.quorum.deny < frozen.quorum.deny
+        or not {*terms.quorum.each_of} <= {*frozen.quorum.each_of}
+        or (terms.no_self_approval and not frozen.no_self_approval)
+        or (terms.no_maker_approval and not frozen.no_maker_approval)
+        or (terms.match_number and not frozen.match_number)
+    )
+
+
+def state_terms(frozen: Terms) -> RuleTerms:
+    """Return an item's terms as a rule would state them, without times."""
+    kept = {name: getattr(frozen, name) for name in _STATED}
+    return RuleTerms(**kept, unattended_approval=frozen.fallback.action is FallbackAction.APPROVE)
+
+
+def _measure_timeout_ms(terms: RuleTerms) -> int:
+    hours = terms.working_hours
+    return measure_ms(terms.timeout, hours.working.hours) if terms.timeout is not None and hours is not None else 0
+
+
+def _choose_sample(samples: Sequence[Sample]) -> Sample | None:
+    """Return the largest share of each kind."""
+    if not samples:
+        return None
+    shares = {
+        name: max((getattr(sample, name) or 0 for sample in samples), default=0) or None for name in ("before", "after")
+    }
+    return Sample(**shares)
+
+
+def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int, each_of: tuple[str, ...]) -> tuple[str, ...]:
+    named = [terms.reviewers for terms in all_terms if terms.reviewers]
+    if not named:
+        return ()
+
+    def may_meet(names: tuple[str, ...]) -> bool:
+        return may_reach(names, quorum) and {*each_of} <= {*names}
+
+    common = tuple(name for name in named[0] if all(name in names for names in named))
+    if common and may_meet(common):
+        return common
+    enough = [names for names in named if may_meet(names)]
+    if each_of and not enough:
+        everybody = tuple(dict.fromkeys(name for names in (each_of, *named) for name in names))
+        return each_of if may_reach(each_of, quorum) else everybody
+    return min(enough, key=len) if enough else max(all_terms, key=lambda terms: terms.quorum.approve).reviewers
+
+
+def _choose_fallback(all_terms: Sequence[RuleTerms], may_escalate: bool) -> Fallback:
+    chosen = min((terms.fallback for terms in all_terms), key=lambda fallback: _FALLBACKS.index(fallback.action))
+    return Fallback() if chosen.action is FallbackAction.ESCALATE and not may_escalate else chosen

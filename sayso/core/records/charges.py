@@ -1,0 +1,99 @@
+"""Charges: what a call adds to the counters of rules when it is let run, and the time slots that counters sum."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.base import Immutable
+
+SLOTS = 60
+"""The number of time slots of a period. A charge counts for its period and at most two slots longer."""
+
+MAX_TOTAL = 2**61
+"""The limit of every counter, so that no sum overflows."""
+
+MemoryKey = Literal["limit", "budget", "over.limit", "over.budget", "unseen", "above", "repeats"]
+"""The keys of a rule that remember calls, as a rules file names them."""
+
+
+class Charge(Immutable):
+    """What a call adds to one counter: 1, or an amount in millionths.
+
+    `most` is the total that the counter may reach; None sets no limit. `sample` keeps the amount itself. `slot` is 0
+    until a transition has placed the charge in time.
+    """
+
+    counter: str
+    per_s: int
+    amount: int = 1
+    most: int | None = None
+    sample: bool = False
+    slot: int = 0
+
+
+class Remembered(Immutable):
+    """What one key of a rule remembered about a call, in calls or in millionths of an amount.
+
+    `total` is what counted before the call; for `above` it is the percentile of the earlier amounts, of which there
+    are `samples`. `amount` is the call's own, None where it is secret, and `most` the limit.
+    """
+
+    rule_id: str
+    key: MemoryKey
+    counter: str
+    per_s: int
+    total: int
+    amount: int | None
+    most: int | None = None
+    samples: int = 0
+    of: str = ""
+    by: tuple[str, ...] = ()
+
+    def describe(self) -> JsonObject:
+        """Return the fields that are not the default, as JSON: what a dump does, for the path of every call."""
+        fields: JsonObject = {name: value for name, value in vars(self).items() if value != _DEFAULTS[name]}
+        return fields | {"by": [*self.by]} if self.by else fields
+
+
+_DEFAULTS = {name: field.default for name, field in Remembered.model_fields.items()}
+
+
+class Window(NamedTuple):
+    """How a counter counts a period: by slots of this length, the current one and so many before, kept so long."""
+
+    slot_ms: int
+    back: int
+    kept_ms: int
+
+
+@lru_cache(1_024)
+def find_window(per_s: int) -> Window:
+    """Return the window of a period."""
+    return Window(slot_ms(per_s), -first_slot(per_s, 0), per_s * 1000 + 3 * slot_ms(per_s))
+
+
+def slot_ms(per_s: int) -> int:
+    """Return the length of a slot."""
+    return max(1, per_s * 1000 // SLOTS)
+
+
+def find_slot(per_s: int, at_ms: int) -> int:
+    """Return the slot of a moment."""
+    return at_ms // slot_ms(per_s)
+
+
+def first_slot(per_s: int, slot: int) -> int:
+    """Return the first slot whose charges may be younger than the period at any moment of `slot`.
+
+    A charge may be saved one slot later than its own, so one more slot counts.
+    """
+    return slot - -(-per_s * 1000 // slot_ms(per_s)) - 1
+
+
+def place_charges(charges: Iterable[Charge], now_ms: int) -> tuple[Charge, ...]:
+    """Return the charges, those without a slot placed at `now_ms`."""
+    return tuple(
+        charge if charge.slot else charge.model_copy(update={"slot": find_slot(charge.per_s, now_ms)})
+        for charge in charges
+    )

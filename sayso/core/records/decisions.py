@@ -1,0 +1,299 @@
+"""Frozen models for decisions, outcomes, permits and the actors behind them."""
+
+from collections.abc import Collection, Iterable, Sequence
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.base import Immutable
+from sayso.core.records.envelopes import CounterOffer, GrantRequest, Offered
+from sayso.core.records.terms import group_of
+
+
+class ActorKind(StrEnum):
+    """A person, an agent's credential, or a part of Sayso."""
+
+    HUMAN = "human"
+    AGENT = "agent"
+    POLICY = "policy"
+    TIMEOUT = "timeout"
+    WORKER = "worker"
+
+
+def _is_empty(value: object) -> bool:
+    return not value
+
+
+class Actor(Immutable):
+    """The author of a change, and the channel it came by."""
+
+    id: str
+    kind: ActorKind
+    channel: str = "api"
+    groups: tuple[str, ...] = Field(
+        default=(), exclude_if=_is_empty, description="The groups that allowed this reviewer to decide, if any."
+    )
+    for_person: str = Field(
+        default="",
+        exclude_if=_is_empty,
+        description="The absent reviewer for whom this one decided; the groups are then those of the absent one.",
+    )
+    counts_as: str = Field(
+        default="",
+        exclude_if=_is_empty,
+        description="Who made or reset the credential that decided, so that the decision counts as theirs, too.",
+    )
+
+    @property
+    def human(self) -> str:
+        """The person whose decision this is for a quorum: each counts once, by whichever credential."""
+        return self.counts_as or self.id
+
+
+def list_filled(names: Sequence[str], people: Collection[Actor]) -> list[str]:
+    """Return the names of reviewers for each of which a different one of these people stands, as many as possible."""
+    filled = fill_places([[person.id for person in people if _stands_for(person, name)] for name in names])
+    return [name for place, name in enumerate(names) if place in filled]
+
+
+def fill_places(places: Sequence[Iterable[str]]) -> set[int]:
+    """Return the places that different people can fill, as many as possible; each place has the people who can."""
+    seats: dict[str, int] = {}
+
+    def seat(place: int, tried: set[str]) -> bool:
+        for person in places[place]:
+            if person not in tried:
+                tried.add(person)
+                if person not in seats or seat(seats[person], tried):
+                    seats[person] = place
+                    return True
+        return False
+
+    return {place for place in range(len(places)) if seat(place, set())}
+
+
+def _stands_for(by: Actor, name: str) -> bool:
+    group = group_of(name)
+    return name in (by.id, by.for_person) if group is None else group in by.groups
+
+
+class Represented(Immutable):
+    """An absent reviewer for whom another decides. `through` lists the delegates between them, absent too."""
+
+    person: str
+    groups: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
+
+
+class Delegate(Actor):
+    """A reviewer who may decide for absent ones, or by a credential that `made_by` made or reset at `made_at_ms`.
+
+    Records keep only the `Actor` with what counted.
+    """
+
+    represents: tuple[Represented, ...] = ()
+    made_by: str = ""
+    made_at_ms: int = 0
+
+
+TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")
+"""The author of decisions made by a fallback."""
+
+COVERED = Actor(id="coverage", kind=ActorKind.POLICY, channel="desk")
+"""The author of outcomes closed because one decision of the suspension is enough."""
+
+_OUR_ACTORS = {"policy", "timeout", "coverage", "headless", "clock", "worker", "provisioner", "desk"}
+OUR_NAMES = frozenset({*_OUR_ACTORS, "webhook", "sayso", "system"})
+"""Reserved names. A person or agent with one of them could not be distinguished in the audit trail."""
+
+OUR_PREFIXES = ("aap:", "aap/", "aap-scope:", "group:")
+"""Reserved beginnings of names: the Agent Approval Protocol uses them, and rules name groups with one."""
+
+
+class Erasure(Immutable):
+    """The erasure of recorded contents: by whom, when and why. `seq` is the number of its trail event."""
+
+    by: Actor
+    at_ms: int
+    reason: str
+    seq: int
+
+
+class DecisionAction(StrEnum):
+    """What a decision does with its item."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    VALUE = "value"
+    FAIL = "fail"
+
+
+class Shown(Immutable):
+    """What the reviewer's page had shown of the arguments when they decided. It is evidence and gives no rights."""
+
+    display_hash: str = Field(description="The version of the display and the SHA-256 of the values as it wrote them.")
+    values: int = Field(description="How many values the page had.")
+    values_shown: int = Field(description="How many of them were in view to their end.")
+    paths: tuple[str, ...] = Field(
+        default=(), description="The values that were in view; empty above 20 of them, and for items with secrets."
+    )
+    look_ms: int = Field(description="From the page's opening to the press, as the browser measured it; at most a day.")
+
+
+class Decision(Immutable):
+    """One decision of a reviewer, or of the timeout, on one item; `sayso.decision/1`.
+
+    `args` are the edited arguments. `args_digest` is the digest of the item as the reviewer saw it. `shown` is None
+    where it was not measured.
+    """
+
+    id: str
+    suspension_id: str
+    suspension_version: int
+    item_id: str
+    action: DecisionAction
+    args: JsonObject | None = None
+    value: JsonValue = None
+    message: str | None = Field(default=None, max_length=2000)
+    args_digest: str
+    number: str | None = None
+    shown: Shown | None = None
+    by: Actor
+    at_ms: int
+    idempotency_key: str | None = None
+    grant_id: str = Field(default="", exclude_if=_is_empty, description="What the decision also granted, if anything.")
+    offer: Offered | None = Field(
+        default=None, exclude_if=_is_empty, description="The call that the denial offers instead, if any."
+    )
+    suspends: tuple[str, ...] = Field(
+        default=(), exclude_if=_is_empty, description="The learned grants that the denial suspends."
+    )
+
+
+class VoidedDecision(Immutable):
+    """A decision that no longer counts, because its author was deactivated while the item was open."""
+
+    id: str
+    action: DecisionAction
+    by: Actor
+    at_ms: int
+    voided_at_ms: int
+
+
+class EarlierDenial(Immutable):
+    """A person's denial of a call, with the run and thread in which the agent requested it."""
+
+    by: str
+    at_ms: int
+    message: str = ""
+    suspension_id: str = ""
+    item_id: str = ""
+    run_id: str
+    thread_id: str | None = None
+    agent: str = ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The suspension and the item that was denied."""
+        return self.suspension_id, self.item_id
+
+
+class Verdict(StrEnum):
+    """How an item ended."""
+
+    APPROVED = "approved"
+    DENIED = "denied"
+    ANSWERED = "answered"
+    FAILED = "failed"
+
+
+RUNNING = (Verdict.APPROVED, Verdict.ANSWERED)
+"""The verdicts that let a call run."""
+
+
+class Outcome(Immutable):
+    """The final state of an item. `args` are the arguments to run where they differ from the item's own."""
+
+    verdict: Verdict
+    args: JsonObject | None = None
+    value: JsonValue = None
+    message: str | None = None
+    by: Actor
+    at_ms: int
+    start_by_ms: int
+    digest: str
+    offer: Offered | None = Field(
+        default=None, exclude_if=_is_empty, description="The call that passes once instead of this denied one, if any."
+    )
+
+    @property
+    def may_run(self) -> bool:
+        return self.verdict in RUNNING
+
+
+class Report(Immutable):
+    """The result of a call that the client ran. `error` is the failure, or a note."""
+
+    success: bool
+    output: JsonValue = None
+    error: str | None = Field(default=None, max_length=4000)
+    at_ms: int
+
+
+class Permit(Immutable):
+    """The redeemed right to run one call.
+
+    A worker's permit gets `ended_at_ms` and `success` with the result; a client's expects a `report` by `report_by_ms`.
+    """
+
+    redeemed_at_ms: int
+    attempt: int
+    holder: str
+    ended_at_ms: int | None = None
+    success: bool | None = None
+    report_by_ms: int = 0
+    report: Report | None = None
+
+
+DIGEST_PATTERN = "^[0-9a-f]{64}$"
+
+
+class DecisionRequest(Immutable):
+    """A reviewer's decision as every channel sends it. One with another digest than the item's is refused."""
+
+    action: Literal["approve", "deny", "value"]
+    digest: str = Field(pattern=DIGEST_PATTERN, description="The digest of the item as you saw it.")
+    args: JsonObject | None = Field(default=None, description="Edited arguments, whole; only with approve.")
+    value: JsonValue = Field(default=None, description="The value; only with the action value.")
+    message: str | None = Field(default=None, max_length=2000, description="A reason; the agent sees it.")
+    number: str | None = Field(
+        default=None,
+        pattern="^[0-9]{2}$",
+        description="The two digits that the requester sees; to approve an item whose terms have `match_number`.",
+    )
+    grant: GrantRequest | None = Field(
+        default=None,
+        exclude_if=_is_empty,
+        description="With approve: also let like calls run without asking, as far as the rule allows it.",
+    )
+    offer: CounterOffer | None = Field(
+        default=None,
+        exclude_if=_is_empty,
+        description="With deny: a call within these limits passes once without asking, within a day.",
+    )
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        if self.args is not None and self.action != "approve":
+            raise ValueError("args are accepted only with approve; omit them, or approve")
+        if self.grant is not None and self.action != "approve":
+            raise ValueError("grant is accepted only with approve; omit it, or approve")
+        if self.offer is not None and self.action != "deny":
+            raise ValueError("offer is accepted only with deny; omit it, or deny")
+        if self.value is not None and self.action != "value":
+            raise ValueError("value is accepted only with the action value; omit it, or choose value")
+        if self.action == "value" and "value" not in self.model_fields_set:
+            raise ValueError("the action value needs a value; add it as value")
+        return self

@@ -1,0 +1,298 @@
+"""Frozen models for items, and the digest that binds decisions to them."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from hmac import digest
+from typing import NamedTuple
+
+from pydantic import Field, JsonValue
+
+from sayso.core.canonical_json import JsonObject, canonical_json, digest_json
+from sayso.core.records.assessments import Assessment
+from sayso.core.records.base import Immutable
+from sayso.core.records.charges import Charge, Remembered, place_charges
+from sayso.core.records.decisions import RUNNING, Actor, Decision, Erasure, Outcome, Permit, Verdict, VoidedDecision
+from sayso.core.records.deliveries import CardDelivery, queue_deliveries
+from sayso.core.records.envelopes import Offered
+from sayso.core.records.inquiries import Claim, Inquiry
+from sayso.core.records.permissions import Envelope, Learning
+from sayso.core.records.terms import RuleTerms, Terms, freeze_terms
+
+
+class ItemKind(StrEnum):
+    """What an item needs: an approval or a value."""
+
+    APPROVAL = "approval"
+    INPUT = "input"
+
+
+class Answer(StrEnum):
+    """A decision that a reviewer may make on an item."""
+
+    APPROVE = "approve"
+    EDIT = "edit"
+    DENY = "deny"
+    VALUE = "value"
+
+
+class ItemTool(Immutable):
+    """The tool call of an item; `definition` is the digest of the tool's definition."""
+
+    name: str
+    args: JsonObject
+    definition: str
+    idempotent: bool = False
+
+
+class Prompt(Immutable):
+    """Text shown to reviewers beside the call."""
+
+    title: str | None = Field(default=None, max_length=200)
+    body: str | None = Field(default=None, max_length=20_000)
+    reason: str | None = Field(default=None, max_length=2000)
+    metadata: JsonObject = Field(default_factory=dict)
+
+
+_EMPTY_PROMPT = Prompt()
+
+
+def _default_prompt() -> Prompt:
+    """A shared default: pydantic would copy one that holds a dictionary for every item."""
+    return _EMPTY_PROMPT
+
+
+class PresetOutcome(Immutable):
+    """An outcome that exists when its item is created: decided by the policy, or carried over."""
+
+    verdict: Verdict
+    by: Actor
+    args: JsonObject | None = None
+    value: JsonValue = None
+    message: str | None = None
+    offer: Offered | None = None
+    start_by_ms: int | None = None
+
+
+class Doubt(Immutable):
+    """A call that was started and has no known result."""
+
+    begun_at_ms: int
+    holder: str
+    attempt: int
+    idempotency_key: str
+    charges: tuple[Charge, ...] = Field(default=(), description="What it has added to counters of rules.")
+
+
+class Drill(Immutable):
+    """Marks a false call that an admin plants to see whether its reviewer looks. Its permit is void.
+
+    Reviewers see the mark, and the signs of the false call, only after the decision.
+    """
+
+    template: str
+    signs: tuple[str, ...]
+    planted_by: str
+    reviewer: str = Field(
+        default="",
+        exclude_if=lambda name: not name,
+        description="Who alone decides it; empty for a drill whose terms name only them.",
+    )
+
+
+class _ItemFields(Immutable):
+    """The fields that an item takes over from its draft."""
+
+    kind: ItemKind = ItemKind.APPROVAL
+    call_id: str
+    index: int = 0
+    tool: ItemTool
+    subagent: str | None = Field(default=None, description="The sub-agent that makes the call, or empty for the agent.")
+    prompt: Prompt = Field(default_factory=_default_prompt)
+    allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
+    choices: tuple[JsonValue, ...] | None = None
+    response_schema: JsonObject | None = None
+    target_arg: str | None = None
+    resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
+    judged_at_ms: int | None = Field(default=None, description="The time that the rules saw, if they read the time.")
+    computed: JsonObject | None = Field(
+        default=None, description="What Sayso computed from the call for the rules, by the words of their conditions."
+    )
+    remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
+    charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
+    asked: tuple[Charge, ...] = Field(
+        default=(), exclude_if=lambda charges: not charges, description="What asking about it has added to counters."
+    )
+    assessment: Assessment | None = Field(
+        default=None,
+        exclude_if=lambda assessment: assessment is None,
+        description="What the rule's assessor said about the call.",
+    )
+    grant_id: str = Field(default="", description="The grant that allowed its call, if any.")
+    learning: Learning | None = Field(
+        default=None,
+        exclude_if=lambda learning: learning is None,
+        description="What the decision on it teaches, if its rule learns grants.",
+    )
+    doubt: Doubt | None = None
+    fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
+    secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")
+    drawn: str = Field(
+        default="", exclude_if=lambda drawn: not drawn, description="The HMAC that drew it for a second look; hex."
+    )
+    drill: Drill | None = Field(
+        default=None, exclude_if=lambda drill: drill is None, description="Marks a false call, whose permit is void."
+    )
+    mandate: Envelope | None = Field(
+        default=None,
+        exclude_if=lambda mandate: mandate is None,
+        description="The plan that the item asks about, if any.",
+    )
+
+
+class ItemDraft(_ItemFields):
+    """An item before its terms are resolved. With a preset, no reviewer is asked.
+
+    Its charges are added if the preset lets the call run.
+    """
+
+    terms: RuleTerms = RuleTerms()
+    rule_id: str | None = None
+    rule_version: str = ""
+    preset: PresetOutcome | None = None
+
+
+def assign_numbers(drafts: Sequence[ItemDraft], new_number: Callable[[], str]) -> tuple[ItemDraft, ...]:
+    """Return the drafts, each with a number if its terms need one for an approval."""
+    return tuple(
+        draft.model_copy(update={"secret_number": new_number()})
+        if draft.terms.match_number and draft.preset is None and not draft.secret_number
+        else draft
+        for draft in drafts
+    )
+
+
+MOST_APPROVALS = 20
+
+
+def draw_samples(drafts: Sequence[ItemDraft], key: bytes, about: Sequence[str]) -> tuple[ItemDraft, ...]:
+    """Return the drafts, drawn ones with one more approval; `about` is the tenant, the owner and the agent.
+
+    An item is drawn if the first 8 bytes of HMAC-SHA-256(key, the canonical JSON of [...about, rule, sub-agent, tool,
+    arguments]), as a big-endian number, are below the share of 2^64. The same call is thus drawn again, however often
+    an agent asks. Only a holder of the key can foresee this, and can check it later.
+    """
+    return tuple(_draw(draft, key, about) for draft in drafts)
+
+
+def _draw(draft: ItemDraft, key: bytes, about: Sequence[str]) -> ItemDraft:
+    sample, quorum = draft.terms.sample, draft.terms.quorum
+    if sample is None or sample.before is None or draft.preset is not None:
+        return draft
+    call: list[JsonValue] = [*about, draft.rule_id, draft.subagent, draft.tool.name, draft.tool.args]
+    mac = draw(key, canonical_json(call).decode(), sample.before)
+    if mac is None:
+        return draft
+    raised = quorum.model_copy(update={"approve": min(quorum.approve + 1, MOST_APPROVALS)})
+    terms = draft.terms.model_copy(update={"quorum": raised})
+    return draft.model_copy(update={"terms": terms, "drawn": mac})
+
+
+def draw(key: bytes, name: str, share: float) -> str | None:
+    """Return the HMAC-SHA-256 of a name as hex if its first 8 bytes are below the share of 2^64, else None."""
+    mac = digest(key, name.encode(), "sha256")
+    return mac.hex() if int.from_bytes(mac[:8]) < share * 2**64 else None
+
+
+class Item(_ItemFields):
+    """One thing a person is asked, with its resolved terms and digest."""
+
+    item_id: str
+    terms: Terms
+    digest: str
+    decisions: tuple[Decision, ...] = ()
+    voided: tuple[VoidedDecision, ...] = Field(
+        default=(), exclude_if=lambda voided: not voided, description="Decisions that no longer count."
+    )
+    outcome: Outcome | None = None
+    permit: Permit | None = None
+    reminded: int = 0
+    escalated: int = 0
+    held_ms: int = Field(default=0, description="Frozen time that was added to the deadlines.")
+    held_to_ms: int = Field(default=0, description="The moment up to which frozen time was added.")
+    seen_by: Actor | None = Field(default=None, description="The first reviewer who saw it, if its fallback approves.")
+    seen_at_ms: int | None = None
+    deliveries: tuple[CardDelivery, ...] = ()
+    claim: Claim | None = None
+    inquiries: tuple[Inquiry, ...] = ()
+    grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
+    erasure: Erasure | None = Field(
+        default=None, exclude_if=lambda erasure: erasure is None, description="Who erased its contents, if anybody."
+    )
+
+    @property
+    def open(self) -> bool:
+        return self.outcome is None
+
+    @property
+    def deciders(self) -> tuple[str, ...]:
+        """The names of those who may decide: of a drill its reviewer alone. Empty for any reviewer."""
+        return (self.drill.reviewer,) if self.drill is not None and self.drill.reviewer else self.terms.reviewers
+
+    @property
+    def is_void(self) -> bool:
+        """Whether there is no call to run: the item is a drill, or asks about a plan."""
+        return self.drill is not None or self.mandate is not None
+
+    @property
+    def start_by_ms(self) -> int:
+        """The latest start of the call; 0 without an outcome."""
+        return self.outcome.start_by_ms + self.grace_ms if self.outcome is not None else 0
+
+
+class Binding(NamedTuple):
+    """The parts of an item's digest that identify its suspension."""
+
+    tenant: str
+    run_id: str
+    attempt: int
+    suspension_id: str
+
+
+def freeze_item(draft: ItemDraft, item_id: str, binding: Binding, now_ms: int) -> Item:
+    """Return the item for a draft: resolve its terms from `now_ms`, compute its digest, and queue its deliveries."""
+    terms = freeze_terms(draft.terms, rule_id=draft.rule_id, rule_version=draft.rule_version, now_ms=now_ms)
+    fields = {name: getattr(draft, name) for name in _ItemFields.model_fields}
+    digest = digest_item(binding, item_id, draft.tool, draft.tool.args, draft.target_arg, terms)
+    asks = draft.preset is None and terms.deadline_at_ms > now_ms
+    deliveries = queue_deliveries(terms.channels, terms.reviewers) if asks else ()
+    may_run = draft.preset is not None and draft.preset.verdict in RUNNING
+    fields["charges"] = place_charges(draft.charges, now_ms) if may_run else ()
+    fields["asked"] = place_charges(draft.asked, now_ms) if draft.preset is None else ()
+    return Item(**fields, item_id=item_id, terms=terms, digest=digest, deliveries=deliveries)
+
+
+def digest_item(
+    binding: Binding, item_id: str, tool: ItemTool, args: JsonObject, target_arg: str | None, terms: Terms
+) -> str:
+    """Return the digest that binds a decision to this call under these terms."""
+    return digest_json(
+        {
+            **binding._asdict(),
+            "item_id": item_id,
+            "tool": tool.name,
+            "definition": tool.definition,
+            "args": args,
+            "target_arg": target_arg,
+            "rule_version": terms.rule_version,
+            "deadline_at_ms": terms.deadline_at_ms,
+            "fallback": vars(terms.fallback),
+            "quorum": terms.quorum.state(),
+        }
+    )
+
+
+def final_args(item: Item, *, edited: JsonObject | None, value: JsonValue) -> JsonObject:
+    """Return the arguments to run: as requested, as edited, or with the value in the target argument."""
+    if item.kind is ItemKind.INPUT and item.target_arg is not None:
+        return {**item.tool.args, item.target_arg: value}
+    return dict(item.tool.args) if edited is None else edited

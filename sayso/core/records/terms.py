@@ -1,0 +1,263 @@
+"""Frozen models for the terms of an item: reviewers, quorum, deadlines and fallback.
+
+A reviewer is a person's name or `group:<name>`. Membership is read when somebody decides. A new item gets `Terms` with
+absolute times, so a later change of the rule does not affect it.
+"""
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
+
+from sayso.core.calendar import WorkingTime, find_deadline_ms, measure_ms
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.base import Immutable
+from sayso.core.text.redaction import PATH_PATTERN
+from sayso.core.time_windows import TimeWindow
+
+APPROVAL_TIMEOUT_S = 300
+"""The default timeout of an approval, as in the tool-call lifecycle (seed 003)."""
+
+LONGEST_WAIT_S = 30 * 86_400
+"""The limit of every term: nothing waits forever."""
+
+REPORT_WITHIN_S = 86_400
+"""The default time for a client to report the result of a call it redeemed."""
+
+
+GROUP_PREFIX = "group:"
+"""The beginning of a group's name where rules name reviewers."""
+
+
+class FallbackAction(StrEnum):
+    """What decides at the deadline when no reviewer has."""
+
+    DENY = "deny"
+    APPROVE = "approve"
+    VALUE = "value"
+    ESCALATE = "escalate"
+    FAIL = "fail"
+
+
+class Fallback(Immutable):
+    """The decision made at the deadline."""
+
+    action: FallbackAction = FallbackAction.DENY
+    value: JsonValue = None
+    message: str | None = Field(default=None, max_length=2000)
+
+
+def _count_names(given: dict[str, Any]) -> int:
+    """Return how many people must approve where a quorum does not say so."""
+    return max(1, len(given.get("each_of", ())))
+
+
+class Quorum(Immutable):
+    """How many different reviewers must approve, or deny, to decide an item.
+
+    Among those who approve, a different person must stand for each name of `each_of`. Without `approve`, as many
+    must approve as it has names.
+    """
+
+    each_of: tuple[str, ...] = Field(default=(), max_length=20, exclude_if=lambda names: not names)
+    approve: int = Field(default_factory=_count_names, ge=1, le=20)
+    deny: int = Field(default=1, ge=1, le=20)
+
+    @field_validator("each_of")
+    @classmethod
+    def _check_names(cls, each_of: tuple[str, ...]) -> tuple[str, ...]:
+        if len({*each_of}) < len(each_of):
+            raise ValueError("each_of names somebody twice; name each person and group once")
+        return each_of
+
+    @field_validator("approve")
+    @classmethod
+    def _check_enough(cls, approve: int, info: ValidationInfo) -> int:
+        if approve < len(info.data.get("each_of", ())):
+            raise ValueError(f"each_of needs {len(info.data['each_of'])} people; raise quorum.approve, or leave it out")
+        return approve
+
+    def state(self) -> JsonObject:
+        """Return the quorum as items' digests bind it."""
+        names: JsonObject = {"each_of": [*self.each_of]} if self.each_of else {}
+        return {"approve": self.approve, "deny": self.deny} | names
+
+
+class EscalationStep(Immutable):
+    """Reviewers and groups who are added to an item that is still open after `after_s`."""
+
+    after_s: int = Field(ge=1, le=LONGEST_WAIT_S)
+    reviewers: tuple[str, ...] = Field(min_length=1)
+
+
+class Sample(Immutable):
+    """The shares of calls that are drawn by chance for another person.
+
+    An item drawn `before` needs one more approval than its quorum. A call drawn `after` it was allowed or decided gets
+    a second look, which holds nothing.
+    """
+
+    before: float | None = Field(default=None, gt=0, le=1)
+    after: float | None = Field(default=None, gt=0, le=1, exclude_if=lambda after: after is None)
+
+    @model_validator(mode="after")
+    def _check_stated(self) -> Self:
+        if self.before is None and self.after is None:
+            raise ValueError("sample needs a share; write before: or after:, such as sample: {after: 0.05}")
+        return self
+
+
+class RuleTerms(Immutable):
+    """Terms as a rule states them, in seconds from the creation of the item.
+
+    The deadline is the earlier of `timeout_s` and `timeout`, which counts the `working_hours`.
+    """
+
+    reviewers: tuple[str, ...] = ()
+    quorum: Quorum = Quorum()
+    no_self_approval: bool = True
+    no_maker_approval: bool = Field(default=False, exclude_if=lambda refused: not refused)
+    timeout_s: int = Field(default=APPROVAL_TIMEOUT_S, ge=0, le=LONGEST_WAIT_S)
+    working_hours: TimeWindow | None = None
+    timeout: WorkingTime | None = None
+    extend_by_s: int = Field(default=0, ge=0, le=LONGEST_WAIT_S)
+    start_by_s: int = Field(default=3600, ge=1, le=LONGEST_WAIT_S)
+    remind_after_s: tuple[Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)], ...] = ()
+    escalate: tuple[EscalationStep, ...] = ()
+    unattended_approval: bool = False
+    match_number: bool = False
+    deadline_waits: bool = False
+    fallback: Fallback = Fallback()
+    channels: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    urgent: bool = False
+    notify_requester: bool = False
+    sample: Sample | None = Field(default=None, exclude_if=lambda sample: sample is None)
+
+    @field_validator("timeout")
+    @classmethod
+    def _check_timeout(cls, timeout: str | None, info: ValidationInfo) -> str | None:
+        window = info.data.get("working_hours")
+        if timeout is None or "working_hours" not in info.data:
+            return timeout
+        if window is None:
+            raise ValueError("a working time needs working_hours beside it; add them, or use timeout_s")
+        days = measure_ms(timeout, window.working.hours) / measure_ms("1 working day", window.working.hours)
+        if days * 7 / len(window.days) * 86_400 > LONGEST_WAIT_S:
+            raise ValueError(f"{timeout} may take over {LONGEST_WAIT_S // 86_400} days; choose fewer")
+        return timeout
+
+    @field_validator("secrets")
+    @classmethod
+    def _check_secrets(cls, secrets: tuple[str, ...]) -> tuple[str, ...]:
+        for path in secrets:
+            if not PATH_PATTERN.fullmatch(path):
+                raise ValueError(
+                    f"{path!r} is not a path of arguments; write it as token, login.password or items[].key"
+                )
+        return secrets
+
+    @field_validator("fallback")
+    @classmethod
+    def _check_fallback(cls, fallback: Fallback, info: ValidationInfo) -> Fallback:
+        # Invalid fields are missing from `data`; pydantic reports them itself.
+        if fallback.action is FallbackAction.APPROVE and not info.data.get("unattended_approval", True):
+            raise ValueError(
+                "fallback approve runs the call without a reviewer; "
+                "set unattended_approval: true in the same terms, or choose deny"
+            )
+        if fallback.action is FallbackAction.APPROVE and info.data.get("match_number"):
+            raise ValueError("fallback approve types no number; choose deny, or remove match_number")
+        if fallback.action is FallbackAction.ESCALATE and not info.data.get("escalate", True):
+            raise ValueError("fallback escalate needs at least one step under escalate:")
+        if fallback.action is FallbackAction.VALUE and "value" not in fallback.model_fields_set:
+            raise ValueError("fallback value needs a value; add it as value:")
+        return fallback
+
+
+class Terms(Immutable):
+    """The resolved terms of one item. Without reviewers, any reviewer may decide."""
+
+    rule_id: str | None = None
+    rule_version: str
+    reviewers: tuple[str, ...] = ()
+    quorum: Quorum = Quorum()
+    no_self_approval: bool = True
+    no_maker_approval: bool = Field(default=False, exclude_if=lambda refused: not refused)
+    deadline_at_ms: int
+    extend_until_ms: int = 0
+    start_by_s: int = 3600
+    remind_at_ms: tuple[int, ...] = ()
+    escalate: tuple[EscalationStep, ...] = ()
+    fallback: Fallback = Fallback()
+    channels: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    urgent: bool = False
+    match_number: bool = False
+    deadline_waits: bool = False
+    notify_requester: bool = False
+    sample: Sample | None = Field(default=None, exclude_if=lambda sample: sample is None)
+
+    def reviewers_of(self, step: int) -> tuple[str, ...]:
+        """Return the reviewers of an escalation step; of the rule for step 0."""
+        return self.escalate[step - 1].reviewers if step else self.reviewers
+
+
+_KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)
+_UNRESOLVED = Terms(rule_version="", deadline_at_ms=0)
+"""A copy of this needs no validation: the terms of the rule were validated."""
+
+
+def group_of(reviewer: str) -> str | None:
+    """Return the group that a rule names as a reviewer, or None for a person."""
+    return reviewer.removeprefix(GROUP_PREFIX) if reviewer.startswith(GROUP_PREFIX) else None
+
+
+def check_each_of(quorum: Quorum, reviewers: Collection[str]) -> None:
+    """Raise `ValueError` if the quorum needs somebody who is not among the reviewers."""
+    if missing := [name for name in quorum.each_of if name not in reviewers]:
+        raise ValueError(f"quorum.each_of names {missing[0]}, who is not among the reviewers; add it to `reviewers`")
+
+
+def may_reach(reviewers: Collection[str], count: int) -> bool:
+    """Whether these reviewers may be `count` people. The number of people in a group is unknown here."""
+    return len(reviewers) >= count or any(group_of(name) is not None for name in reviewers)
+
+
+def check_sample(terms: RuleTerms, people: Collection[str]) -> None:
+    """Raise `ValueError` for shares that need more people than the reviewers are."""
+    if not terms.reviewers or terms.sample is None:
+        return
+    approvals = terms.quorum.approve + (terms.sample.before is not None)
+    if not may_reach(people, approvals):
+        raise ValueError(
+            f"an item drawn by sample needs {approvals} approvals and has {len(people)} reviewers; "
+            "add reviewers, or remove sample"
+        )
+    if terms.sample.after is not None and not may_reach(people, approvals + 1):
+        raise ValueError(
+            f"a second look needs a reviewer who did not decide, but all {len(people)} may have to; "
+            "add reviewers, or remove sample.after"
+        )
+
+
+def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
+    """Return the rule's terms for an item created at `now_ms`."""
+    deadline_at_ms, stated = _find_deadline_ms(terms, now_ms), vars(terms)
+    resolved = {
+        "rule_id": rule_id,
+        "rule_version": rule_version,
+        "deadline_at_ms": deadline_at_ms,
+        "extend_until_ms": deadline_at_ms + terms.extend_by_s * 1000 if terms.extend_by_s else 0,
+        "remind_at_ms": tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
+    }
+    return _UNRESOLVED.model_copy(update={name: stated[name] for name in _KEPT} | resolved)
+
+
+def _find_deadline_ms(terms: RuleTerms, now_ms: int) -> int:
+    latest_ms = now_ms + terms.timeout_s * 1000
+    if terms.timeout is None or terms.working_hours is None:
+        return latest_ms
+    found_ms = find_deadline_ms(terms.timeout, terms.working_hours.working, now_ms)
+    return latest_ms if found_ms is None else min(found_ms, latest_ms)

@@ -1,0 +1,48 @@
+"""HTTP requests: method, address, headers and body."""
+
+import re
+from urllib.parse import urlsplit
+
+from sayso.core.rendering.views import SEVERE, Call, Flag, Mark, Place, Sketch, read_text, shorten
+from sayso.core.text.language import _
+from sayso.core.text.summaries import Leaf
+
+_URLS = ("url", "uri", "endpoint", "href", "webhookurl")
+_METHODS = ("method", "httpmethod", "verb")
+_PARTS = ("params", "query", "headers", "body", "data", "json", "payload")
+_WORDS = frozenset(("http", "https", "request", "requests", "fetch", "curl", "api", "webhook", "rest", "post", "get"))
+_URL = re.compile(r"(https?)://([^/?#\s]+)\S*", re.IGNORECASE)
+
+
+def render(call: Call) -> Sketch | None:
+    """Return a request: one URL, and a method or a tool that is named after requests."""
+    urls = [leaf for leaf in call.find_texts(*_URLS) if _URL.fullmatch(read_text(leaf))]
+    methods = [leaf for leaf in call.find_texts(*_METHODS) if re.fullmatch("[A-Za-z]{3,10}", leaf.text)]
+    if len(urls) != 1 or len(methods) > 1 or not (methods or call.tool_words & _WORDS):
+        return None
+    (url,) = urls
+    method = methods[0].text.upper() if methods else "Request"
+    address = urlsplit(read_text(url))
+    return Sketch(
+        headline=f"{method} {address.hostname or ''}{shorten(address.path)}",
+        notable=[*(Place(leaf.path) for leaf in methods), Place(url.path, "code", mark_hosts(read_text(url)))],
+        body=[Place(leaf.path, _style_of(leaf)) for leaf in call.find(*_PARTS)],
+        flags=_check_address(url),
+    )
+
+
+def mark_hosts(text: str) -> list[Mark]:
+    """Return a mark for the host of every URL in a text."""
+    return [Mark(*match.span(2), "host") for match in _URL.finditer(text)]
+
+
+def _style_of(leaf: Leaf) -> str:
+    return "code" if not leaf.literal and "\n" in read_text(leaf) else "value"
+
+
+def _check_address(url: Leaf) -> list[Flag]:
+    address = urlsplit(read_text(url))
+    if "@" not in address.netloc and "\\" not in address.netloc:
+        return []
+    sentence = _("The address hides its host behind a user name: it leads to %(host)s.", host=address.hostname)
+    return [Flag(sentence, SEVERE, _("hidden host"))]

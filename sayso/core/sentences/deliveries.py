@@ -1,0 +1,151 @@
+"""Sentences about deliveries: who was notified of an item, over which channel and when, or why not.
+
+Sentences to people in chats: linking of their address, requests for a reply, and replies that do not fit.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from pydantic import JsonValue
+
+from sayso.core.canonical_json import canonical_json
+from sayso.core.records.deliveries import DeliveryState
+from sayso.core.sentences.names import name_reviewers
+from sayso.core.sentences.times import Moment, Sentence, compose
+from sayso.core.text.invisible import write_signs
+from sayso.core.text.language import _, mark
+
+NOBODY = mark("Nobody was notified of this item: every delivery failed.")
+
+_NOTICES: dict[str, str] = {
+    DeliveryState.QUEUED: mark("%(who)s is not notified over %(channel)s yet"),
+    DeliveryState.SENT: mark("%(who)s was notified over %(channel)s"),
+    DeliveryState.SEEN: mark("%(who)s was notified over %(channel)s and opened the item"),
+    DeliveryState.FAILED: mark("%(who)s was not notified over %(channel)s"),
+}
+_OUTCOME_NOTICES: dict[str, str] = {
+    DeliveryState.QUEUED: mark("%(who)s is not notified of the outcome over %(channel)s yet"),
+    DeliveryState.SENT: mark("%(who)s was notified of the outcome over %(channel)s"),
+    DeliveryState.SEEN: mark("%(who)s was notified of the outcome over %(channel)s and opened the item"),
+    DeliveryState.FAILED: mark("%(who)s was not notified of the outcome over %(channel)s"),
+}
+
+
+class _Delivery(Protocol):
+    """A stored delivery, or one from an API response."""
+
+    @property
+    def channel(self) -> str: ...
+    @property
+    def person(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def outcome(self) -> bool: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def next_try_at_ms(self) -> int | None: ...
+    @property
+    def sent_at_ms(self) -> int | None: ...
+    @property
+    def seen_at_ms(self) -> int | None: ...
+
+
+class Delivery(NamedTuple):
+    """A delivery from an API response, with its times in ms."""
+
+    channel: str
+    person: str
+    state: str
+    step: int
+    outcome: bool
+    reason: str | None
+    next_try_at_ms: int | None
+    sent_at_ms: int | None
+    seen_at_ms: int | None
+
+
+def describe_delivery(delivery: _Delivery) -> Sentence:
+    """Return who was notified over which channel, and when; or why not, and when the next attempt is due."""
+    who = name_recipient(delivery.person)
+    if delivery.step:
+        who = _("%(who)s (escalation step %(step)s)", who=who, step=delivery.step)
+    notices = _OUTCOME_NOTICES if delivery.outcome else _NOTICES
+    text = _(notices.get(delivery.state, notices[DeliveryState.QUEUED]), who=who, channel=delivery.channel)
+    arrived = {DeliveryState.SEEN.value: delivery.seen_at_ms, DeliveryState.SENT.value: delivery.sent_at_ms}
+    at_ms = arrived.get(delivery.state)
+    notice = compose(_("%(notice)s at %(when)s"), notice=text, when=Moment(at_ms)) if at_ms else (text,)
+    reason = end_sentence(delivery.reason) if delivery.reason else ""
+    again = delivery.next_try_at_ms
+    further = compose(_("The next attempt is due at %(when)s."), when=Moment(again)) if again else ()
+    if delivery.state == DeliveryState.FAILED:
+        reason = reason or _("the provider gave no reason.")
+        further = further or (_("No further attempt follows."),)
+        return (*notice, f": {reason} ", *further)
+    if reason and delivery.state in arrived:
+        reason = _("The last attempt failed: %(reason)s", reason=reason)
+    return (*notice, f". {reason}" if reason else ".", *((" ", *further) if further else ()))
+
+
+def describe_silence(deliveries: Sequence[_Delivery], *, live: bool) -> str:
+    """Return that nobody was notified of an open item with channels; empty for all others."""
+    failed = bool(deliveries) and all(delivery.state == DeliveryState.FAILED for delivery in deliveries)
+    return _(NOBODY) if live and failed else ""
+
+
+def name_recipient(person: str) -> str:
+    """Return the person or group of a delivery as the subject of a sentence."""
+    named = name_reviewers([person]) if person else _("The channel's own destination")
+    return named if named == person else named[:1].upper() + named[1:]
+
+
+def end_sentence(text: str) -> str:
+    """Return a text with a full stop."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+NO_REASON = "-"
+"""The reply of somebody who gives no reason."""
+
+LONGEST_REASON = 2000
+
+LINK_FIRST = "This chat is linked to no reviewer. Create a code on your account page in Sayso, and send it here: {}"
+LINKED = "This chat is linked to {}. Cards arrive here from now on."
+STALE_CARD = "The item has changed since this card was sent. Open the item's page to decide."
+PRIVATE_ONLY = "Decisions are taken in the private chat with this bot only."
+NOT_A_CARD = "Reply to a card's question, or press a button on a card. To link this chat send: {}"
+ASKED = "Your question was sent to {}. The answer appears on the card and on the item's page."
+UNKNOWN_BUTTON = "This button belongs to no item. Open the item's page to decide."
+
+_MOST_CHOICES = 20
+
+
+def describe_long_reason(reason: str) -> str:
+    """Return what is wrong with a reason over `LONGEST_REASON`."""
+    return f"The reason has {len(reason)} characters; at most {LONGEST_REASON} fit. Shorten it and send it again."
+
+
+def request_reason(headline: str) -> str:
+    """Return the request for the reason of a denial, which the denial waits for."""
+    return f"Why do you deny {headline}? Reply with the reason, or with {NO_REASON} for none. Until then it stays open."
+
+
+def request_question(headline: str, owner: str) -> str:
+    """Return the request for a question to the requester."""
+    return f"What do you want to ask {owner} about {headline}? Reply with the question."
+
+
+def request_value(headline: str, choices: Sequence[JsonValue] | None) -> str:
+    """Return the request for a value, with the first choices."""
+    offered = ""
+    if choices is not None:
+        more = f", and {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
+        offered = f" Choose one of: {', '.join(map(_write_choice, choices[:_MOST_CHOICES]))}{more}."
+    return f"Which value for {headline}? Reply with it, as text or JSON.{offered} Until then it stays open."
+
+
+def _write_choice(choice: JsonValue) -> str:
+    return write_signs(choice if isinstance(choice, str) else canonical_json(choice).decode())

@@ -1,0 +1,298 @@
+"""Sentences about an item before its outcome: who may decide, and the quorum.
+
+Sentences that warn of characters that nobody sees, or that look like others.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+
+from sayso.core.canonical_json import canonical_json
+from sayso.core.records.decisions import Actor, Decision, DecisionAction, list_filled
+from sayso.core.records.items import Answer, Item, ItemKind
+from sayso.core.records.suspensions import Progress, RunRef, SuspensionRecord
+from sayso.core.records.terms import Quorum, group_of, may_reach
+from sayso.core.sentences.deadlines import describe_fallback
+from sayso.core.sentences.names import join_words, name_each, name_reviewers
+from sayso.core.text.language import _, mark, ngettext
+from sayso.core.text.lookalikes import count_lookalikes
+from sayso.core.text.summaries import list_texts
+from sayso.core.text.suspicions import count_hidden
+from sayso.core.transitions.closing import args_of
+from sayso.core.transitions.decision_checks import entitle, find_alike, find_counted, list_agreeing
+from sayso.features.permissions.text import PlanWords, describe_plan
+
+_AFTER_DENIAL = {
+    "continue": mark("If you deny it, the agent receives your reason and continues."),
+    "degrade": mark("If you deny it, the remaining calls are skipped and the run ends early."),
+    "fail": mark("If you deny it, the run fails."),
+}
+
+_YOURS: dict[str, str] = {
+    DecisionAction.APPROVE: mark("You approved."),
+    DecisionAction.DENY: mark("You denied."),
+    DecisionAction.VALUE: mark("You gave a value."),
+    DecisionAction.FAIL: mark("You failed the run."),
+}
+
+DENIAL_PRESETS = (mark("Wrong amount"), mark("Not now"), mark("Ask me first"), mark("Not allowed"))
+"""Reasons of a denial that a reviewer chooses, and edits if they like."""
+
+DOUBT_CHOICES = (
+    ('"skip"', mark("It did run"), mark("The agent continues with the result below. Nothing runs again.")),
+    ('"run_again"', mark("It did not run"), mark("It runs now. If it ran after all, its effect may happen twice.")),
+    ('"fail"', mark("Stop the run"), mark("The run fails. Nothing runs again.")),
+)
+"""Each choice about a call in doubt: its value as JSON, its heading, and its effect."""
+
+_MOST_NAMED = 20
+
+
+def describe_wanted(item: Item) -> str:
+    """Return the value that the item needs, such as `wants: Confirmation code`; empty where it needs an approval."""
+    if item.doubt is not None or not (item.kind is ItemKind.INPUT or Answer.APPROVE not in item.allowed):
+        return ""
+    return _("wants: %(what)s", what=item.prompt.title or item.target_arg or _("a value"))
+
+
+def describe_number(record: SuspensionRecord, item: Item) -> str:
+    """Return how to get the number that an approval needs, or an empty text."""
+    if not item.terms.match_number:
+        return ""
+    return _("Ask %(who)s for the two digits of this item", who=record.run.owner)
+
+
+def describe_denial(record: SuspensionRecord) -> str:
+    """Return the effect of a denial on the run."""
+    return _(_AFTER_DENIAL[record.on_deny])
+
+
+def name_denial(record: SuspensionRecord, item: Item) -> str:
+    """Return the name of the button that denies, with the effect on the run if this denial decides."""
+    denials = sum(decision.action == "deny" for decision in item.decisions)
+    if denials + 1 < item.terms.quorum.deny:
+        return _("Deny")
+    return _("Deny and go on") if record.on_deny == "continue" else _("Deny and end the run")
+
+
+def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
+    """Return who may decide the item."""
+    reviewers = name_reviewers(item.terms.reviewers, "or") if item.terms.reviewers else _("Any reviewer")
+    excluded, requesters = record.run.list_excluded(item.terms), record.run.requesters
+    if made := [name for name in excluded if name not in requesters]:
+        reviewers = _("%(reviewers)s, except %(maker)s, who made the key", reviewers=reviewers, maker=join_words(made))
+    if not item.terms.no_self_approval:
+        return reviewers
+    owner = join_words(requesters, "or")
+    return _("%(reviewers)s, except %(owner)s, who requested it", reviewers=reviewers, owner=owner)
+
+
+def describe_quorum(item: Item) -> str:
+    """Return the decisions against the quorum: `1 of 2 have approved; 1 denial is enough`.
+
+    It counts the largest group of equal approvals. Empty where one decision is enough.
+    """
+    quorum = item.terms.quorum
+    if quorum.approve == 1 and quorum.deny == 1 and not quorum.each_of:
+        return ""
+    approvals, denials = _count_decisions(item)
+    approved = _("1 approval is enough")
+    if quorum.approve > 1:
+        counts = _("%(most)s of %(needed)s have approved")
+        if len(approvals) > 1:
+            counts = _("%(most)s of %(needed)s have approved the same arguments")
+        approved = counts % {"most": max(approvals.values(), default=0), "needed": quorum.approve}
+    if quorum.each_of:
+        approved = _describe_each(quorum.each_of, approved if quorum.approve > 1 else "", _list_leading(item))
+    if item.drawn:
+        approved = _("drawn by chance for a second look: %(approvals)s", approvals=approved)
+    denied = _("1 denial is enough")
+    if quorum.deny > 1:
+        denied = _("%(denied)s of %(needed)s have denied", denied=denials, needed=quorum.deny)
+    return f"{approved}; {denied}"
+
+
+def count_quorum(item: Item) -> str:
+    """Return the most equal approvals against the quorum, such as `1 of 2`; empty where one is enough."""
+    needed = item.terms.quorum.approve
+    most = needed - _count_lacking(item.terms.quorum, _list_leading(item))
+    return _("%(most)s of %(needed)s", most=most, needed=needed) if needed > 1 else ""
+
+
+def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
+    """Return that the quorum can no longer be reached, and the effect of the deadline; empty while it can."""
+    terms = item.terms
+    if not item.open or not terms.reviewers:
+        return ""
+    excluded = {*(decision.by.id for decision in item.decisions), *record.run.list_excluded(terms)}
+    remaining = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - excluded
+    denials = _count_decisions(item)[1]
+    leading, each_of = _list_leading(item), terms.quorum.each_of
+    lost = {*each_of} & excluded - {*list_filled(each_of, leading)}
+    approvable = not lost and may_reach(remaining, _count_lacking(terms.quorum, leading))
+    if approvable or may_reach(remaining, terms.quorum.deny - denials):
+        return ""
+    effect = describe_fallback(record, item)
+    return _("Too few reviewers are left to reach the quorum. At the deadline %(effect)s.", effect=effect)
+
+
+def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> str:
+    """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
+    if excluded := _describe_exclusion(record, item, by):
+        return excluded
+    entitled = entitle(record, item, by)
+    if entitled is None:
+        return _("Only %(who)s can decide this.", who=name_reviewers(item.deciders, "or"))
+    own = next((decision for decision in item.decisions if decision.by.id == by.id), None)
+    if own is not None:
+        return f"{_(_YOURS[own.action])} {describe_deadlock(record, item) or _describe_lack(item, own)}"
+    if (alike := find_alike(item, by)) is not None:
+        names = {"person": alike.by.id, "rest": _describe_lack(item, alike)}
+        return _("%(person)s decided by a credential that you made or reset, which counts as yours. %(rest)s", **names)
+    counted = find_counted(item, entitled)
+    if counted is not None:
+        rest = _describe_lack(item, counted)
+        return _("%(who)s has decided for the same reviewer. %(rest)s", who=counted.by.id, rest=rest)
+    return ""
+
+
+def _describe_exclusion(record: SuspensionRecord, item: Item, by: Actor) -> str:
+    if by.id not in record.run.list_excluded(item.terms):
+        return ""
+    if by.id in record.run.requesters:
+        return _("You requested this call, so another reviewer must decide it.")
+    return _("You made the key of this agent, so another reviewer must decide it.")
+
+
+def describe_resemblance(names: Sequence[str]) -> str:
+    """Return a warning that the tool's name resembles other names in the rules; empty for none."""
+    if not names:
+        return ""
+    sentence = _("This tool name resembles %(names)s in the rules but is not the same. Those rules apply too.")
+    return sentence % {"names": join_words(names)}
+
+
+def _describe_lack(item: Item, decision: Decision) -> str:
+    """Return how many more decisions like this one the quorum needs."""
+    if decision.action is DecisionAction.DENY:
+        lack = item.terms.quorum.deny - _count_decisions(item)[1]
+    else:
+        lack = _count_lacking(item.terms.quorum, list_agreeing(item, decision))
+    return _("Waiting for %(count)s more.", count=lack)
+
+
+def _describe_each(names: Sequence[str], counts: str, agreeing: Sequence[Actor]) -> str:
+    """Return of whom each must approve and who has, after the counts: `needs one of finance and one of legal`."""
+    needs = _("needs %(names)s", names=name_each(names))
+    agreed = [group_of(name) or name for name in list_filled(names, agreeing)]
+    said = _("%(names)s agreed", names=join_words(agreed)) if agreed else ""
+    return "; ".join(part for part in (counts, needs, said) if part)
+
+
+def _list_leading(item: Item) -> list[Actor]:
+    """Return who has approved the arguments that most have approved."""
+    given = [list_agreeing(item, decision) for decision in item.decisions if decision.action is not DecisionAction.DENY]
+    return max(given, key=len, default=[])
+
+
+def _count_lacking(quorum: Quorum, agreeing: Sequence[Actor]) -> int:
+    """Return how many more must approve what these people have approved."""
+    unfilled = len(quorum.each_of) - len(list_filled(quorum.each_of, agreeing))
+    return max(quorum.approve - len(agreeing), unfilled)
+
+
+def _count_decisions(item: Item) -> tuple[Counter[bytes], int]:
+    approving = (decision for decision in item.decisions if decision.action != "deny")
+    approvals = Counter(canonical_json(args_of(item, decision)) for decision in approving)
+    return approvals, len(item.decisions) - approvals.total()
+
+
+def describe_origins(run: RunRef, progress: Progress | None) -> list[str]:
+    """Return what Sayso itself knows about where a call comes from, one sentence each."""
+    who = run.who
+    person = describe_person(who.person, who.person_name, who.issuer) if who is not None and who.person else ""
+    owner = who.owner if who is not None and who.owner != run.owner else None
+    answers = _("The key is owned by %(owner)s", owner=owner) if owner else ""
+    maker = run.key_maker if run.key_maker != owner else ""
+    made = _("The key was made by %(maker)s", maker=maker) if maker else ""
+    tools = describe_tools(progress.tools or ()) if progress is not None else ""
+    return [sentence for sentence in (person, answers, made, tools) if sentence]
+
+
+def describe_person(person: str, name: str, issuer: str) -> str:
+    """Return for whom the agent acts, and whose signed token says so."""
+    whom = f"{name} ({person})" if name and name != person else person
+    return _("For %(whom)s, proven by a signed token of %(issuer)s", whom=whom, issuer=_shorten_issuer(issuer))
+
+
+def describe_tools(tools: Sequence[str]) -> str:
+    """Return which tools ran before in the run; empty for none."""
+    if not tools:
+        return ""
+    shown = join_words(tools[:_MOST_NAMED])
+    if len(tools) > _MOST_NAMED:
+        return _("Ran before in this run: %(tools)s and %(count)s more", tools=shown, count=len(tools) - _MOST_NAMED)
+    return _("Ran before in this run: %(tools)s", tools=shown)
+
+
+def _shorten_issuer(issuer: str) -> str:
+    """Return the host of an issuer that is an address."""
+    try:
+        host = urlsplit(issuer).hostname if issuer.startswith("https://") else None
+    except ValueError:
+        host = None
+    return host or issuer
+
+
+def find_plan(item: Item) -> PlanWords | None:
+    """Return the plan that an item asks about, in sentences; None for a call."""
+    return describe_plan(item.mandate) if item.mandate is not None else None
+
+
+def describe_characters(value: JsonValue) -> list[str]:
+    """Return a warning for the hidden and one for the look-alike characters of all texts and keys, if there are any."""
+    return [sentence for sentence, _label in warn_of_characters(value)]
+
+
+def warn_of_characters(value: JsonValue) -> list[tuple[str, str]]:
+    """Return the same warnings, each with its short form."""
+    texts = list(list_texts(value))
+    hidden = _describe_hidden(sum(map(count_hidden, texts)))
+    alike = _describe_alike(sum(map(count_lookalikes, texts)))
+    return [*((sentence, name_hidden()) for sentence in hidden), *((sentence, name_alike()) for sentence in alike)]
+
+
+def name_hidden() -> str:
+    """Return the short form of a warning of hidden characters."""
+    return _("hidden characters")
+
+
+def name_alike() -> str:
+    """Return the short form of a warning of look-alike characters."""
+    return _("look-alike letters")
+
+
+def _describe_hidden(count: int) -> list[str]:
+    if not count:
+        return []
+    return [
+        ngettext(
+            "%(num)s hidden character has no place here. A sign such as ⟨U+200B⟩ stands for it.",
+            "%(num)s hidden characters have no place here. A sign such as ⟨U+200B⟩ stands for each.",
+            count,
+        )
+    ]
+
+
+def _describe_alike(count: int) -> list[str]:
+    if not count:
+        return []
+    return [
+        ngettext(
+            "%(num)s character is not what it looks like. The number stands behind each, such as ⟨U+0430⟩.",
+            "%(num)s characters are not what they look like. The number stands behind each, such as ⟨U+0430⟩.",
+            count,
+        )
+    ]

@@ -1,0 +1,330 @@
+"""Sentences about rules: what a rule does, and why it does or does not decide a call."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from sayso.core.calendar import WEEKDAYS
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.conditions import find_comparisons
+from sayso.core.policy.decisions import PolicyDecision
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rule_keys import AfterDenial
+from sayso.core.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, RuleCondition, Subject
+from sayso.core.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
+from sayso.core.sentences.counters import describe_memory, describe_remembered
+from sayso.core.sentences.names import join_words, name_each, name_reviewers
+from sayso.core.sentences.times import describe_span
+from sayso.core.text.language import cut
+from sayso.core.text.summaries import write_leaf
+from sayso.core.time_windows import TimeWindow
+from sayso.features.whatif.explaining import Explanation, Match, Trial
+
+_SIGNS = {
+    ">": "over",
+    ">=": "at least",
+    "<": "under",
+    "<=": "at most",
+    "==": "equal to",
+    "!=": "other than",
+}
+_COMPARISON = re.compile(r"""\s*args\.\w+\s*(?:[<>]=?|[=!]=)\s*(?:-?[\d.]+|"[^"\\]*"|'[^'\\]*')\s*""")
+_AND = re.compile(r"\s*&&\s*")
+_VALUE_CHARS = 120
+_MOST_NAMES = 8
+
+ACTIONS = {
+    Action.ALLOW: "Allow",
+    Action.DENY: "Deny",
+    Action.REQUEST_APPROVAL: "Ask for approval",
+    Action.REQUEST_USER_INPUT: "Ask for a value",
+}
+
+
+_EFFECTS = {
+    Action.ALLOW: "allowed",
+    Action.DENY: "denied",
+    Action.REQUEST_APPROVAL: "asked about",
+    Action.REQUEST_USER_INPUT: "asked about",
+}
+_FINAL = "Nobody can lift this."
+
+
+def describe_rule(rule: PolicyRule) -> str:
+    """Return what the rule does in one sentence or more."""
+    dates = describe_dates(rule)
+    others = [_FINAL] if rule.absolute else []
+    others += [f"It applies {dates}."] if dates else []
+    others += [f"The assessor {rule.assess.by} may ask for more scrutiny."] if rule.assess is not None else []
+    others += _describe_restraints(rule)
+    others += ["It is a shadow rule: so far it decides nothing."] if rule.mode is Mode.SHADOW else []
+    return " ".join((_describe_effect(rule), *others))
+
+
+def _describe_restraints(rule: PolicyRule) -> list[str]:
+    """Return what the rule says of repeated requests."""
+    sentences: list[str] = []
+    if rule.after_denial is AfterDenial.DENY:
+        sentences.append("A call that a person has denied stays denied in its run and thread.")
+    if rule.asks is not None:
+        parts = [(rule.asks.per_run, "run"), (rule.asks.per_minute, "minute")]
+        limits = join_words([f"{most:,} a {name}" for most, name in parts if most is not None])
+        sentences.append(f"It asks about at most {limits}; further calls are denied.")
+    return sentences
+
+
+def _describe_effect(rule: PolicyRule) -> str:
+    calls, terms = describe_calls(rule), rule.terms
+    if rule.action is Action.ALLOW:
+        return f"{calls} run without asking anyone."
+    if rule.action is Action.DENY:
+        return f"{calls} are denied."
+    if terms.timeout_s == 0:
+        return f"{calls} wait for nobody: {describe_end(terms)} at once."
+    return f"{calls} wait {_describe_waiting(terms, rule.request_payload)}; then {describe_end(terms)}."
+
+
+def describe_default(policy: Policy) -> str:
+    """Return what happens to calls that no rule matches."""
+    if policy.default is Action.ALLOW:
+        return "Calls that no rule matches run without asking anyone."
+    if policy.default is Action.DENY:
+        return "Calls that no rule matches are denied."
+    return f"Calls that no rule matches wait {_describe_waiting(policy.terms)}; then {describe_end(policy.terms)}."
+
+
+def describe_calls(rule: PolicyRule) -> str:
+    """Return which calls the rule covers, such as `Calls of refund_* with amount over 100`."""
+    condition = rule.condition
+    models, tools = rule.covers(Subject.LLM_CALL), rule.covers(Subject.TOOL_CALL)
+    words = "Calls and model calls" if models and tools else "Model calls" if models else "Calls"
+    if condition.tools:
+        words += f" of {join_words(_list_some(condition.tools), 'or')}"
+    elif tools and not models:
+        words = "All calls" if condition == RuleCondition() else "Calls of any tool"
+    if agents := _list_agents(condition):
+        words += f" by {join_words(agents, 'or')}"
+    if condition.subagent_name is not None:
+        words += f" through its sub-agent {condition.subagent_name}"
+    if condition.after is not None:
+        words += f" after {join_words(condition.after, 'or')} in the same run"
+    words += f" during {describe_window(condition.during)}" if condition.during is not None else ""
+    words += f" outside {describe_window(condition.outside)}" if condition.outside is not None else ""
+    if condition.when is not None:
+        words += f" {describe_condition(condition.when)}"
+    return words + "".join(f", {fact}" for fact in [*_describe_facts(condition), *describe_memory(condition)])
+
+
+def _list_agents(condition: RuleCondition) -> Sequence[str]:
+    return _list_some([*([condition.agent] if condition.agent is not None else []), *(condition.agents or ())])
+
+
+def _list_some(names: Sequence[str]) -> Sequence[str]:
+    """Return the first names of a long list, and how many others there are."""
+    return names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], f"{len(names) - _MOST_NAMES} others"]
+
+
+def describe_condition(when: str) -> str:
+    """Return a condition in words, such as `with amount over 100`; one that is not plain is quoted."""
+    parts = _AND.split(when.strip())
+    if not all(_COMPARISON.fullmatch(part) for part in parts):
+        return f"where {' '.join(when.split())}"
+    comparisons = [comparison for part in parts for comparison in find_comparisons(part)]
+    if len(comparisons) != len(parts):
+        return f"where {' '.join(when.split())}"
+    limits = [f"{comparison.arg} {_SIGNS[comparison.sign]} {comparison.literal}" for comparison in comparisons]
+    return f"with {join_words(limits)}"
+
+
+def describe_who(terms: RuleTerms) -> str:
+    """Return who decides under the terms of a rule, such as `2 of anna, ben or carla`."""
+    count = terms.quorum.approve
+    if not terms.reviewers:
+        return "any reviewer" if count == 1 else f"any {count} reviewers"
+    names = name_reviewers(terms.reviewers, "or")
+    counted = names if count == 1 else f"{count} of {names}"
+    return f"{counted}, among them {name_each(terms.quorum.each_of)}" if terms.quorum.each_of else counted
+
+
+def describe_wait(terms: RuleTerms) -> str:
+    """Return how long a rule waits; without a timeout of its own the agent may set another."""
+    span = describe_span(terms.timeout_s * 1000)
+    if terms.timeout is not None:
+        return terms.timeout if terms.timeout_s == LONGEST_WAIT_S else f"{terms.timeout}, at most {span},"
+    return span if "timeout_s" in terms.model_fields_set else f"{span} (unless the agent sets another time)"
+
+
+def describe_end(terms: RuleTerms, *, single: bool = False) -> str:
+    """Return the effect of the deadline under a rule on calls, as in `they are denied`, or on a `single` one."""
+    fallback = terms.fallback
+    if fallback.action is FallbackAction.APPROVE:
+        return "it runs by itself" if single else "they run by themselves"
+    if fallback.action is FallbackAction.VALUE:
+        return f"the value “{_write(fallback.value)}” is used"
+    if fallback.action is FallbackAction.FAIL:
+        return "the run fails"
+    if fallback.action is FallbackAction.ESCALATE and terms.escalate:
+        names = terms.escalate[0].reviewers
+        return f"{name_reviewers(names)} {'is' if len(names) == 1 else 'are'} asked too"
+    return "it is denied" if single else "they are denied"
+
+
+def describe_shadow_hits(hits: Mapping[str, int]) -> str:
+    """Return what a shadow rule would have done, such as `It would have asked 12 and allowed 3 calls.`"""
+    asked = sum(hits.get(action, 0) for action in ASKING)
+    counts = {"asked": asked, "allowed": hits.get(Action.ALLOW, 0), "denied": hits.get(Action.DENY, 0)}
+    done = [f"{words} {count:,}" for words, count in counts.items() if count]
+    sentences = [f"It would have {join_words(done)}."] if done else []
+    if failed := hits.get("failed", 0):
+        sentences.append(f"It could not be evaluated for {failed:,}.")
+    return " ".join(sentences) or "It would have decided no call."
+
+
+def runs_by_itself(rule: PolicyRule) -> bool:
+    """Return whether a call under the rule runs when nobody has decided."""
+    return rule.is_live and rule.action in ASKING and rule.terms.fallback.action is FallbackAction.APPROVE
+
+
+def describe_decision(decision: PolicyDecision) -> str:
+    """Return what would happen to a call under a decision of the rules."""
+    if decision.action is Action.ALLOW:
+        return "It would run without asking anyone."
+    if decision.action is Action.DENY:
+        return f"It would be denied.{f' {_FINAL}' if decision.absolute else ''}"
+    payload = decision.request_payload if decision.action is Action.REQUEST_USER_INPUT else None
+    end = describe_end(decision.terms, single=True)
+    return f"It would wait {_describe_waiting(decision.terms, payload)}; then {end}."
+
+
+def describe_trial(trial: Trial) -> str:
+    """Return what the rule is to the call, and why, with what it remembers about such calls."""
+    remembered = "".join(f" {describe_remembered(counter)}." for counter in trial.remembered)
+    return f"{_describe_match(trial)}{remembered}"
+
+
+def _describe_match(trial: Trial) -> str:
+    if trial.match is Match.SHADOW:
+        return f"A shadow rule decides nothing. {_describe_shadow(trial)}"
+    if trial.match is Match.DECIDES:
+        failed = f", because it cannot be evaluated: {trial.error}." if trial.error else "."
+        lasting = f" {_FINAL}" if trial.rule.absolute else ""
+        return f"Decides{failed}{lasting}{_see(trial.saw)}"
+    if trial.match is Match.MATCHES:
+        return f"Matches too, but another rule decides.{_see(trial.saw)}"
+    if trial.match is Match.DISABLED:
+        return "Disabled."
+    if trial.match is Match.UNKNOWN:
+        return f"Cannot be evaluated, so a reviewer decides: {trial.error}.{_see(trial.saw)}"
+    return _describe_unmet(trial)
+
+
+def _describe_shadow(trial: Trial) -> str:
+    if trial.error:
+        return f"It cannot be evaluated: {trial.error}.{_see(trial.saw)}"
+    if trial.would is not None:
+        return f"Live, it would have {_EFFECTS[trial.would]} the call.{_see(trial.saw)}"
+    return (
+        _describe_unmet(trial) if trial.part else f"It matches, but another rule would still decide.{_see(trial.saw)}"
+    )
+
+
+def _describe_unmet(trial: Trial) -> str:
+    rule, condition = trial.rule, trial.rule.condition
+    if trial.part == "after":
+        return f"It is for calls after {join_words(condition.after or (), 'or')} in the same run.{_see(trial.saw)}"
+    during, outside = condition.during, condition.outside
+    sentences = {
+        "subjects": "It does not cover tool calls.",
+        "tool": f"It is for {join_words(_list_some(condition.tools), 'or')}.",
+        "agent": f"It is for the agent {join_words(_list_agents(condition), 'or')}.",
+        "subagent": f"It is for the sub-agent {condition.subagent_name}.",
+        "context": f"It needs other facts about the run.{_see(trial.saw)}",
+        "claimed": f"It needs other claims of the agent.{_see(trial.saw)}",
+        "metadata": "It is for another model.",
+        "during": f"It is for {describe_window(during)}.{_see(trial.saw)}" if during is not None else "",
+        "outside": f"It is for the time outside {describe_window(outside)}.{_see(trial.saw)}" if outside else "",
+        "dates": f"It applies {describe_dates(rule)}.{_see(trial.saw)}",
+        "when": f"Its condition is false.{_see(trial.saw)}",
+        "memory": "What it remembers does not make it apply.",
+    }
+    return sentences.get(trial.part, "It does not match.")
+
+
+def _describe_waiting(terms: RuleTerms, payload: RequestPayload | None = None) -> str:
+    """Return how long a call waits, and for whom."""
+    target = payload.target_arg if payload is not None else None
+    wish = f"a value of {target} from " if target is not None else ""
+    return f"{describe_wait(terms)} for {wish}{describe_who(terms)}"
+
+
+def describe_explanation(explanation: Explanation, scrub: Callable[[str], str] = str) -> JsonObject:
+    """Return the decision on a call, and every rule in the order of trial; `scrub` masks secrets in texts."""
+    decision = explanation.decision
+    rules: list[JsonValue] = [_describe_tried(trial, scrub) for trial in explanation.trials]
+    return {
+        "action": decision.action,
+        "effect": describe_decision(decision),
+        "reason": scrub(decision.reason),
+        "rule_id": decision.policy_id,
+        "rule_version": decision.rule_version,
+        "error": scrub(decision.error) if decision.error else None,
+        "absolute": decision.absolute,
+        "resembles": [*decision.resembles],
+        "rules": rules,
+    }
+
+
+def _describe_tried(trial: Trial, scrub: Callable[[str], str]) -> JsonObject:
+    return {
+        "rule_id": trial.rule.rule_id,
+        "action": trial.rule.action,
+        "match": trial.match,
+        "part": trial.part,
+        "saw": trial.saw,
+        "would": trial.would,
+        "sentence": scrub(describe_trial(trial)),
+    }
+
+
+def describe_window(window: TimeWindow) -> str:
+    """Return hours of weekdays, such as `Mon to Fri, 08:00 to 18:00 in UTC, without public holidays of CH`."""
+    places = [WEEKDAYS.index(day) for day in window.working.hours.weekdays]
+    names = [day.title() for day in window.working.hours.weekdays]
+    in_a_row = len(places) > 2 and places[-1] - places[0] == len(places) - 1
+    days = "every day" if len(places) == 7 else f"{names[0]} to {names[-1]}" if in_a_row else join_words(names)
+    hours = "" if window.hours == "00:00-24:00" else f", {window.hours.replace('-', ' to ')}"
+    holidays = f", without public holidays of {window.holidays}" if window.holidays else ""
+    return f"{days}{hours} in {window.zone}{holidays}"
+
+
+def describe_dates(rule: PolicyRule) -> str:
+    """Return from when until when the rule applies, such as `from 2026-12-01 until 2026-12-31`; empty for always."""
+    begin = f"from {rule.valid_from}" if rule.valid_from is not None else ""
+    end = f"until {rule.valid_until}" if rule.valid_until is not None else ""
+    return " ".join(part for part in (begin, end) if part)
+
+
+def _describe_facts(condition: RuleCondition) -> list[str]:
+    facts = _list_facts(condition.context_equals, condition.context_has_keys)
+    claims = _list_facts(condition.claimed_equals, condition.claimed_has_keys)
+    model = _list_facts(condition.metadata_equals, ())
+    return [
+        *([f"if {join_words(facts)} in the facts about the run"] if facts else []),
+        *([f"if the agent claims that {join_words(claims)}"] if claims else []),
+        *([f"if its {join_words(model)}"] if model else []),
+    ]
+
+
+def _list_facts(equal: JsonObject, keys: tuple[str, ...]) -> list[str]:
+    return [*(f"{name} is {_write(value)}" for name, value in equal.items()), *(f"{name} is given" for name in keys)]
+
+
+def _see(saw: JsonObject) -> str:
+    if not saw:
+        return ""
+    return f" Here {join_words([f'{name} is {_write(value)}' for name, value in saw.items()])}."
+
+
+def _write(value: JsonValue) -> str:
+    return cut(" ".join(write_leaf(value).split()), _VALUE_CHARS)

@@ -1,0 +1,209 @@
+"""Transitions that close an item with its outcome, and a suspension with its last item."""
+
+from collections.abc import Mapping
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import COVERED, Actor, Decision, DecisionAction, Outcome, Verdict
+from sayso.core.records.deliveries import CardDelivery
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import Item, PresetOutcome, digest_item, final_args
+from sayso.core.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.core.text.redaction import redact
+from sayso.core.transitions.masking import list_typed
+from sayso.core.transitions.permits import next_lapse
+from sayso.core.transitions.states import count_failed
+
+END_EVENTS = {
+    RunStatus.COMPLETED: EventType.RUN_COMPLETED,
+    RunStatus.DEGRADED: EventType.RUN_DEGRADED,
+    RunStatus.FAILED: EventType.RUN_FAILED,
+    RunStatus.CANCELLED: EventType.RUN_CANCELLED,
+}
+
+_VERDICTS = {
+    DecisionAction.APPROVE: Verdict.APPROVED,
+    DecisionAction.DENY: Verdict.DENIED,
+    DecisionAction.VALUE: Verdict.ANSWERED,
+    DecisionAction.FAIL: Verdict.FAILED,
+}
+
+
+def args_of(item: Item, decision: Decision) -> JsonObject:
+    """Return the arguments to run if this decision closes the item."""
+    return final_args(item, edited=decision.args, value=decision.value)
+
+
+def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms: int) -> Item:
+    """Return the item with the outcome that `decision` gives it."""
+    edits = decision.action is DecisionAction.APPROVE and decision.args is not None
+    args = args_of(item, decision) if edits or decision.action is DecisionAction.VALUE else None
+    verdict = _VERDICTS[decision.action]
+    message = " ".join(filter(None, (decision.message, decision.offer.text))) if decision.offer else decision.message
+    preset = PresetOutcome(
+        verdict=verdict, by=decision.by, args=args, value=decision.value, message=message, offer=decision.offer
+    )
+    return close_with_preset(record, item, preset, now_ms)
+
+
+def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcome, now_ms: int) -> Item:
+    """Return the item with a preset outcome."""
+    args, digest = preset.args, item.digest
+    if args is not None:
+        digest = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
+    outcome = Outcome(
+        verdict=preset.verdict,
+        args=args if digest != item.digest else None,
+        value=preset.value,
+        message=preset.message,
+        offer=preset.offer,
+        by=preset.by,
+        at_ms=now_ms,
+        start_by_ms=preset.start_by_ms or now_ms + item.terms.start_by_s * 1000,
+        digest=digest,
+    )
+    return item.model_copy(update={"outcome": outcome})
+
+
+def queue_outcome(record: SuspensionRecord, item: Item, by: Actor) -> Item:
+    """Return a closed item with a delivery of its outcome to the requester, where its terms want one.
+
+    A requester who closed it, or whose card shows the outcome, gets none.
+    """
+    owner, channels = record.run.owner, item.terms.channels
+    informed = by.id == owner or any(delivery.person == owner and delivery.proven for delivery in item.deliveries)
+    if informed or not (item.terms.notify_requester and channels):
+        return item
+    queued = CardDelivery(channel=channels[0], person=owner, outcome=True)
+    return item.model_copy(update={"deliveries": (*item.deliveries, queued)})
+
+
+def change_terms(record: SuspensionRecord, item: Item, terms: Mapping[str, object], **update: object) -> Item:
+    """Return the open item with other terms, which change its digest, and other fields from `update`."""
+    changed = item.terms.model_copy(update=terms)
+    digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, changed)
+    return item.model_copy(update={"terms": changed, "digest": digest, **update})
+
+
+def describe_item(record: SuspensionRecord, item: Item) -> JsonObject:
+    """Return what the events of an open item have in common."""
+    return {"suspension_id": record.id, "item_id": item.item_id, "deadline_at_ms": item.terms.deadline_at_ms}
+
+
+def describe_decision(item: Item, decision: Decision) -> JsonObject:
+    """Return what the audit trail keeps of a decision: arguments without secrets, rule and possible reviewers."""
+    denied = decision.action not in (DecisionAction.APPROVE, DecisionAction.VALUE)
+    secrets = redact(item.tool.args if denied else args_of(item, decision), None, item.terms.secrets)
+    data: JsonObject = {"args": secrets.args, **_describe_rule(item)}
+    if decision.grant_id:
+        data["grant_id"] = decision.grant_id
+    if decision.suspends:
+        data["suspends"] = [*decision.suspends]
+    if decision.message is not None:
+        data["message"] = secrets.scrub(decision.message)
+    if decision.action is DecisionAction.VALUE:
+        given = secrets.args.get(item.target_arg) if item.target_arg is not None else decision.value
+        data["value"] = secrets.scrub_json(given)
+    return data
+
+
+def describe_unanswered(item: Item) -> JsonObject:
+    """Return what the audit trail keeps of an item that ends without a decision."""
+    args = redact(item.tool.args, None, item.terms.secrets).args
+    return {"item_id": item.item_id, "tool_name": item.tool.name, "args": args, **_describe_rule(item)}
+
+
+def _describe_rule(item: Item) -> JsonObject:
+    terms = item.terms
+    return {
+        "rule_id": terms.rule_id,
+        "rule_version": terms.rule_version,
+        "reviewers": [*terms.reviewers],
+        "quorum": {"approve": terms.quorum.approve, "deny": terms.quorum.deny},
+        "no_self_approval": terms.no_self_approval,
+        **({"no_maker_approval": True} if terms.no_maker_approval else {}),
+    }
+
+
+def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], now_ms: int) -> Change:
+    """Return the change that replaces one item. Without open items the suspension is decided.
+
+    With coverage `any`, the first item that closes closes the others.
+    """
+    were_open = {other.item_id for other in record.items if other.open}
+    items = tuple(item if other.item_id == item.item_id else other for other in record.items)
+    if not item.open and record.resume.coverage == "any":
+        message = f"Closed because {item.tool.name} ({item.item_id}) was decided first, and one decision is enough."
+        rest = PresetOutcome(verdict=Verdict.DENIED, by=COVERED, message=message)
+        items = tuple(close_with_preset(record, other, rest, now_ms) if other.open else other for other in items)
+    items = tuple(
+        queue_outcome(record, other, other.outcome.by) if other.outcome and other.item_id in were_open else other
+        for other in items
+    )
+    record = record.model_copy(update={"items": items, "updated_at_ms": now_ms})
+    if any(other.open for other in items):
+        return Change(record.model_copy(update={"due_at_ms": next_due(record)}), events)
+    return close_suspension(record, (*events, describe_decided(record)), now_ms)
+
+
+def describe_decided(record: SuspensionRecord) -> Event:
+    """Return the event of a decided suspension."""
+    covered = [item for item in record.items if item.outcome and item.outcome.by == COVERED]
+    ids, unanswered = [item.item_id for item in covered], [describe_unanswered(item) for item in covered]
+    closed: JsonObject = {"closed_with_it": [*ids], "unanswered": [*unanswered]} if covered else {}
+    data: JsonObject = {"suspension_id": record.id, "approved": record.approved}
+    return Event(EventType.DECIDED, data | closed)
+
+
+def close_suspension(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
+    """Return the change that decides the suspension.
+
+    A worker's run is put on the ready list, and is due again soon. A client's run is due when its permits lapse.
+    """
+    if record.resume.mode == "poll":
+        receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms})
+        record = record.model_copy(update={"status": Status.DECIDED, "receipt": receipt})
+        return Change(record.model_copy(update={"due_at_ms": next_lapse(record, now_ms)}), events)
+    receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms, "enqueued_at_ms": now_ms})
+    update = {"status": Status.DECIDED, "receipt": receipt, "due_at_ms": now_ms + DUE_AGAIN_MS}
+    return Change(record.model_copy(update=update), events, ready=True)
+
+
+def next_due(record: SuspensionRecord) -> int | None:
+    """Return the next due time of a pending suspension, or None without open items."""
+    moments: list[int] = []
+    for item in record.items:
+        if item.open:
+            begun_ms, steps = record.created_at_ms + item.held_ms, item.terms.escalate[item.escalated :]
+            moments += [item.terms.deadline_at_ms, *item.terms.remind_at_ms[item.reminded :][:1]]
+            moments += [begun_ms + step.after_s * 1000 for step in steps[:1]]
+    return min(moments, default=None)
+
+
+def note_resumed(change: Change, now_ms: int) -> Change:
+    """Return the change with the event `run_resumed` before all others, once. A new run has `run_started` instead."""
+    record = change.record
+    if record.receipt.resumed_at_ms is not None or not record.items:
+        return change
+    receipt = record.receipt.model_copy(update={"resumed_at_ms": now_ms, "error": None})
+    record = record.model_copy(update={"receipt": receipt})
+    verdicts = {item.item_id: item.outcome.verdict for item in record.items if item.outcome is not None}
+    data = {"approved": record.approved, "suspension_id": record.id, "verdicts": verdicts}
+    resumed = Event(EventType.RUN_RESUMED, data)
+    return Change(record, (resumed, *change.events), change.following, change.state, change.ready)
+
+
+def follow(record: SuspensionRecord) -> dict[str, object]:
+    """Return the fields that the run's next suspension takes over."""
+    return {"previous_id": record.id, "failed_calls": count_failed(record), "typed": tuple(sorted(list_typed(record)))}
+
+
+def stop(record: SuspensionRecord, status: Status, end: RunEnd, now_ms: int) -> SuspensionRecord:
+    """Return the record of a suspension whose run was cancelled or failed."""
+    return record.model_copy(update={"status": status, "end": end, "updated_at_ms": now_ms, "due_at_ms": None})
+
+
+def end_suspension(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:
+    """Return the record of a suspension whose run has continued or ended."""
+    receipt = record.receipt.model_copy(update={"settled_at_ms": now_ms})
+    ended = {"status": Status.RESUMED, "journal": (), "due_at_ms": None, "receipt": receipt}
+    return record.model_copy(update={**ended, **update})

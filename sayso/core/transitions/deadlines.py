@@ -1,0 +1,140 @@
+"""Transitions that time causes on a pending suspension. Each changes nothing before its moment."""
+
+from sayso.core.clock import iso_utc
+from sayso.core.records.decisions import TIMEOUT, Decision, DecisionAction
+from sayso.core.records.deliveries import queue_deliveries
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.records.terms import FallbackAction
+from sayso.core.transitions.closing import (
+    change_terms,
+    close_item,
+    describe_decision,
+    describe_item,
+    next_due,
+    put_item,
+)
+from sayso.core.transitions.legal import check_step
+from sayso.core.transitions.sightings import needs_sight
+
+NONE_HELD: frozenset[str] = frozenset()
+
+
+def expire(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
+    """Apply the fallback of every open item whose deadline has passed, except the `held` ones."""
+    check_step(record, "expire")
+    change = Change(record)
+    for place in range(len(record.items)):
+        item = change.record.items[place]  # closing one item may have closed the others
+        if item.open and item.item_id not in held and now_ms >= item.terms.deadline_at_ms:
+            step = _escalate_at_deadline if escalates_at_deadline(change.record, item) else _time_out
+            change = _then(change, step(change.record, item, now_ms))
+    return change
+
+
+def escalate(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
+    """Add the reviewers of every due escalation step to the items that are still open."""
+    check_step(record, "escalate")
+    change = Change(record)
+    for item in record.items:
+        if item.item_id in held:
+            continue
+        while item.open and (due := next_step_at_ms(record, item)) is not None and now_ms >= due:
+            change = _then(change, add_reviewers(change.record, item, item.terms.deadline_at_ms, now_ms))
+            item = next(changed for changed in change.record.items if changed.item_id == item.item_id)  # noqa: PLW2901
+    return change
+
+
+def escalation_time_ms(record: SuspensionRecord, item: Item) -> int:
+    """Return how long reviewers added at the deadline have: as long as the item has waited."""
+    return max(item.terms.deadline_at_ms - record.created_at_ms - item.held_ms, 1000)
+
+
+def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
+    """Remind the reviewers of every open item that is due for it. Several missed reminders become one."""
+    check_step(record, "remind")
+    change = Change(record)
+    for item in record.items:
+        passed = sum(at_ms <= now_ms for at_ms in item.terms.remind_at_ms)
+        if item.open and item.item_id not in held and passed > item.reminded:
+            data = {**describe_item(record, item), "reviewers": list(item.terms.reviewers)}
+            event = Event(EventType.REVIEWER_REMINDED, data)
+            reminded = item.model_copy(update={"reminded": passed})
+            change = _then(change, put_item(change.record, reminded, (event,), now_ms))
+    return change
+
+
+def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
+    """Apply everything due, except for `held` items: first deadlines, then escalations, then reminders."""
+    change = expire(record, now_ms, held)
+    for step in (escalate, remind):
+        if change.record.status is Status.PENDING:
+            change = _then(change, step(change.record, now_ms, held))
+    return change if held else _schedule_next(change, now_ms)
+
+
+def _schedule_next(change: Change, now_ms: int) -> Change:
+    record = change.record
+    if record.status is not Status.PENDING or (record.due_at_ms or 0) > now_ms:
+        return change
+    return Change(record.model_copy(update={"due_at_ms": next_due(record)}), change.events, ready=change.ready)
+
+
+def _then(first: Change, second: Change) -> Change:
+    return Change(second.record, first.events + second.events, ready=first.ready or second.ready)
+
+
+def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
+    fallback = item.terms.fallback
+    unseen = needs_sight(record, item)
+    denies = unseen or fallback.action is FallbackAction.ESCALATE
+    action = FallbackAction.DENY if denies else fallback.action
+    what = "No reviewer saw it" if unseen else "Nobody decided"
+    decision = Decision(
+        id=f"{record.id}:{item.item_id}:timeout",
+        suspension_id=record.id,
+        suspension_version=record.version,
+        item_id=item.item_id,
+        action=DecisionAction(action),
+        value=fallback.value if action is FallbackAction.VALUE else None,
+        message=(not unseen and fallback.message) or f"{what} before {iso_utc(item.terms.deadline_at_ms)}.",
+        args_digest=item.digest,
+        by=TIMEOUT,
+        at_ms=now_ms,
+    )
+    closed = close_item(record, item.model_copy(update={"decisions": (*item.decisions, decision)}), decision, now_ms)
+    verdict = closed.outcome.verdict if closed.outcome else None
+    data = {**describe_item(record, item), "fallback": fallback.action, "verdict": verdict}
+    data |= describe_decision(closed, decision)
+    return put_item(record, closed, (Event(EventType.TIMED_OUT, data),), now_ms)
+
+
+def escalates_at_deadline(record: SuspensionRecord, item: Item) -> bool:
+    """Return whether the deadline adds reviewers: the fallback says so, or would approve an item nobody has seen."""
+    adds_reviewers = item.terms.fallback.action is FallbackAction.ESCALATE or needs_sight(record, item)
+    return adds_reviewers and item.escalated < len(item.terms.escalate)
+
+
+def next_step_at_ms(record: SuspensionRecord, item: Item) -> int | None:
+    """Return when the reviewers of the item's next escalation step are added; None without a step."""
+    if item.escalated >= len(item.terms.escalate):
+        return None
+    return record.created_at_ms + item.held_ms + item.terms.escalate[item.escalated].after_s * 1000
+
+
+def _escalate_at_deadline(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
+    return add_reviewers(record, item, now_ms + escalation_time_ms(record, item), now_ms)
+
+
+def add_reviewers(record: SuspensionRecord, item: Item, deadline_at_ms: int, now_ms: int) -> Change:
+    """Add the reviewers of the item's next escalation step, and queue their deliveries."""
+    step = item.terms.escalate[item.escalated]
+    joined = tuple(dict.fromkeys((*item.terms.reviewers, *step.reviewers))) if item.terms.reviewers else ()
+    queued = queue_deliveries(item.terms.channels, step.reviewers, item.escalated + 1)
+    known = {delivery.key for delivery in item.deliveries}
+    deliveries = (*item.deliveries, *(delivery for delivery in queued if delivery.key not in known))
+    terms = {"reviewers": joined, "deadline_at_ms": deadline_at_ms}
+    called = change_terms(record, item, terms, escalated=item.escalated + 1, deliveries=deliveries)
+    data = {**describe_item(record, called), "reviewers": list(step.reviewers)}
+    return put_item(record, called, (Event(EventType.ESCALATED, data),), now_ms)

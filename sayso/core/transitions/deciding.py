@@ -1,0 +1,237 @@
+"""Transitions from a new suspension to a decided one. `now_ms` is the store server's time.
+
+The transition that voids decisions of deactivated people, so that they complete no quorum.
+"""
+
+from collections.abc import Collection
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc
+from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction, Verdict, VoidedDecision
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import Item, ItemDraft, PresetOutcome, freeze_item
+from sayso.core.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.core.records.tools import ToolResult
+from sayso.core.text.redaction import redact
+from sayso.core.transitions.closing import (
+    change_terms,
+    close_item,
+    close_suspension,
+    close_with_preset,
+    describe_decided,
+    describe_decision,
+    describe_item,
+    describe_unanswered,
+    next_due,
+    put_item,
+    queue_outcome,
+    stop,
+)
+from sayso.core.transitions.deadlines import expire
+from sayso.core.transitions.decision_checks import (
+    check_decision,
+    check_in_time,
+    check_item_open,
+    check_reviewer,
+    is_quorum_met,
+    is_repeat,
+)
+from sayso.core.transitions.legal import check_step
+from sayso.errors import InvalidInput, NotFound
+
+
+def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -> Change:
+    """Return a new suspension with its items, or a run that is ready to start when there are none.
+
+    An item whose deadline has passed at once (as in headless runs) gets its fallback.
+    """
+    binding = new.binding
+    items = tuple(freeze_item(draft, f"i{place}", binding, now_ms) for place, draft in enumerate(drafts, start=1))
+    run = new.run if new.run.started_at_ms else new.run.model_copy(update={"started_at_ms": now_ms})
+    update = {"items": items, "run": run, "status": Status.PENDING, "created_at_ms": now_ms, "updated_at_ms": now_ms}
+    record = new.model_copy(update=update)
+    if not items:
+        started = Event(
+            type=EventType.RUN_STARTED,
+            data={"agent": run.agent, "claimed_title": run.title, "owner": run.owner, **run.describe_who()},
+        )
+        return close_suspension(record, (started,), now_ms)
+    items = tuple(
+        close_with_preset(record, item, draft.preset, now_ms) if draft.preset else item
+        for item, draft in zip(items, drafts, strict=True)
+    )
+    record = record.model_copy(update={"items": items})
+    events = (_describe_items(record),)
+    if not any(item.open for item in record.items):
+        return close_suspension(record, (*events, describe_decided(record)), now_ms)
+    waiting = record.model_copy(update={"due_at_ms": next_due(record)})
+    expired = expire(waiting, now_ms)
+    return Change(expired.record, events + expired.events, ready=expired.ready)
+
+
+def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: int = 0) -> Change:
+    """Record a reviewer's decision on an item. A met quorum closes the item, and the last item the suspension.
+
+    `lost_ms` is frozen time, which does not count. The same decision again changes nothing. Raises `AlreadyDecided`,
+    `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`, `IdempotencyConflict` or `NotFound`.
+    """
+    item = find_item(record, decision.item_id)
+    if is_repeat(item, decision):
+        return Change(record)
+    by = check_decision(record, item, decision, "decide", now_ms - lost_ms)
+    decision = decision.model_copy(update={"by": by})
+    item = item.model_copy(update={"decisions": (*item.decisions, decision)})
+    alone = item.drill is not None and item.drill.reviewer  # nobody else can complete its quorum
+    if alone or is_quorum_met(item, decision):
+        item = close_item(record, item, decision, now_ms)
+    recorded = Event(EventType.DECISION_RECORDED, _decision_data(record, item, decision))
+    return put_item(record, item, (recorded,), now_ms)
+
+
+def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:
+    """Replace an item by `draft`, because another rule applies to the reviewer's edits. Raises as `decide` does."""
+    item = find_item(record, decision.item_id)
+    by = check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
+    replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
+    # Escalations and frozen time count from now, not from the suspension's start.
+    inquiries = tuple(inquiry.model_copy(update={"left_ms": None}) for inquiry in item.inquiries)
+    kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries, "drill": item.drill}
+    kept["asked"] = item.asked
+    replacement = replacement.model_copy(update=kept)
+    data = describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
+    asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})
+    return put_item(record, replacement, (asked,), now_ms)
+
+
+def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
+    """Close a call in doubt with the late result of the worker that started it; otherwise change nothing."""
+    check_step(record, "report")
+    for item in record.items:
+        doubt = item.doubt
+        if item.open and doubt is not None and (doubt.idempotency_key, doubt.holder) == (key, holder):
+            value: JsonObject = {"choice": "reported", "result": result.model_dump(mode="json")}
+            by = Actor(id=holder, kind=ActorKind.WORKER, channel="worker")
+            preset = PresetOutcome(verdict=Verdict.ANSWERED, by=by, value=value)
+            closed = close_with_preset(record, item, preset, now_ms)
+            data = {"suspension_id": record.id, "item_id": item.item_id, "worker": holder, "success": result.success}
+            return put_item(record, closed, (Event(EventType.RESULT_REPORTED, data),), now_ms)
+    return Change(record)
+
+
+def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
+    """Extend an item's deadline, which gives it a new digest, as far as its terms allow; raises as `decide` does."""
+    item = find_item(record, item_id)
+    check_item_open(record, item)
+    check_step(record, "extend")
+    check_in_time(item, now_ms - lost_ms)
+    by = check_reviewer(record, item, by)
+    if not item.terms.deadline_at_ms < until_ms <= item.terms.extend_until_ms:
+        latest_ms = item.terms.extend_until_ms
+        limit = f"Choose a later one, up to {iso_utc(latest_ms)}." if latest_ms else "Its terms allow no extension."
+        raise InvalidInput(f"The deadline of {item.tool.name} cannot be moved to {iso_utc(until_ms)}. {limit}")
+    extended = change_terms(record, item, {"deadline_at_ms": until_ms})
+    data = {**describe_item(record, extended), "by": by.model_dump(mode="json")}
+    return put_item(record, extended, (Event(EventType.DEADLINE_EXTENDED, data),), now_ms)
+
+
+def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
+    """End the run for good. Open items stay undecided, and further writes of its worker are refused."""
+    if record.status is Status.CANCELLED:
+        return Change(record)
+    check_step(record, "cancel")
+    end = RunEnd(status=RunStatus.CANCELLED, error=f"Cancelled by {by.id}" + (f": {reason}" if reason else ""))
+    items = tuple(queue_outcome(record, item, by) if item.open else item for item in record.items)
+    cancelled = stop(record.model_copy(update={"items": items}), Status.CANCELLED, end, now_ms)
+    in_flight = [intent.call_id for intent in record.journal if intent.result is None]
+    if record.resume.mode == "poll":
+        in_flight = [item.call_id for item in record.items if item.permit is not None and item.permit.report is None]
+    data: JsonObject = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": [*in_flight]}
+    unanswered = [describe_unanswered(item) for item in record.items if item.open]
+    data |= {"suspension_id": record.id, "unanswered": [*unanswered]} if unanswered else {}
+    return Change(cancelled, (Event(EventType.RUN_CANCELLED, data),))
+
+
+def find_item(record: SuspensionRecord, item_id: str) -> Item:
+    """Return the item of that id; raises `NotFound`."""
+    for item in record.items:
+        if item.item_id == item_id:
+            return item
+    raise NotFound(f"Suspension {record.id} has no item {item_id!r}. Read the suspension to see its items.")
+
+
+def _describe_items(record: SuspensionRecord) -> Event:
+    first = record.items[0]
+    items = [
+        {
+            "item_id": item.item_id,
+            "call_id": item.call_id,
+            "tool_name": item.tool.name,
+            "kind": item.kind,
+            "reason": _describe_reason(item),
+            "deadline_at_ms": item.terms.deadline_at_ms,
+        }
+        for item in record.items
+    ]
+    payload = {"suspension_id": record.id, "items": items}
+    data = {"tool_name": first.tool.name, "reason": _describe_reason(first), "payload": payload}
+    return Event(EventType.RUN_PAUSED, data)
+
+
+def _describe_reason(item: Item) -> str | None:
+    reason = item.prompt.reason
+    return redact(item.tool.args, None, item.terms.secrets).scrub(reason) if reason else reason
+
+
+def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> JsonObject:
+    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
+    data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
+    data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
+    sample = item.terms.sample
+    if item.outcome is not None and sample is not None and sample.after is not None:
+        data["second_look"] = sample.after
+    if item.drill is not None:
+        data |= {"drill": item.drill.template, "caught": decision.action is DecisionAction.DENY}
+    return data | describe_decision(item, decision)
+
+
+def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: int) -> Change:
+    """Remove the decisions of these people from the open items; a closed item keeps its decisions.
+
+    Who is active again later may decide anew.
+    """
+    check_step(record, "void_decisions")
+    events: list[Event] = []
+    for item in record.items:
+        lost = [
+            decision
+            for decision in item.decisions
+            if decision.by.kind is ActorKind.HUMAN and decision.by.id in inactive
+        ]
+        if not item.open or not lost:
+            continue
+        record = put_item(record, _void(item, lost, now_ms), (), now_ms).record
+        events += [
+            Event(
+                EventType.DECISION_VOIDED,
+                {
+                    "suspension_id": record.id,
+                    "item_id": item.item_id,
+                    "decision_id": decision.id,
+                    "action": decision.action,
+                    "by": decision.by.model_dump(mode="json"),
+                },
+            )
+            for decision in lost
+        ]
+    return Change(record, tuple(events))
+
+
+def _void(item: Item, lost: Collection[Decision], now_ms: int) -> Item:
+    voided = tuple(
+        VoidedDecision(
+            id=decision.id, action=decision.action, by=decision.by, at_ms=decision.at_ms, voided_at_ms=now_ms
+        )
+        for decision in lost
+    )
+    kept = tuple(decision for decision in item.decisions if decision not in lost)
+    return item.model_copy(update={"decisions": kept, "voided": (*item.voided, *voided)})

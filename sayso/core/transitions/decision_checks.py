@@ -1,0 +1,273 @@
+"""Checks of a decision: is the item open, in time and as the reviewer saw it, and may the reviewer decide?"""
+
+from hmac import compare_digest
+
+from sayso.core.canonical_json import canonical_json
+from sayso.core.clock import iso_utc
+from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction, Delegate, Represented, list_filled
+from sayso.core.records.items import Answer, Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.terms import GROUP_PREFIX, Terms
+from sayso.core.transitions.closing import args_of
+from sayso.core.transitions.legal import check_step
+from sayso.errors import (
+    AlreadyDecided,
+    DeadlinePassed,
+    IdempotencyConflict,
+    IllegalTransition,
+    InvalidInput,
+    NotAllowed,
+    SelfApproval,
+    StaleDigest,
+    WrongNumber,
+)
+
+
+def check_open(record: SuspensionRecord, now_ms: int) -> None:
+    """Raise `AlreadyDecided` or `DeadlinePassed` when an item can no longer be decided or withdrawn."""
+    for item in record.items:
+        if item.outcome is not None:
+            check_item_open(record, item)
+        elif record.status is Status.PENDING:
+            check_in_time(item, now_ms)
+
+
+def describe_outcome(item: Item) -> str:
+    """Return a sentence: who decided the item, how and when."""
+    outcome = item.outcome
+    if outcome is None:
+        return "This item is still open."
+    reason = f", saying: {outcome.message.removesuffix('.')}" if outcome.message else ""
+    return f"{outcome.by.id} {outcome.verdict} this at {iso_utc(outcome.at_ms)}{reason}."
+
+
+def is_repeat(item: Item, decision: Decision) -> bool:
+    """Return whether the item has this decision already; raises `IdempotencyConflict` for a different one."""
+    for earlier in item.decisions:
+        same_key = earlier.idempotency_key is not None and earlier.idempotency_key == decision.idempotency_key
+        if earlier.id != decision.id and not (same_key and earlier.by.id == decision.by.id):
+            continue
+        if _content(earlier) != _content(decision):
+            raise IdempotencyConflict(idempotency_key=decision.idempotency_key)
+        return True
+    return False
+
+
+def _content(decision: Decision) -> bytes:
+    return canonical_json([decision.action, decision.args, decision.value, decision.message, decision.args_digest])
+
+
+def check_decision(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:
+    """Return who decides, as recorded; raises the error of `decide` for a decision that the item cannot take."""
+    by = check_draft(record, item, decision, verb, now_ms)
+    _check_number(record, item, decision)
+    return by
+
+
+def check_draft(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:
+    """Check a decision as `check_decision` does, but for the number, which a reviewer types last."""
+    check_item_open(record, item)
+    check_step(record, verb)
+    check_in_time(item, now_ms)
+    if decision.args_digest != item.digest:
+        raise StaleDigest(digest=item.digest)
+    by = check_reviewer(record, item, decision.by)
+    _check_answer(item, decision)
+    return by
+
+
+def check_item_open(record: SuspensionRecord, item: Item) -> None:
+    """Raise `AlreadyDecided` when the item is closed, and `IllegalTransition` when its run is cancelled."""
+    if item.outcome is not None:
+        raise AlreadyDecided(
+            f"{describe_outcome(item)} Nothing was changed.",
+            decided_by=item.outcome.by.id,
+            verdict=item.outcome.verdict,
+            decided_at_ms=item.outcome.at_ms,
+        )
+    if record.status is Status.CANCELLED:
+        raise IllegalTransition(f"The run was cancelled at {iso_utc(record.updated_at_ms)}. Nothing was changed.")
+
+
+def check_in_time(item: Item, now_ms: int) -> None:
+    """Raise `DeadlinePassed` after the item's deadline."""
+    if now_ms >= item.terms.deadline_at_ms:
+        at_ms, fallback = item.terms.deadline_at_ms, item.terms.fallback.action
+        problem = f"The deadline passed at {iso_utc(at_ms)}; the fallback '{fallback}' decides. Nothing was changed."
+        raise DeadlinePassed(problem, deadline_at_ms=at_ms)
+
+
+def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
+    """Return the actor as `entitle` does; raises `NotAllowed` or `AlreadyDecided` for one who cannot decide."""
+    check_person(by)
+    check_other_than_requester(record, item, by)
+    counts_as = _find_maker(record, by)
+    if counts_as in record.run.list_excluded(item.terms):
+        raise SelfApproval(f"{counts_as} made or reset what you signed in with, and requested this call.", owner=by.id)
+    entitled = entitle(record, item, by)
+    if entitled is None:
+        reviewers = list(item.deciders)
+        raise NotAllowed(f"Only {', '.join(reviewers)} can decide this item. Ask one of them.", reviewers=reviewers)
+    if any(earlier.by.id == by.id for earlier in item.decisions):
+        raise AlreadyDecided("You have already decided on this item; it waits for other reviewers.", decided_by=by.id)
+    counted = find_counted(item, entitled)
+    if counted is not None:
+        raise AlreadyDecided(
+            f"{counted.by.id} has already decided on this item, for the same reviewer; it waits for other reviewers.",
+            decided_by=counted.by.id,
+        )
+    return _check_human(item, entitled.model_copy(update={"counts_as": counts_as}) if counts_as else entitled)
+
+
+def check_person(by: Actor) -> None:
+    """Raise `NotAllowed` for an agent."""
+    if by.kind is not ActorKind.HUMAN:
+        raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
+
+
+def find_alike(item: Item, by: Actor) -> Decision | None:
+    """Return the earlier decision that counts as the same person's, by whichever credential."""
+    return next((decision for decision in item.decisions if decision.by.human == by.human), None)
+
+
+def _check_human(item: Item, by: Actor) -> Actor:
+    """Return the actor; raises `AlreadyDecided` if another name has decided for the same person."""
+    earlier = find_alike(item, by)
+    if earlier is None:
+        return by
+    other = earlier.by
+    maker, person = (other.counts_as, other.id) if other.counts_as else (by.counts_as, by.id)
+    raise AlreadyDecided(
+        f"{maker} made or reset the credential of {person}, so both count as one person, who has decided. "
+        "Another reviewer must decide, or the person with a password and keys of their own.",
+        decided_by=other.id,
+    )
+
+
+def _find_maker(record: SuspensionRecord, by: Actor) -> str:
+    """Return who else made or reset the credential after the items were asked; empty for nobody."""
+    made = isinstance(by, Delegate) and by.made_by != by.id and by.made_at_ms >= record.created_at_ms
+    return by.made_by if made and isinstance(by, Delegate) else ""
+
+
+def check_other_than_requester(record: SuspensionRecord, item: Item, by: Actor) -> None:
+    """Raise `SelfApproval` for a requester, or for who made the key, where the terms refuse them."""
+    if by.id not in record.run.list_excluded(item.terms):
+        return
+    if by.id in record.run.requesters:
+        raise SelfApproval(owner=by.id)
+    raise SelfApproval("You made the key of this agent, so another reviewer must decide.", owner=by.id)
+
+
+def check_canceller(record: SuspensionRecord, by: Actor, *, is_admin: bool) -> None:
+    """Raise `NotAllowed` for a person who may not cancel the run.
+
+    Admins and requesters may, and who may deny all open items of the suspension; all its items where none is open.
+    """
+    if by.kind is not ActorKind.HUMAN or is_admin or by.id in record.run.requesters:
+        return
+    for item in [item for item in record.items if item.open] or record.items:
+        if not may_decide(record, item, by):
+            named = ", ".join(item.deciders) or "another reviewer"
+            raise NotAllowed(
+                f"You may not deny {item.tool.name} ({item.item_id}), so you cannot cancel its run. "
+                f"Ask {named}, {record.run.owner} or an admin."
+            )
+
+
+def may_decide(record: SuspensionRecord, item: Item, by: Actor) -> bool:
+    """Return whether this actor is one of the item's reviewers."""
+    if by.kind is not ActorKind.HUMAN or by.id in record.run.list_excluded(item.terms):
+        return False
+    return entitle(record, item, by) is not None
+
+
+def entitle(record: SuspensionRecord, item: Item, by: Actor) -> Actor | None:
+    """Return the actor with what entitles them to decide: only the needed groups, and the absent person if any.
+
+    Returns None if nothing does. Terms without reviewers entitle everybody. Nobody decides for somebody about a call
+    that they requested themselves.
+    """
+    terms = item.terms
+    groups = _find_groups(terms, by.groups)
+    if item.drill is not None and item.drill.reviewer:
+        return _keep(by, groups if terms.quorum.each_of else (), "") if by.id == item.drill.reviewer else None
+    if not terms.reviewers or by.id in terms.reviewers:
+        return _keep(by, groups if terms.quorum.each_of else (), "")
+    if groups:
+        return _keep(by, groups, "")
+    represented = [absent for absent in _list_represented(by) if _may_represent(record, item, by, absent)]
+    free = (absent for absent in represented if find_counted(item, _keep(by, (), absent.person)) is None)
+    chosen = next(free, represented[0] if represented else None)
+    return _keep(by, _find_groups(terms, chosen.groups), chosen.person) if chosen is not None else None
+
+
+def find_counted(item: Item, by: Actor) -> Decision | None:
+    """Return the earlier decision that counts for the same reviewer, made by them or by their delegate."""
+    person = by.for_person or by.id
+    return next((decision for decision in item.decisions if person in (decision.by.id, decision.by.for_person)), None)
+
+
+def _list_represented(by: Actor) -> tuple[Represented, ...]:
+    return by.represents if isinstance(by, Delegate) else ()
+
+
+def _may_represent(record: SuspensionRecord, item: Item, by: Actor, absent: Represented) -> bool:
+    excluded = record.run.list_excluded(item.terms)
+    if not {by.id, *absent.through}.isdisjoint({*record.run.requesters, *excluded}) or absent.person in excluded:
+        return False
+    return absent.person in item.terms.reviewers or bool(_find_groups(item.terms, absent.groups))
+
+
+def _keep(by: Actor, groups: tuple[str, ...], for_person: str) -> Actor:
+    if type(by) is Actor and (groups, for_person) == (by.groups, by.for_person):
+        return by
+    return Actor(id=by.id, kind=by.kind, channel=by.channel, groups=groups, for_person=for_person)
+
+
+def _find_groups(terms: Terms, groups: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(group for group in groups if f"{GROUP_PREFIX}{group}" in terms.reviewers)
+
+
+def _check_answer(item: Item, decision: Decision) -> None:
+    answer = Answer.EDIT if decision.args is not None else Answer(decision.action)
+    if answer not in item.allowed or (answer is Answer.EDIT and decision.action is not DecisionAction.APPROVE):
+        allowed = ", ".join(item.allowed)
+        raise InvalidInput(f"The answer '{answer}' is not allowed for this item. Choose {allowed}.", allowed=allowed)
+    if decision.action is DecisionAction.VALUE and item.choices is not None:
+        offered = [canonical_json(choice) for choice in item.choices]
+        if canonical_json(decision.value) not in offered:
+            raise InvalidInput("The value is not one of the item's choices. Choose one of them.", choices=item.choices)
+
+
+def _check_number(record: SuspensionRecord, item: Item, decision: Decision) -> None:
+    """Raise `WrongNumber` for an approval without the number that the requester sees. A denial needs none."""
+    if not item.terms.match_number or decision.action is DecisionAction.DENY:
+        return
+    if (
+        not item.secret_number
+        or decision.number is None
+        or not compare_digest(decision.number.encode(), item.secret_number.encode())
+    ):
+        fault = "is missing" if decision.number is None else "is not the right one"
+        raise WrongNumber(f"The number {fault}. Ask {record.run.owner} for the two digits of this item.")
+
+
+def is_quorum_met(item: Item, decision: Decision) -> bool:
+    """Whether enough reviewers agree; approvals agree only on the same arguments."""
+    if decision.action is DecisionAction.DENY:
+        people = {denial.by.human for denial in item.decisions if denial.action is DecisionAction.DENY}
+        return len(people) >= item.terms.quorum.deny
+    quorum = item.terms.quorum
+    if quorum.approve == 1 and not quorum.each_of:
+        return True
+    agreeing = list_agreeing(item, decision)
+    enough = len({by.human for by in agreeing}) >= quorum.approve
+    return enough and len(list_filled(quorum.each_of, agreeing)) == len(quorum.each_of)
+
+
+def list_agreeing(item: Item, decision: Decision) -> list[Actor]:
+    """Return who has approved the same arguments, or given the same value, as this decision."""
+    args = canonical_json(args_of(item, decision))
+    alike = [other for other in item.decisions if other.action is decision.action]
+    return [other.by for other in alike if canonical_json(args_of(item, other)) == args]

@@ -1,0 +1,162 @@
+"""Commands that list, confirm, revoke and reinstate standing grants, and the options that make one."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from pydantic import JsonValue
+from rich.text import Text
+
+from sayso.cli.logins import connect
+from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
+from sayso.client.clients import Client
+from sayso.client.operations import DecidedItem
+from sayso.client.rulebook import LIST_GRANTS, GrantView, confirm_grant, reinstate_grant, revoke_grant
+from sayso.core.canonical_json import JsonObject, parse_json
+from sayso.core.policy.rule_keys import read_period
+from sayso.errors import InvalidInput, InvalidJson
+
+app = typer.Typer(help="List, confirm, revoke and reinstate standing grants.", no_args_is_help=True)
+
+_WHOLE = 2_000
+_WAITING = "waiting"
+
+GrantForOption = Annotated[
+    str | None, typer.Option(help="Also let like calls run without asking, for so long: 30m, 1h, 7d.")
+]
+GrantCountOption = Annotated[int | None, typer.Option(help="The most calls of the grant.")]
+GrantSumOption = Annotated[str | None, typer.Option(help="The most in sum over all calls of the grant.")]
+SameOption = Annotated[
+    list[str] | None, typer.Option("--same", help="An argument that must stay as it is, such as args.customer.")
+]
+AtMostOption = Annotated[
+    list[str] | None, typer.Option("--at-most", help="The most that an argument may be: args.amount=200.")
+]
+FreeOption = Annotated[
+    list[str] | None,
+    typer.Option("--free", help="An argument that may change or be missing; args for any arguments at all."),
+]
+OnlyOption = Annotated[
+    list[str] | None, typer.Option("--only", help="The value that an argument must have: args.to=a@example.org.")
+]
+
+GrantArgument = Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso grants list`.")]
+
+
+def read_grant(
+    for_: str | None,
+    count: int | None,
+    most: str | None,
+    same: list[str] | None,
+    at_most: list[str] | None,
+    free: list[str] | None = None,
+) -> JsonObject | None:
+    """Return the grant of the options, None without `--grant-for`; raises `InvalidInput`."""
+    if for_ is None:
+        if any(option is not None for option in (count, most)) or same or at_most or free:
+            raise InvalidInput("A grant needs an end. Add --grant-for, such as --grant-for 1h.")
+        return None
+    try:
+        for_s = read_period(for_)
+    except ValueError as error:
+        raise InvalidInput(f"--grant-for: {error}.") from error
+    given: JsonObject = {"for_s": for_s, "same": [*(same or ())], "at_most": _read_pairs(at_most)}
+    given |= {"free": [*free]} if free else {}
+    return given | {name: value for name, value in (("count", count), ("sum", most)) if value is not None}
+
+
+def read_offer(at_most: list[str] | None, only: list[str] | None) -> JsonObject | None:
+    """Return the counter-offer of the options, None without any; raises `InvalidInput`."""
+    if not at_most and not only:
+        return None
+    equal: JsonObject = {path: _read_json(value) for path, value in _read_pairs(only).items()}
+    return {"at_most": _read_pairs(at_most), "equal": equal}
+
+
+def list_grants(json: JsonOption = False) -> None:
+    """List the grants of the last month with their use."""
+    with connect() as client:
+        grants = client.exchange(LIST_GRANTS).grants
+    rows = (
+        (
+            grant.id,
+            _write_state(grant),
+            grant.sentence,
+            ", ".join(grant.granted_by) or "nobody yet",
+            describe_use(grant),
+            format_time(grant.last_used_at) if grant.last_used_at else "never",
+        )
+        for grant in grants
+    )
+    columns = ("id", "state", "lets run", "by", "calls", "last")
+    print_list(grants, json, columns, rows, empty="Nothing is granted.", width=_WHOLE)
+
+
+def show_granted(client: Client, decided: DecidedItem) -> Iterator[Text]:
+    """Yield what a decision granted or offered, and how to go on; nothing without a grant."""
+    grant_id = decided.decision.grant_id if decided.decision is not None else ""
+    for grant in client.exchange(LIST_GRANTS).grants if grant_id else ():
+        if grant.id == grant_id:
+            yield show_line(f"{'Offers' if grant.offered else 'Grants'}: {grant.sentence}.", width=_WHOLE)
+            if grant.state == _WAITING:
+                yield show_line(f"It waits for another person, who runs: sayso grants confirm {grant.id}")
+            else:
+                yield show_line(f"To revoke it, run: sayso grants revoke {grant.id}")
+
+
+def confirm(grant_id: GrantArgument) -> None:
+    """Grant together with the people who did, or put a grant in force that Sayso proposed."""
+    with connect() as client:
+        grant = client.exchange(confirm_grant(grant_id))
+    make_console().print(show_line(f"{grant.id} is {_write_state(grant)}: {grant.sentence}.", width=_WHOLE))
+
+
+def revoke(grant_id: GrantArgument) -> None:
+    """End a grant or a proposal at once, also for calls that it allowed and that have not started."""
+    with connect() as client:
+        grant = client.exchange(revoke_grant(grant_id))
+    make_console().print(show_line(f"{grant.id} is {_write_state(grant)}."))
+
+
+def reinstate(grant_id: GrantArgument) -> None:
+    """Overrule the denial that suspends a learned grant. Read the denied call before."""
+    with connect() as client:
+        grant = client.exchange(reinstate_grant(grant_id))
+    make_console().print(show_line(f"{grant.id} is {_write_state(grant)}: {grant.sentence}.", width=_WHOLE))
+
+
+def _write_state(grant: GrantView) -> str:
+    return "void" if grant.void else grant.state.replace("_", " ")
+
+
+def describe_use(grant: GrantView) -> str:
+    """Return the calls that a grant let run, or on probation how people decided those that it would have."""
+    if grant.learned is None or grant.granted_by:
+        return str(grant.calls)
+    tried = grant.learned
+    counts = f"{tried.approved} approved, {tried.edited} edited, {tried.denied} denied, {tried.unanswered} unanswered"
+    missing = max(0, tried.probation - tried.approved)
+    return f"would have allowed {tried.would_allow}: {counts}; {f'{missing} to go' if missing else 'ready'}"
+
+
+def _read_pairs(given: list[str] | None) -> JsonObject:
+    pairs: JsonObject = {}
+    for pair in given or ():
+        path, sign, value = pair.partition("=")
+        if not sign:
+            raise InvalidInput(f"{pair!r} has no value. Write it as {pair}=VALUE.")
+        pairs[path] = value
+    return pairs
+
+
+def _read_json(text: JsonValue) -> JsonValue:
+    try:
+        return parse_json(str(text).encode())
+    except InvalidJson:
+        return text
+
+
+app.command("list")(list_grants)
+app.command()(confirm)
+app.command()(revoke)
+app.command()(reinstate)

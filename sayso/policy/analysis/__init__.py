@@ -1,1 +1,0 @@
-"""What rules do: why they decide a call as they do, and what other rules would have done."""

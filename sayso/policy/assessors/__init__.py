@@ -1,1 +1,0 @@
-"""Assessors: functions outside the rules that may add scrutiny to a call, and never decide."""

@@ -1,1 +1,0 @@
-"""Standing grants: what rules let people grant, which calls a grant covers, and making one."""

@@ -1,1 +1,0 @@
-"""Facts about where a call comes from: its run, who is behind it, and what its model calls cost."""

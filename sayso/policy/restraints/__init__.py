@@ -1,1 +1,0 @@
-"""Restraints of a rule that asks: calls that people have denied before, and how often it asks."""

@@ -1,1 +1,0 @@
-"""Frozen models for what rules remember about calls."""

@@ -1,1 +1,0 @@
-"""Sentences about replays of rules, and about what changes between two rulebooks."""

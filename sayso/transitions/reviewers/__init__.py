@@ -1,1 +1,0 @@
-"""Transitions of reviewers beside their decisions."""
