@@ -56,7 +56,7 @@ translations: $(DEV) ## bring the catalogues in templates/languages up to date w
 
 screens: $(DEV) ## take the pictures of the pages in docs/screens
 	@$(PYTHON) -m launch.browser
-	@$(PYTHON) -m pytest tests/service/web/screens.py tests/service/web/card_screens.py -q
+	@$(PYTHON) -m pytest tests/service/edge/web/screens.py tests/service/edge/web/card_screens.py -q
 
 check: $(DEV) ## check lint, format, types, imports and architecture
 	@$(PYTHON) -m ruff check .
@@ -70,7 +70,7 @@ aap: $(RUNTIME) $(AAP) ## run the Agent Approval Protocol's own client and adapt
 
 openapi: $(DEV) $(OPENAPI) ## validate the OpenAPI files, use a client generated from one, send each route drawn requests
 	@$(OPENAPI_VENV)/bin/python -m pytest -c tests/conformance/pytest.ini tests/conformance/openapi -q
-	@$(PYTHON) -m pytest tests/service/api/test_contract.py -q -n 2 --dist worksteal -m drawn
+	@$(PYTHON) -m pytest tests/service/edge/api/test_contract.py -q -n 2 --dist worksteal -m drawn
 
 agentdojo: $(RUNTIME) $(AGENTDOJO) ## run AgentDojo's tasks and injections through Sayso (ARGS="2 slack" for some)
 	@$(PYTHON) -m benchmarks.agentdojo $(ARGS)

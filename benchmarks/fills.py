@@ -15,10 +15,10 @@ from sayso.core.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.core.records.tools import ToolCall
 from sayso.core.transitions.deciding import suspend
 from service.assembly import assemble
-from service.desk.drafts import draft_suspension
-from service.settings import CHECKOUT, Settings
-from service.settings.limits import COUNTS, MOST
-from service.wiring import Wiring
+from service.core.desk.changes import draft_suspension
+from service.core.settings import CHECKOUT, Settings
+from service.core.settings.limits import COUNTS, MOST
+from service.core.wiring import Wiring
 
 _AT_ONCE = 16
 _SIZE = 300

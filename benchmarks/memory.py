@@ -19,9 +19,9 @@ from sayso.core.policy.external import ExternalCall
 from sayso.core.records.suspensions import ResumeSpec, RunRef
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.assembly import assemble
-from service.settings import Settings
-from service.settings.limits import COUNTS, MOST
-from service.wiring import Wiring
+from service.core.settings import Settings
+from service.core.settings.limits import COUNTS, MOST
+from service.core.wiring import Wiring
 
 CALLS = 3_000
 _TURN = 50

@@ -19,11 +19,11 @@ from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest, Show
 from sayso.core.records.suspensions import ResumeSpec, RunRef
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.assembly import assemble
-from service.operations.rulebook.replays import PROCESSES, ReplayRequest, RuleReplays
-from service.settings import Settings
-from service.settings.limits import COUNTS, MOST
-from service.store.rulebook.replays import Replay
-from service.wiring import Wiring
+from service.core.settings import Settings
+from service.core.settings.limits import COUNTS, MOST
+from service.core.wiring import Wiring
+from service.features.whatif.replays import PROCESSES, ReplayRequest, RuleReplays
+from service.features.whatif.store import Replay
 
 CALLS = 100_000
 CALLS_EACH = 5

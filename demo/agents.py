@@ -14,7 +14,7 @@ from demo.effects import Effect, Effects
 from sayso.adapters.chat_completions import ChatCompletionsModel
 from sayso.runner.agents import Agent
 from sayso.runner.tools import CallContext, tool
-from service.settings import Settings, load
+from service.core.settings import Settings, load
 
 INSTRUCTIONS = "You are a helpful assistant. Use the tools to fulfil the requests, then summarise what was done."
 

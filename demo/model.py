@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from demo.turns import Turn, load_turns, plan_turns
 from sayso.core.clock import new_id, now_ms
-from service.http.connections import ServerConfig
-from service.settings import Settings
-from service.starting import start
+from service.core.settings import Settings
+from service.core.starting import start
+from service.edge.http.connections import ServerConfig
 
 NOTHING_RECORDED = "I have no recording of this request. demo/turns.jsonl lists the requests that I can replay."
 

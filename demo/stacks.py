@@ -19,7 +19,7 @@ from launch.leftovers import end_leftovers
 from launch.supervision import ProgramState, Supervisor
 from launch.waits import wait_until
 from sayso.core.clock import new_secret
-from service.settings import CHECKOUT, variable_of
+from service.core.settings import CHECKOUT, variable_of
 
 READY_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 15

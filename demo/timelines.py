@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from sayso.core.records.events import TrailEntry
-from service.web.content.timeline import Line, describe_trail
+from service.edge.web.content.timeline import Line, describe_trail
 
 MAX_CHARS = 160
 

@@ -19,14 +19,17 @@ from sayso.core.transitions import legal as table
 from sayso.features.permissions import learning as proposing
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
-from service.desk import desk
-from service.operations import diagnostics
-from service.store import keys
-from service.store.connection import commits as writes
-from service.store.connection import pipeline, watch
-from service.store.directory import contacts, duty, groups, views
-from service.store.runs import external_events, runs, tombstones
-from service.store.suspensions import commits, schedule
+from service.core.desk import desk
+from service.core.store import directory as contacts
+from service.core.store import directory as duty
+from service.core.store import directory as groups
+from service.core.store import keys
+from service.core.store.connection import commits as writes
+from service.core.store.connection import pipeline, watch
+from service.core.store.runs import external_events, runs, tombstones
+from service.core.store.suspensions import commits, schedule
+from service.features.operate import diagnostics
+from service.features.search import store as views
 from workers import resumers
 
 PAGE = Path(__file__).with_name("glossary.md")

@@ -10,11 +10,10 @@ from redis.retry import Retry
 
 from launch.errors import PortTaken
 from sayso.core.records.clock_readings import ClockReading
-from service.auth.credentials import TENANT
-from service.settings.places import EVERY_ADDRESS
-from service.store.connection.connecting import connect_blocking
-from service.store.connection.faults import describe_fault
-from service.store.keys import TenantKeys
+from service.core.auth.credentials import TENANT
+from service.core.settings import EVERY_ADDRESS
+from service.core.store.connection.connecting import connect_blocking, describe_fault
+from service.core.store.keys import TenantKeys
 
 HEALTH_PATH = "/healthz"
 TIMEOUT_S = 2

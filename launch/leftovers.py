@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 
 from launch.waits import wait_until
-from service.settings.misspelt import LAUNCHED_FROM
+from service.core.settings import LAUNCHED_FROM
 
 PROC = Path("/proc")
 KILL_TIMEOUT_S = 5

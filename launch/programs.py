@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from service.settings import Settings, variable_of
-from service.starting import SECRETS
+from service.core.settings import Settings, variable_of
+from service.core.starting import SECRETS
 
 
 @dataclass(frozen=True)

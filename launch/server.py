@@ -20,9 +20,8 @@ from pathlib import Path
 from launch.errors import CannotStart, NoServer, NotReady
 from launch.homes import data_folder, prepare_home, prepare_socket_folder
 from launch.waits import wait_until
-from service.settings import Settings
-from service.settings.places import socket_path, store_url_at
-from service.starting import start
+from service.core.settings import Settings, socket_path, store_url_at
+from service.core.starting import start
 
 FALLBACK_NAMES = ("valkey-server", "redis-server")
 DURABILITY = (

@@ -21,10 +21,10 @@ from launch.stops import StopSignals, catch_stop_signals
 from launch.supervision import STOP_GRACE_S, ProgramState, Supervisor, startup_log
 from launch.waits import wait_until
 from launch.watches import CHECK_EVERY_S, Watch, watches_for
-from service.jobs import worker_pids
-from service.settings import CHECKOUT, Settings, variable_of
-from service.starting import SECRETS
-from service.store.connection.faults import show_address
+from service.core.jobs import worker_pids
+from service.core.settings import CHECKOUT, Settings, variable_of
+from service.core.starting import SECRETS
+from service.core.store.connection.connecting import show_address
 
 READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = STOP_GRACE_S + 2

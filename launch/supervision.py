@@ -21,8 +21,7 @@ from supervisor.xmlrpc import SupervisorTransport
 from launch.errors import NotReady
 from launch.homes import logs_folder, prepare_socket_folder
 from launch.programs import SERVER, Program
-from service.settings import CHECKOUT
-from service.settings.places import socket_path
+from service.core.settings import CHECKOUT, socket_path
 
 GROUP = "sayso"
 STOP_GRACE_S = 2

@@ -12,8 +12,8 @@ from types import FrameType
 
 from launch.programs import CLOCK, SERVICE
 from launch.watches import CHECK_EVERY_S, Watch, watches_for
-from service.settings import Settings
-from service.starting import start
+from service.core.settings import Settings
+from service.core.starting import start
 
 PROGRAMS = (SERVICE, CLOCK)
 MODULES = {program.name: program.module for program in PROGRAMS}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from launch.checks import is_clock_ticking, is_healthy
 from launch.programs import CLOCK, SERVICE, Program
-from service.settings import Settings
+from service.core.settings import Settings
 
 CHECK_EVERY_S = 5.0
 """Seconds between two checks of a program."""

@@ -14,17 +14,16 @@ from sayso.core.policy.files.reading import RulebookError
 from sayso.errors import Unavailable
 from service.app import begin_closing, create_app
 from service.channels.config import InvalidChannels
-from service.channels.table import open_channels
-from service.delivery.assessor_plans import InvalidAssessors, assessors_of, check_receivers
-from service.http.connections import ServerConfig
-from service.logs import configure_logs
-from service.operations.drills.templates import InvalidDrills, drills_of
-from service.policy.loading import rulebook_of
-from service.settings import Settings
-from service.starting import start
-from service.store.connection.durability import WeakDurability, check_durability
-from service.store.connection.formats import OtherFormat, check_format
-from service.wiring import settle_memory
+from service.channels.kinds import open_channels
+from service.core.logs import configure_logs
+from service.core.outgoing.assessors import InvalidAssessors, assessors_of, check_receivers
+from service.core.policy.loading import rulebook_of
+from service.core.settings import Settings
+from service.core.starting import start
+from service.core.store.connection.connecting import OtherFormat, WeakDurability, check_durability, check_format
+from service.core.wiring import settle_memory
+from service.edge.http.connections import ServerConfig
+from service.features.control.drills import InvalidDrills, drills_of
 
 GRACE_S = 10  # time for requests in flight after a signal to stop
 DRAIN_S = 2  # time between that signal and the last new connection: proxies and clients go elsewhere

@@ -15,30 +15,30 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from sayso import __version__
 from sayso.errors import SaysoError
-from service.api import calls, execution, runs, suspensions
-from service.api.aap.app import RequestIds, create_aap, is_aap_path
-from service.api.aap.documents import PREFIX as AAP
-from service.api.aap.problems import render_refusal
-from service.api.routers import api, health_router, metrics_router
-from service.api.routing.problems import describe_problem, problem_response
-from service.api.routing.quick_routes import Guard, Quick, QuickRoutes
 from service.assembly import open_process
-from service.auth.credentials import TENANT
-from service.channels.table import KINDS, open_channels
+from service.channels.kinds import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
-from service.http.assets import Assets
-from service.http.middleware import NO_TELEMETRY, Draining, Guards
-from service.http.openapi import join_routes, name_methods, serve_document
-from service.operations.drills.templates import drills_of
-from service.operations.metrics.readings import Readings
-from service.operations.rule_checks import log_warnings
-from service.operations.rulebook.replays import RuleReplays
-from service.settings import Settings
-from service.web.errors import render_problem
-from service.web.operations.checks import Checks
-from service.web.routes import PAGES
-from service.web.routes import router as pages
-from service.web.waiting.filing import file_open_items
+from service.core.auth.credentials import TENANT
+from service.core.operations.rule_checks import log_warnings
+from service.core.settings import Settings
+from service.edge.api import calls, execution, runs, suspensions
+from service.edge.api.aap.app import RequestIds, create_aap, is_aap_path
+from service.edge.api.aap.documents import PREFIX as AAP
+from service.edge.api.aap.problems import render_refusal
+from service.edge.api.problems import describe_problem, problem_response
+from service.edge.api.quick_routes import Guard, Quick, QuickRoutes
+from service.edge.http.assets import Assets
+from service.edge.http.middleware import NO_TELEMETRY, Draining, Guards
+from service.edge.http.openapi import join_routes, name_methods, serve_document
+from service.edge.web.errors import render_problem
+from service.features.control.drills import drills_of
+from service.features.operate.metrics import Readings
+from service.features.operate.pages import Checks
+from service.features.pages import PAGES
+from service.features.pages import router as pages
+from service.features.routers import api, health_router, metrics_router
+from service.features.search.finding import file_open_items
+from service.features.whatif.replays import RuleReplays
 
 VERSION = __version__
 _ABOUT = (

@@ -3,15 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from service.auth.credentials import TENANT
+from service.core.auth.credentials import TENANT
+from service.core.logs import Trouble
+from service.core.settings import Settings
+from service.core.store.connection.connecting import connect, show_address
+from service.core.store.connection.watch import Watch
+from service.core.store.tenants import Connections
+from service.core.wiring import Process, Wiring
 from service.features.table import WRITERS
-from service.logs import Trouble
-from service.settings import Settings
-from service.store.connection.connecting import connect
-from service.store.connection.faults import show_address
-from service.store.connection.watch import Watch
-from service.store.tenants import Connections
-from service.wiring import Process, Wiring
 
 
 @asynccontextmanager

@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator
 from sayso.core.clock import new_secret
 from sayso.errors import Conflict, SaysoError
 from service.assembly import assemble
-from service.settings import Settings, variable_of
-from service.starting import start
-from service.store.connection.durability import check_durability
-from service.store.connection.formats import check_format
-from service.wiring import Wiring
+from service.core.settings import Settings, variable_of
+from service.core.starting import start
+from service.core.store.connection.connecting import check_durability, check_format
+from service.core.wiring import Wiring
 
 ADMIN = "admin"
 DEMO = "demo"

@@ -18,13 +18,13 @@ from sayso.core.transitions.deciding import suspend
 from sayso.core.transitions.execution import Fence, lease
 from sayso.core.transitions.execution import give_up as fail
 from sayso.runner.agents import AgentManifest
-from service.auth.credentials import TENANT
-from service.auth.reviewers import hash_token
-from service.desk.drafts import draft_suspension
+from service.core.auth.credentials import TENANT
+from service.core.auth.reviewers import hash_token
+from service.core.desk.changes import draft_suspension
+from service.core.store.people import Reviewer, Session
+from service.core.store.tenants import Connections, TenantStore
+from service.core.wiring import Wiring
 from service.features.table import WRITERS
-from service.store.people import Reviewer, Session
-from service.store.tenants import Connections, TenantStore
-from service.wiring import Wiring
 from tests.waits import until
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from service.channels.base import CardAction, DeliveryFailed, Recipient, Rendered, allowed_actions
 from service.channels.cards import Card
-from service.store.directory.duty import Preferences
+from service.core.store.directory import Preferences
 
 ALL = frozenset(CardAction)
 

@@ -9,9 +9,9 @@ from redis import Redis
 
 from launch.server import running_server
 from service.assembly import assemble
-from service.delivery import http as posts
-from service.settings import Settings
-from service.wiring import Wiring
+from service.core.outgoing import http as posts
+from service.core.settings import Settings
+from service.core.wiring import Wiring
 from tests.receivers import Receiver, make_certificate, receiving
 
 # By itself structlog prints the local variables of every frame, which takes seconds where one is a record.

@@ -30,11 +30,11 @@ from sayso.runner.agents import Agent as Definition
 from sayso.runner.models import ScriptedModel
 from service.app import create_app
 from service.assembly import assemble
-from service.auth.credentials import TENANT
-from service.settings import Settings
-from service.store.connection.formats import check_format
-from service.store.keys import TenantKeys
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT
+from service.core.settings import Settings
+from service.core.store.connection.connecting import check_format
+from service.core.store.keys import TenantKeys
+from service.core.wiring import Wiring
 from tests.builders import make_agent, make_person
 from tests.waits import until
 from tests.workers import runs

@@ -10,9 +10,9 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 from sayso.core.problems import PROBLEM_TYPES
-from service.settings import CHECKOUT
-from service.web.form_posts import EarlierSignIn
-from service.web.languages import CATALOGUES, list_script_messages
+from service.core.settings import CHECKOUT
+from service.edge.web.form_posts import EarlierSignIn
+from service.edge.web.languages import CATALOGUES, list_script_messages
 
 _FOLDERS = {"sayso": "python", "service": "python", "templates": "jinja2"}
 _KEYWORDS = {"_": None, "gettext": None, "mark": None, "ngettext": (1, 2), "translate_count": (1, 2)}

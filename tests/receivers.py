@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from launch.waits import wait_until
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from workers.announcing import FanOut
 from workers.delivery import Courier
 

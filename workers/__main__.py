@@ -23,14 +23,12 @@ from sayso.core.clock import new_id
 from sayso.errors import SaysoError, Unavailable
 from sayso.runner.agents import Agent
 from service.assembly import assemble
-from service.jobs import DrainQueue, build_worker
-from service.logs import configure_logs
-from service.policy.loading import rulebook_of
-from service.settings import Settings
-from service.starting import start
-from service.store.connection.connecting import LOST, is_refusal
-from service.store.connection.faults import await_store, describe_fault
-from service.store.connection.formats import check_format
+from service.core.jobs import DrainQueue, build_worker
+from service.core.logs import configure_logs
+from service.core.policy.loading import rulebook_of
+from service.core.settings import Settings
+from service.core.starting import start
+from service.core.store.connection.connecting import LOST, await_store, check_format, describe_fault, is_refusal
 from workers.resume.driving import import_agents
 
 log = structlog.get_logger()

@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import NotFound, SaysoError, Unavailable
 from service.channels.webhook.events import build_event, find_announced
-from service.delivery.retries import EVENTS_RETRY_FOR_MS
-from service.logs import Trouble
-from service.store.deliveries import KEPT_MS, Deliveries
-from service.store.runs.precedents import Precedents
-from service.store.suspensions.announcements import Announcement
-from service.store.suspensions.outbox import Delivery
-from service.store.webhooks.announcing import AnnouncementQueue
-from service.store.webhooks.endpoints import Endpoint, Endpoints
-from service.wiring import Wiring
+from service.core.logs import Trouble
+from service.core.outgoing.breakers import EVENTS_RETRY_FOR_MS
+from service.core.store.deliveries import KEPT_MS, Deliveries
+from service.core.store.precedents import Precedents
+from service.core.wiring import Wiring
+from service.features.webhooks.announcements import Announcement, Delivery
+from service.features.webhooks.store import AnnouncementQueue, Endpoint, Endpoints
 from workers.repeating import repeat
 
 TICK_S = 0.1

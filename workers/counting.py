@@ -8,12 +8,11 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from service.operations.insights.fatigue import warn_tired
-from service.store.insights.counters import Counters
-from service.store.insights.facts import Facts, PersonFact
-from service.store.insights.recents import Recents
-from service.store.insights.tallies import tally
-from service.wiring import Wiring
+from service.core.wiring import Wiring
+from service.features.control.store import Recents
+from service.features.insights.attention import warn_tired
+from service.features.insights.facts import Facts, PersonFact
+from service.features.insights.store import Counters, tally
 from workers.repeating import repeat
 
 TICK_S = 0.5

@@ -15,17 +15,16 @@ from sayso.core.clock import HOUR_MS, monotonic_ms
 from sayso.core.records.freezes import TIME
 from sayso.core.transitions.freezing import doubt_time
 from sayso.errors import SaysoError, TooManyRequests, Unreadable
-from service.concurrency import Slots
-from service.delivery.addresses import UnsafeUrl
-from service.delivery.breakers import Breakers
-from service.delivery.http import Answer
-from service.delivery.retries import read_retry_after_ms
-from service.logs import Trouble
-from service.operations.instance_deletion import withdraw_all
-from service.store.deliveries import CLAIM_MS, DELIVERED, Deliveries, Waiting
-from service.store.suspensions.outbox import LANE
-from service.store.webhooks.endpoints import Endpoints
-from service.wiring import Wiring
+from service.core.concurrency import Slots
+from service.core.logs import Trouble
+from service.core.operations.runs import withdraw_all
+from service.core.outgoing.breakers import Breakers, read_retry_after_ms
+from service.core.outgoing.connections import UnsafeUrl
+from service.core.outgoing.http import Answer
+from service.core.store.deliveries import CLAIM_MS, DELIVERED, Deliveries, Waiting
+from service.core.wiring import Wiring
+from service.features.webhooks.announcements import LANE
+from service.features.webhooks.store import Endpoints
 from workers.repeating import repeat
 from workers.targets import GONE, Target, find_target
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from service.logs import Trouble
+from service.core.logs import Trouble
 
 
 async def repeat(step: Callable[[], Awaitable[object]], every_s: float, stopping: asyncio.Event, event: str) -> None:

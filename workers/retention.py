@@ -7,10 +7,10 @@ import structlog
 from sayso.core.clock import DAY_MS, monotonic_ms
 from sayso.core.records.decisions import Actor, ActorKind
 from service.assembly import assemble
-from service.settings import Settings, load
-from service.store.inbox.buckets import Buckets
-from service.store.runs.erasures import Why
-from service.wiring import Wiring
+from service.core.settings import Settings, load
+from service.core.store.runs.erasures import Why
+from service.core.wiring import Wiring
+from service.features.search.buckets import Buckets
 
 EVERY_S = 3_600
 _BATCH = 200

@@ -2,20 +2,19 @@
 
 from dataclasses import dataclass
 
-from service.delivery.addresses import host_and_port
-from service.delivery.retries import (
+from service.core.outgoing.breakers import (
     EVENTS_RETRY_FOR_MS,
     LONGEST_ASKED_MS,
     LONGEST_RETRY_MS,
     event_retry_after_ms,
     retry_after_ms,
 )
-from service.store.attempts import Allowance
-from service.store.instances import Instances
-from service.store.suspensions.outbox import RETRY_FOR_MS, Delivery
-from service.store.webhooks.endpoints import ENDPOINT_PREFIX, Endpoints
-from service.store.webhooks.secrets import list_valid
-from service.wiring import Wiring
+from service.core.outgoing.connections import host_and_port
+from service.core.store.attempts import Allowance
+from service.core.store.instances import Instances
+from service.core.wiring import Wiring
+from service.features.webhooks.announcements import RETRY_FOR_MS, Delivery
+from service.features.webhooks.store import ENDPOINT_PREFIX, Endpoints, list_valid
 
 BY_INSTANCE = Allowance("aap-messages-by", 600, 60)
 TO_PLACE = Allowance("aap-messages-to", 600, 60)

@@ -5,9 +5,9 @@ import asyncio
 import structlog
 
 from sayso.core.clock import monotonic_ms
-from service.operations.withdrawals import withdraw_runs
-from service.store.people import ApiKey
-from service.wiring import Wiring
+from service.core.operations.runs import withdraw_runs
+from service.core.store.people import ApiKey
+from service.core.wiring import Wiring
 from workers.repeating import repeat
 
 EVERY_S = 1.0

@@ -23,8 +23,8 @@ from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.files.reading import load_rulebook
 from sayso.core.policy.rules import Action
 from sayso.errors import SaysoError
-from service.settings import CHECKOUT
-from service.settings.limits import UNLIMITED
+from service.core.settings import CHECKOUT
+from service.core.settings.limits import UNLIMITED
 
 PYTHON = CHECKOUT / ".venv-agentdojo" / "bin" / "python"
 PAGE = CHECKOUT / "docs" / "agentdojo.md"

@@ -25,8 +25,8 @@ from sayso.core.clock import monotonic_ms, now_ms
 from sayso.core.records.decisions import Verdict
 from sayso.core.records.events import EventType
 from sayso.core.records.suspensions import SuspensionRecord
-from service.logs import configure_logs
-from service.wiring import Wiring
+from service.core.logs import configure_logs
+from service.core.wiring import Wiring
 
 ITEMS = 10_000
 PER_S = 50

@@ -10,9 +10,9 @@ import yaml
 from demo.stacks import Stack, running_stack
 from sayso.core.clock import new_secret
 from service.assembly import assemble
-from service.settings import Settings
-from service.settings.limits import COUNTS, MOST, UNLIMITED
-from service.wiring import Wiring
+from service.core.settings import Settings
+from service.core.settings.limits import COUNTS, MOST, UNLIMITED
+from service.core.wiring import Wiring
 
 _QUIET = {
     "SAYSO_WORKERS": "1",

@@ -27,9 +27,9 @@ from sayso.core.records.decisions import Verdict
 from sayso.core.records.suspensions import SuspensionRecord
 from service.channels.cards import build_card
 from service.channels.slack.card import render_card
-from service.logs import configure_logs
-from service.settings.places import socket_path
-from service.wiring import Wiring
+from service.core.logs import configure_logs
+from service.core.settings import socket_path
+from service.core.wiring import Wiring
 from tests.fakes.slack import FakeSlack, form_of, running_slack, sign
 from tests.fakes.slack_api import ROOM, Message
 from tests.service.channels.slack.worlds import NAME, fields_of

@@ -31,14 +31,13 @@ from sayso.core.records.suspensions import RunRef
 from sayso.core.signing import new_signing_secret
 from sayso.core.transitions.deciding import suspend
 from service.assembly import assemble
-from service.auth.credentials import TENANT
-from service.desk.drafts import draft_suspension
-from service.logs import configure_logs
-from service.settings import Settings
-from service.store.suspensions.announcements import WebhookEvent
-from service.store.webhooks.endpoints import Endpoint, Endpoints
-from service.store.webhooks.secrets import TimedSecret
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT
+from service.core.desk.changes import draft_suspension
+from service.core.logs import configure_logs
+from service.core.settings import Settings
+from service.core.wiring import Wiring
+from service.features.webhooks.announcements import WebhookEvent
+from service.features.webhooks.store import Endpoint, Endpoints, TimedSecret
 from workers.announcing import keep_announcing
 from workers.delivery import keep_delivering
 

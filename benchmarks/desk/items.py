@@ -15,9 +15,9 @@ from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions.deciding import suspend
 from service.assembly import assemble
-from service.auth.credentials import TENANT
-from service.desk.drafts import draft_suspension
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT
+from service.core.desk.changes import draft_suspension
+from service.core.wiring import Wiring
 
 _AT_ONCE = 16
 _TOOLS = [f"{verb}_{thing}" for verb in ("refund", "send", "delete", "update") for thing in ("order", "mail", "row")]

@@ -10,7 +10,7 @@ from benchmarks.fills import SETTINGS
 from benchmarks.peers.processes import Running
 from sayso.core.clock import monotonic_ms
 from service.assembly import assemble
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 
 _SETTLE_S = 3.0
 

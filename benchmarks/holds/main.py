@@ -28,8 +28,8 @@ from benchmarks.peers.processes import answers, starting
 from launch.server import running_server
 from launch.waits import wait_until
 from sayso.core.clock import monotonic_ms
-from service.settings import CHECKOUT
-from service.settings.limits import UNLIMITED
+from service.core.settings import CHECKOUT
+from service.core.settings.limits import UNLIMITED
 
 LIMIT_MS = 50.0
 """The limit for every request."""

@@ -10,9 +10,9 @@ from benchmarks.holds.probes import LoopProbe
 from sayso.core.clock import monotonic_ms
 from sayso.core.policy.files.reading import parse_rulebook
 from service.channels.cards import build_card
+from service.channels.kinds import KINDS
 from service.channels.previews import SampleCall, build_sample, open_samples
-from service.channels.table import KINDS
-from service.wiring import settle_memory
+from service.core.wiring import settle_memory
 
 _RULE = "plans"
 _URL = "https://sayso.example"

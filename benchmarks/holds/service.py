@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from benchmarks.holds.probes import LoopProbe
 from service.__main__ import Server
 from service.app import create_app
-from service.settings import Settings
+from service.core.settings import Settings
 
 HOLD = "/-/hold"
 """Returns the longest hold since the last request, in milliseconds."""

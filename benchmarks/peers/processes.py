@@ -14,7 +14,7 @@ import httpx
 from redis import Redis
 
 from launch.waits import wait_until
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 READY_S = 60
 _STOP_S = 5

@@ -18,14 +18,13 @@ from benchmarks.clients import STAMPS, Clients
 from benchmarks.peers import SuspendedCall, arguments
 from benchmarks.peers.processes import Running, answers, starting, wait_ready
 from launch.server import running_server
-from service.auth.credentials import TENANT
-from service.settings import CHECKOUT
-from service.settings.limits import UNLIMITED
-from service.store.connection.pipeline import Pipeline
-from service.store.connection.pubsub import Channels
-from service.store.connection.watch import ALIVE_EVERY_S
-from service.store.keys import CHANGES, keys_of
-from service.store.suspensions.packing import unpack_body
+from service.core.auth.credentials import TENANT
+from service.core.settings import CHECKOUT
+from service.core.settings.limits import UNLIMITED
+from service.core.store.connection.pipeline import Pipeline
+from service.core.store.connection.watch import ALIVE_EVERY_S, Channels
+from service.core.store.keys import CHANGES, keys_of
+from service.core.store.suspensions.packing import unpack_body
 
 _LONGEST_S = 60
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from statistics import median
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 _RUNS = 9
 _SCRIPT = "from time import process_time as cpu; began = cpu(); {}; print((cpu() - began) * 1000)"

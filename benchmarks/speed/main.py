@@ -13,7 +13,7 @@ from benchmarks.speed.bounds import print_bounds
 from benchmarks.speed.open_loop import Figure, Figures
 from benchmarks.speed.plots import draw_plots
 from benchmarks.speed.rounds import Extent, measure_round
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 LATEST = CHECKOUT / "benchmarks" / "latest.json"
 SYSTEMS = ("sayso", "floor_a", "floor_b", "restate")

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader
 
 from benchmarks.speed.bounds import Rows
 from benchmarks.speed.rounds import SIZES
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 FOLDER = CHECKOUT / "docs" / "images"
 _WIDTH, _HEIGHT = 760, 340

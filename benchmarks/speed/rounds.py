@@ -24,7 +24,7 @@ from benchmarks.speed.waits import CLIENTS, measure_waits
 from sayso.core.clock import monotonic_ms
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.files.reading import load_rulebook
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 PARTS = ("hot", "closed", "open", "sparse", "old", "deadlines", "others")
 SIZES = (1_000, 10_000, 100_000)

@@ -17,7 +17,7 @@ from benchmarks.peers.processes import Running
 from benchmarks.peers.restate import Restate, running_restate
 from benchmarks.peers.sayso import SaysoRuns, connect_sayso, running_sayso
 from benchmarks.speed.closed_loop import AT_ONCE
-from service.store.connection.connecting import connect
+from service.core.store.connection.connecting import connect
 
 CONNECTIONS = 64
 _PORTS = {"sayso": 17_711, "floor_a": 17_712, "restate": 17_713}

@@ -21,7 +21,7 @@ from benchmarks.peers import Peer, SuspendedCall
 from benchmarks.peers.processes import Running
 from benchmarks.peers.sayso import connect_sayso, running_sayso
 from sayso.core.clock import monotonic_ms
-from service.wiring import settle_memory
+from service.core.wiring import settle_memory
 
 CLIENTS = 2_000
 PER_S = 40

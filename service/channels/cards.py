@@ -1,6 +1,9 @@
-"""The card of an item: what every channel shows of it, with secrets masked. A pure function of the record."""
+"""The card of an item: what every channel shows of it, with secrets masked. A pure function of the record.
 
-from collections.abc import Iterator
+Digests: the open items of one person in one message, each with its link and without buttons.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -33,7 +36,7 @@ from sayso.core.text.language import cut
 from sayso.core.text.redaction import Redacted, redact
 from sayso.core.text.summaries import summarize, write_pretty
 from sayso.core.transitions.deliveries import card_version, is_live
-from service.operations.masking import collect_secrets
+from service.core.operations.masking import collect_secrets
 
 _DEADLINE = "Decide before"
 _HEADLINE_CHARS = 120
@@ -218,3 +221,39 @@ def _list_warnings(item: Item, args: JsonObject) -> list[str]:
     if item.doubt is not None:
         warnings.append("This call may already have run.")
     return [warning for warning in warnings if warning]
+
+
+FRAME_CHARS = 200
+"""The room that a message needs for the title and the rest of a digest."""
+
+
+class Entry(NamedTuple):
+    """One item of a digest."""
+
+    text: str
+    link: str
+
+
+@dataclass(frozen=True)
+class Digest:
+    """A digest; `rest` says how many items do not fit, and is empty if all do."""
+
+    title: str
+    entries: tuple[Entry, ...]
+    rest: str
+
+
+def build_digest(cards: Sequence[Card], most: int, size: Callable[[Entry], int]) -> Digest:
+    """Return the digest of open items, the most pressing first: as many as fit into `most` by their `size`."""
+    count, entries = len(cards), list[Entry]()
+    for card in sorted(cards, key=lambda card: card.deadline):
+        entry = Entry(f"{card.agent} asks: {card.headline}, before {card.deadline}", card.link)
+        most -= size(entry)
+        if most < 0:
+            break
+        entries.append(entry)
+    title = f"{count} items wait for a decision" if count > 1 else "1 item waits for a decision"
+    rest = count - len(entries)
+    return Digest(
+        title, tuple(entries), f"And {rest} more, which do not fit here: the inbox lists them." if rest else ""
+    )

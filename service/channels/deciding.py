@@ -1,20 +1,85 @@
-"""Decisions and questions of people on cards: one way for every channel, through the desk."""
+"""Decisions and questions of people on cards: one way for every channel, through the desk.
+
+The reviewers behind addresses on channels.
+
+Values that people type in chats. The desk validates them against the complete schema.
+"""
 
 import asyncio
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from pydantic import JsonValue
+
+from sayso.core.canonical_json import JsonObject, canonical_json, parse_json
 from sayso.core.records.decisions import Actor, DecisionRequest
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.sentences.deliveries import ASKED
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.sentences.deliveries import ASKED, LINKED
 from sayso.core.sentences.items import describe_quorum
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.deliveries import is_live
-from sayso.errors import NotAllowed
+from sayso.errors import InvalidInput, InvalidJson, NotAllowed
 from service.channels.base import CardAction, Channel
 from service.channels.cards import Card, build_card, describe_closing
-from service.store.runs.precedents import Precedents
-from service.wiring import Wiring
+from service.core.store.precedents import Precedents
+from service.core.wiring import Wiring
+
+
+async def find_actor(parts: Wiring, channel: Channel, address: str) -> Actor | None:
+    """Return the active reviewer who linked this address of the channel, with their groups; or None."""
+    person = await parts.contacts.find_person(channel.name, address)
+    if person is None:
+        return None
+    made = await parts.contacts.find_made(channel.name, address)
+    return await parts.reviewers.find_actor(person, channel.name, made)
+
+
+async def link_address(parts: Wiring, channel: Channel, code: str, address: str, label: str) -> str:
+    """Link an address to the creator of the code, and return the sentence for them; raises what redeeming raises.
+
+    A repeated message of somebody who is linked already has the same answer, although its code is used up.
+    """
+    try:
+        await parts.contacts.redeem_code(channel.name, code, address, label)
+    except InvalidInput:
+        if await parts.contacts.find_person(channel.name, address) is None:
+            raise
+    return LINKED.format(await parts.contacts.find_person(channel.name, address))
+
+
+def read_value(typed: str, item: Item, definition: ToolDefinition | None) -> JsonValue:
+    """Return the value that a person typed: one of the choices, the text where a text is wanted, or JSON.
+
+    What is neither stays a text, so that the desk can say what is wrong with it.
+    """
+    typed = typed.strip()
+    for choice in item.choices or ():
+        if typed == choice or typed == canonical_json(choice).decode():
+            return choice
+    if _takes_text(_find_schema(item, definition), typed):
+        return typed
+    try:
+        return parse_json(typed)
+    except InvalidJson:
+        return typed
+
+
+def _find_schema(item: Item, definition: ToolDefinition | None) -> JsonObject | None:
+    if item.response_schema is not None or definition is None:
+        return item.response_schema
+    properties: Any = definition.parameters.get("properties")
+    schema = properties.get(item.target_arg) if isinstance(properties, dict) else None
+    return schema if isinstance(schema, dict) else None
+
+
+def _takes_text(schema: JsonObject | None, typed: str) -> bool:
+    if schema is None:
+        return True
+    kind, listed = schema.get("type"), schema.get("enum")
+    if isinstance(listed, list) and typed in listed:
+        return True
+    return kind == "string" or (isinstance(kind, list) and "string" in kind)
 
 
 class CardRef(NamedTuple):

@@ -7,9 +7,9 @@ import structlog
 from sayso.core.clock import iso_utc, new_id
 from service.channels.base import Recipient
 from service.channels.cards import Card, Line
-from service.channels.table import Channels
-from service.channels.trials import build_plain_card, send_card
-from service.wiring import Wiring
+from service.channels.kinds import Channels
+from service.channels.previews import build_plain_card, send_card
+from service.core.wiring import Wiring
 
 _CLOSING = "This is a notice about your account. Nothing waits for a decision."
 _LOG = structlog.get_logger(__name__)

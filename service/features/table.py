@@ -6,21 +6,19 @@ Their order is the order in which writers add to a commit.
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from service.operations.drills.planting import plant_scheduled
-from service.operations.rulebook.learning import propose_learned
-from service.store.channels.cards import queue_cards
-from service.store.connection.commits import Writer
-from service.store.inbox.facets import file_items
-from service.store.insights.event_facts import note_taken
-from service.store.insights.facts import note_facts
-from service.store.memory.counting import note_memory
-from service.store.memory.learning import note_lessons
-from service.store.suspensions.announcements import announce
-from service.store.suspensions.outbox import notify_endpoint
-from service.store.suspensions.precedents import note_precedents
-from service.store.suspensions.rule_hits import note_rules
-from service.store.suspensions.turns import note_tools
-from service.wiring import Wiring
+from service.core.store.channels import queue_cards
+from service.core.store.connection.commits import Writer
+from service.core.store.counters import note_memory
+from service.core.store.precedents import note_precedents
+from service.core.store.suspensions.turns import note_tools
+from service.core.wiring import Wiring
+from service.features.control.drills import plant_scheduled
+from service.features.insights.facts import note_facts, note_taken
+from service.features.permissions.lessons import note_lessons
+from service.features.permissions.ticks import propose_learned
+from service.features.rulebook.store import note_rules
+from service.features.search.facets import file_items
+from service.features.webhooks.announcements import announce, notify_endpoint
 
 
 class Tick(NamedTuple):

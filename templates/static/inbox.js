@@ -15,7 +15,7 @@
   const dueAt = (row) => Number(row.dataset.due);
   const occupied = () => rows().matches(":hover") || rows().contains(document.activeElement) || rows().querySelector(".pick :checked");
 
-  // The sections of service/web/content/cards.py, with days in the browser's time zone.
+  // The sections of service/edge/web/content/cards.py, with days in the browser's time zone.
   function sectionOf(row) {
     if ("others" in row.dataset) return "others";
     const now = window.sayso.now();

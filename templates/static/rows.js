@@ -1,7 +1,7 @@
 // Reads the inbox's rows of suspensions anew.
 (() => {
   "use strict";
-  const MOST = 50; // as service/web/inbox.py
+  const MOST = 50; // as service/edge/web/inbox.py
 
   // Resolves to a document with the rows of the first 50, and fails where they cannot be read, as after a sign-out.
   async function readRows(ids, facts = {}) {

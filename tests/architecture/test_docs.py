@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.glossary import PAGE, write_glossary
-from service.settings import Settings
+from service.core.settings import Settings
 from tests.architecture.sources import ROOT, pages, place
 
 SYMBOL = re.compile(r"`(\w+)`\s+(?:in|of)\s+\[[^\]]*\]\(([^)#\s]+\.py)\)")

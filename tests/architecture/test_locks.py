@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 LOCKS = sorted((CHECKOUT / "tests" / "frameworks" / "locks").glob("*.lock"))
 EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

@@ -16,8 +16,8 @@ import sayso.errors
 from sayso.core.records.events import EventType
 from sayso.core.transitions.legal import LEGAL
 from sayso.errors import SaysoError
-from service.jobs import JOBS
-from service.store.keys import TenantKeys
+from service.core.jobs import JOBS
+from service.core.store.keys import TenantKeys
 from tests.architecture.sources import PACKAGES, ROOT, modules, place
 
 
@@ -106,7 +106,7 @@ def test_job_names_can_be_imported() -> None:
 
 
 def test_commit_script_header_lists_every_key() -> None:
-    header = (ROOT / "service" / "store" / "lua" / "commit.lua").read_text().partition("]]")[0]
+    header = (ROOT / "service" / "core" / "store" / "lua" / "commit.lua").read_text().partition("]]")[0]
     keys = TenantKeys("t")
     written = [keys.suspension("s"), keys.run("r"), keys.trail("r"), keys.state("r"), keys.idempotency("a", "k")]
     written += [keys.head("r"), keys.external_events("r"), keys.external_events_seen("r")]
@@ -149,7 +149,7 @@ def test_legal_table_lists_every_transition() -> None:
     ("where", "line", "broken"),
     [
         ("sayso/core/transitions/deciding.py", "import redis", "sayso imports no server packages"),
-        ("service/desk/desk.py", "import workers.clock.ticks", "Imports run one way"),
+        ("service/core/desk/desk.py", "import workers.clock.ticks", "Imports run one way"),
     ],
 )
 def test_forbidden_import_breaks_its_contract(tmp_path: Path, where: str, line: str, broken: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from babel.messages.jslexer import Token, tokenize, unquote_string
 
-from service.http.assets import STATIC
+from service.edge.http.assets import STATIC
 
 SCRIPTS = sorted(STATIC.glob("*.js"))
 

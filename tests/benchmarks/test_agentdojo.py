@@ -14,7 +14,7 @@ from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.files.reading import load_rulebook
 from sayso.core.policy.rules import Action
 from service.assembly import assemble
-from service.settings import Settings
+from service.core.settings import Settings
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
 

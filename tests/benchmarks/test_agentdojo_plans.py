@@ -13,7 +13,7 @@ from benchmarks.agentdojo.reviewers import ScriptedReviewer, is_planned
 from benchmarks.agentdojo.savings import Compared, Played, find_small_savings, write_savings
 from sayso import Client, Denied, gate
 from service.assembly import assemble
-from service.settings import Settings
+from service.core.settings import Settings
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
 

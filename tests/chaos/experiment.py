@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from demo.stacks import Stack, running_stack
 from sayso.core.clock import monotonic_ms, new_secret
-from service.settings.limits import UNLIMITED
+from service.core.settings.limits import UNLIMITED
 from tests.chaos.evidence.client_log import ClientLog
 from tests.chaos.evidence.trails import save_trails
 from tests.chaos.workload.agents import PATHS

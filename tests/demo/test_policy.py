@@ -9,7 +9,7 @@ from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.files.reading import load_rulebook
 from sayso.core.policy.rules import Action
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 POLICY = load_rulebook(CHECKOUT / "demo" / "policy.yaml")
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sayso.core.clock import now_ms
-from service.store.channels.subscriptions import Subscription
+from service.core.store.channels import Subscription
 from tests.receivers import serving_https
 from tests.service.channels.conformance import Shown
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.kinds import ENVIRONMENTS, KINDS, MCP, SCENARIOS, SDK, Kind
 from tests.frameworks.tables import replace_table, write_table
 

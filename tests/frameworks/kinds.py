@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 ENVIRONMENTS = CHECKOUT / ".venv" / ".frameworks"
 MCP = "mcp"

@@ -11,7 +11,7 @@ import pytest
 from demo.stacks import neutral_environ
 from launch.waits import wait_until
 from sayso.client import Client
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN
 from tests.frameworks.installations import PATIENCE_S, Installation, running_installation, write_script
 from tests.frameworks.test_conformance import decide, finished, money

@@ -8,7 +8,7 @@ from demo.clients import Client, ItemSeen, RunSeen
 from launch.waits import wait_until
 from sayso.core.records.events import EventType
 from sayso.core.records.suspensions import RunStatus
-from service.store.keys import TenantKeys
+from service.core.store.keys import TenantKeys
 from tests.frameworks.bots.effects import DESCRIPTION, HOLD, HOLD_MODEL, RELEASE, THINKING
 from tests.frameworks.installations import PATIENCE_S, Installation, Waiting, await_effects, write_script
 from tests.journeys.stacks import kill

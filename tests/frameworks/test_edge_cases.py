@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN
 
 

@@ -8,7 +8,7 @@ import pytest
 from demo.clients import Client, Refused
 from launch.waits import wait_until
 from sayso.core.records.suspensions import RunStatus
-from service.store.keys import TenantKeys
+from service.core.store.keys import TenantKeys
 from tests.frameworks.installations import PATIENCE_S, Installation, write_script
 from tests.frameworks.kinds import KINDS
 from tests.frameworks.test_conformance import check_elsewhere, decide, find_suspensions, finished, look, money

@@ -7,7 +7,7 @@ import pytest
 
 from demo.stacks import running_stack
 from sayso.core.records.suspensions import RunStatus
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN
 from tests.frameworks.installations import Installation, write_script
 from tests.frameworks.kinds import Kind

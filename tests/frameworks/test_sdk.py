@@ -10,7 +10,7 @@ import pytest
 from demo.stacks import Stack, neutral_environ, running_stack
 from launch.waits import wait_until
 from sayso import Client
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.kinds import SDK, find_python
 
 PYTHON = str(find_python(SDK))

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, tool
-from service.settings import load
+from service.core.settings import load
 
 PAID = "paid.txt"
 TURNS = 3

@@ -12,7 +12,7 @@ from demo.stacks import Stack
 from demo.turns import load_turns
 from tests.browser import running_browser
 from tests.journeys.stacks import PATIENCE_S, quick_stack
-from tests.service.web.reading import approve_edit, read_to_the_end, settle
+from tests.service.edge.web.reading import approve_edit, read_to_the_end, settle
 
 BANK, MAILS, _, HOTELS, _ = load_turns()
 DENIAL = "Not to Jane."

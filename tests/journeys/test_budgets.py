@@ -13,7 +13,7 @@ from launch.waits import wait_until
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.readings import UNIT
 from sayso.core.records.suspensions import RunStatus
-from service.settings.places import socket_path, store_url_at
+from service.core.settings import socket_path, store_url_at
 from tests.journeys.paying_agents import TURNS, paid_in
 from tests.journeys.stacks import PATIENCE_S, kill, quick_stack
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from demo.checks import LIFECYCLE
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 
 def test_demo_succeeds_and_shows_its_timeline() -> None:

@@ -13,7 +13,7 @@ from demo.stacks import Stack
 from launch.waits import wait_until
 from sayso.client import Client
 from sayso.client.responses import Suspension
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.journeys.stacks import PATIENCE_S, await_restart, kill, quick_stack
 
 PAGE = (CHECKOUT / "docs" / "sdk.md").read_text()

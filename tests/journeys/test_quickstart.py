@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from demo.effects import Effects
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.journeys.stacks import PATIENCE_S, quick_stack
 
 PAGE = (CHECKOUT / "docs" / "quickstart.md").read_text()

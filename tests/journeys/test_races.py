@@ -13,11 +13,11 @@ from sayso.core.records.terms import RuleTerms
 from sayso.core.transitions.deciding import suspend
 from sayso.errors import AlreadyDecided, DeadlinePassed
 from service.assembly import assemble
-from service.auth.credentials import TENANT
-from service.desk.drafts import draft_suspension
-from service.settings import Settings
-from service.store.suspensions.saving import Saved
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT
+from service.core.desk.changes import draft_suspension
+from service.core.settings import Settings
+from service.core.store.suspensions.saving import Saved
+from service.core.wiring import Wiring
 
 ROUNDS = 200
 LEFT_MS = 12

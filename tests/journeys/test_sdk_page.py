@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 BLOCKS = re.findall(r"^```python\n(.*?)^```", (CHECKOUT / "docs" / "sdk.md").read_text(), re.DOTALL | re.MULTILINE)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from demo.stacks import neutral_environ
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.journeys.stacks import PATIENCE_S, quick_stack
 
 PAGE = (CHECKOUT / "docs" / "tutorial.md").read_text(encoding="utf-8")

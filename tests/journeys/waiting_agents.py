@@ -10,7 +10,7 @@ from launch.waits import wait_until
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, Tool, tool
-from service.settings import load
+from service.core.settings import load
 
 BEGUN, LET_GO = "begun.txt", "let-go"
 PATIENCE_S = 45

@@ -9,7 +9,7 @@ import yaml
 from launch.programs import CLOCK, DEMO_MODEL, SERVICE, SETUP, WORKER, Program
 from launch.server import DURABILITY
 from launch.watched import MODULES
-from service.settings import CHECKOUT, Settings, variable_of
+from service.core.settings import CHECKOUT, Settings, variable_of
 
 
 @pytest.fixture(scope="module")

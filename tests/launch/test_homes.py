@@ -10,7 +10,7 @@ import pytest
 
 from launch.errors import AlreadyRunning, CannotStart, UnsafeFolder
 from launch.homes import locked, prepare_home, prepare_socket_folder
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 HOLD_AND_DIE = """
 import os, sys

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 

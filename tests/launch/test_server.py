@@ -13,8 +13,7 @@ from redis import Redis
 
 from launch.server import answers, find_binary, is_ready, running_server, server_argv
 from launch.waits import wait_until
-from service.settings import CHECKOUT
-from service.settings.places import socket_path, store_url_at
+from service.core.settings import CHECKOUT, socket_path, store_url_at
 
 PATIENCE_S = 20
 

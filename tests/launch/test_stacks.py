@@ -18,8 +18,7 @@ from launch.leftovers import end_leftovers, find_leftovers
 from launch.server import answers
 from launch.stacks import READY_TIMEOUT_S, find_python_path
 from launch.waits import wait_until
-from service.settings import CHECKOUT
-from service.settings.places import socket_path
+from service.core.settings import CHECKOUT, socket_path
 
 PATIENCE_S = 30
 STANDINS = Path(__file__).parent / "standins"

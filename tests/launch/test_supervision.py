@@ -6,7 +6,7 @@ from pathlib import Path
 
 from launch.programs import CLOCK, DEMO_MODEL, SERVER, SERVICE, WORKER, Program, programs_for
 from launch.supervision import render_config
-from service.settings import Settings
+from service.core.settings import Settings
 
 
 def parsed(text: str) -> configparser.RawConfigParser:

@@ -6,8 +6,8 @@ from launch.checks import is_clock_ticking
 from launch.watches import START_MISSES, Watch
 from sayso.core.clock import now_ms
 from sayso.core.records.clock_readings import ClockReading
-from service.auth.credentials import TENANT
-from service.store.keys import TenantKeys
+from service.core.auth.credentials import TENANT
+from service.core.store.keys import TenantKeys
 
 
 def checks(watch: Watch, times: int) -> list[bool]:

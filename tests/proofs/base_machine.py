@@ -9,13 +9,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import SaysoError
-from service.desk.desk import Desk
+from service.core.desk.desk import Desk
+from service.core.store.keys import TenantKeys
+from service.core.store.runs.runs import Runs
+from service.core.store.suspensions.saving import Saved
+from service.core.store.suspensions.schedule import Schedule
+from service.core.store.tenants import TenantStore
 from service.features.table import WRITERS
-from service.store.keys import TenantKeys
-from service.store.runs.runs import Runs
-from service.store.suspensions.saving import Saved
-from service.store.suspensions.schedule import Schedule
-from service.store.tenants import TenantStore
 from tests.proofs.comparison import describe, describe_model
 from tests.proofs.faulty_stores import FaultySuspensions
 from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes

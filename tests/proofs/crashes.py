@@ -28,19 +28,19 @@ from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, tool
 from sayso.runner.transcripts import start_state
 from service.assembly import assemble
-from service.auth.credentials import TENANT
-from service.desk.desk import Desk
+from service.core.auth.credentials import TENANT
+from service.core.desk.desk import Desk
+from service.core.logs import configure_logs
+from service.core.settings import Settings
+from service.core.store.connection.connecting import connect
+from service.core.store.connection.pipeline import Part
+from service.core.store.runs.runs import Run
+from service.core.store.suspensions.batches import DueBatches
+from service.core.store.suspensions.saving import Verb
+from service.core.store.suspensions.schedule import Schedule
+from service.core.store.tenants import Connections, TenantStore
+from service.core.wiring import Wiring
 from service.features.table import WRITERS
-from service.logs import configure_logs
-from service.settings import Settings
-from service.store.connection.connecting import connect
-from service.store.connection.pipeline import Part
-from service.store.runs.runs import Run
-from service.store.suspensions.batches import DueBatches
-from service.store.suspensions.saving import Verb
-from service.store.suspensions.schedule import Schedule
-from service.store.tenants import Connections, TenantStore
-from service.wiring import Wiring
 from tests.proofs.faulty_stores import ClockedSuspensions
 from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes
 from tests.sayso.samples import person

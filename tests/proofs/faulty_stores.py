@@ -5,9 +5,9 @@ from typing import Any
 
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from service.store.suspensions.commits import Idempotency, Room
-from service.store.suspensions.saving import Begin, Saved, Suspensions, Verb
-from service.store.tenants import TenantStore
+from service.core.store.suspensions.commits import Idempotency, Room
+from service.core.store.suspensions.saving import Begin, Saved, Suspensions, Verb
+from service.core.store.tenants import TenantStore
 
 FAULTS = (
     "the reply is lost",

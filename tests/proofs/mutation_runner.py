@@ -164,7 +164,7 @@ def _replace_code(file: str, source: str, folder: Path) -> None:
 
 def _replace_script(file: str, source: str, folder: Path) -> None:
     """Point the store to a folder with the changed script."""
-    scripts = importlib.import_module("service.store.lua")
+    scripts = importlib.import_module("service.core.store.lua")
     for script in (ROOT / file).parent.iterdir():
         (folder / script.name).write_text(source if script.name == Path(file).name else script.read_text())
     setattr(scripts, "_FOLDER", folder)  # noqa: B010  mypy does not know the module

@@ -17,14 +17,14 @@ from sayso.core.records.suspensions import RunEnd, RunRef, RunStatus, Suspension
 from sayso.core.transitions.deciding import suspend
 from sayso.core.transitions.execution import Fence
 from sayso.errors import SaysoError, Unavailable
-from service.desk.desk import Desk
-from service.desk.drafts import draft_suspension
+from service.core.desk.changes import draft_suspension
+from service.core.desk.desk import Desk
+from service.core.store.keys import TenantKeys
+from service.core.store.runs.runs import Runs
+from service.core.store.suspensions.commits import Idempotency
+from service.core.store.suspensions.saving import Saved, Suspensions
+from service.core.store.tenants import Connections, TenantStore
 from service.features.table import WRITERS
-from service.store.keys import TenantKeys
-from service.store.runs.runs import Runs
-from service.store.suspensions.commits import Idempotency
-from service.store.suspensions.saving import Saved, Suspensions
-from service.store.tenants import Connections, TenantStore
 from tests.proofs.indexes import expect_indexes, read_indexes
 from tests.proofs.proxies import Fault, Proxy
 from tests.sayso.samples import ask, intent, person

@@ -10,9 +10,9 @@ from sayso.core.records.decisions import DecisionRequest
 from sayso.core.records.items import ItemDraft
 from sayso.core.records.suspensions import RunRef
 from sayso.core.transitions.deciding import suspend
-from service.desk.drafts import draft_suspension
-from service.store.suspensions.commits import Idempotency
-from service.store.suspensions.saving import Saved
+from service.core.desk.changes import draft_suspension
+from service.core.store.suspensions.commits import Idempotency
+from service.core.store.suspensions.saving import Saved
 from tests.proofs.base_machine import BaseMachine
 from tests.proofs.model import deciding, timing
 from tests.proofs.model.records import ItemModel, Refused, RunModel

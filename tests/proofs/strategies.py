@@ -15,8 +15,8 @@ from sayso.core.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
 from sayso.core.records.tools import ToolCall, ToolDefinition, ToolResult
 from sayso.core.transitions.execution import Fence
 from sayso.core.transitions.permits import put_in_doubt
-from service.store.suspensions.saving import Saved
-from service.store.tenants import Connections
+from service.core.store.suspensions.saving import Saved
+from service.core.store.tenants import Connections
 from tests.proofs.faulty_stores import FAULTS
 from tests.proofs.model import execution
 from tests.proofs.model.records import ItemModel, SuspensionModel

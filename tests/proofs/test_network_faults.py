@@ -14,11 +14,11 @@ import pytest
 from sayso.core.records.decisions import DecisionRequest
 from sayso.core.transitions.execution import Fence
 from sayso.errors import AlreadyDecided, Conflict, SaysoError, Unavailable
+from service.core.store.connection.connecting import connect
+from service.core.store.suspensions.saving import Saved
+from service.core.store.suspensions.schedule import Schedule
+from service.core.store.tenants import Connections, TenantStore
 from service.features.table import WRITERS
-from service.store.connection.connecting import connect
-from service.store.suspensions.saving import Saved
-from service.store.suspensions.schedule import Schedule
-from service.store.tenants import Connections, TenantStore
 from tests.proofs.network_steps import (
     GIVEN_UP,
     LATE,

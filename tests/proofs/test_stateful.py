@@ -11,8 +11,8 @@ from typing import cast
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from service.store.connection.connecting import connect
-from service.store.tenants import Connections
+from service.core.store.connection.connecting import connect
+from service.core.store.tenants import Connections
 from tests.proofs.clock_steps import ClockSteps
 from tests.proofs.request_steps import RequestSteps
 from tests.proofs.strategies import Environment

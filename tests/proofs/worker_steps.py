@@ -9,7 +9,7 @@ from hypothesis.stateful import precondition, rule
 from sayso.core.records.items import ItemDraft
 from sayso.core.records.suspensions import RunEnd, RunStatus
 from sayso.core.transitions.execution import Fence
-from service.store.suspensions.saving import Saved
+from service.core.store.suspensions.saving import Saved
 from tests.proofs.base_machine import BaseMachine
 from tests.proofs.model import deciding, execution, timing
 from tests.proofs.model.records import ItemModel, Refused, SuspensionModel

@@ -9,15 +9,14 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from redis.asyncio import Redis
 
 from service.app import create_app
-from service.auth.credentials import TENANT
-from service.settings import Settings
-from service.store.connection.connecting import connect
-from service.store.connection.formats import check_format
-from service.store.suspensions.saving import Suspensions
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT
+from service.core.settings import Settings
+from service.core.store.connection.connecting import check_format, connect
+from service.core.store.suspensions.saving import Suspensions
+from service.core.wiring import Wiring
 from tests.browser import DESKTOP, running_browser
 from tests.builders import make_agent, make_person, register_agent, store_of
-from tests.service.web.sites import Site, serve, settings_for
+from tests.service.edge.web.sites import Site, serve, settings_for
 from tests.service.worlds import POLICY, World
 
 

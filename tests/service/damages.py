@@ -6,9 +6,9 @@ from typing import Any
 
 from redis import Redis
 
-from service.auth.credentials import TENANT
-from service.store.keys import TenantKeys
-from service.store.suspensions.packing import unpack_record
+from service.core.auth.credentials import TENANT
+from service.core.store.keys import TenantKeys
+from service.core.store.suspensions.packing import unpack_record
 
 Alter = Callable[[dict[str, Any]], object]
 

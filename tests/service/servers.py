@@ -9,9 +9,9 @@ import uvicorn
 
 from launch.waits import wait_until
 from service.app import create_app
-from service.http.connections import ServerConfig
-from service.settings import Settings
-from service.store.connection.formats import check_format
+from service.core.settings import Settings
+from service.core.store.connection.connecting import check_format
+from service.edge.http.connections import ServerConfig
 
 
 @contextmanager

@@ -11,11 +11,10 @@ from structlog.testing import capture_logs
 
 from sayso.core.records.clock_readings import ClockReading
 from service.app import VERSION, begin_closing, create_app
-from service.auth.credentials import TENANT
-from service.settings import CHECKOUT, Settings
-from service.store.connection.connecting import connect
-from service.store.connection.formats import check_format
-from service.store.keys import TenantKeys
+from service.core.auth.credentials import TENANT
+from service.core.settings import CHECKOUT, Settings
+from service.core.store.connection.connecting import check_format, connect
+from service.core.store.keys import TenantKeys
 from tests.builders import make_pending, make_running, person
 from tests.service.servers import served
 from tests.service.worlds import World, waiting

@@ -20,8 +20,8 @@ from launch.checks import is_healthy
 from launch.server import running_server
 from launch.waits import wait_until
 from service.assembly import assemble
-from service.settings import CHECKOUT, Settings
-from service.store.connection.formats import check_format
+from service.core.settings import CHECKOUT, Settings
+from service.core.store.connection.connecting import check_format
 from tests.builders import make_agent, make_pending
 
 

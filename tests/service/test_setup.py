@@ -3,7 +3,7 @@
 from pydantic import SecretStr
 
 from service.assembly import assemble
-from service.settings import Settings
+from service.core.settings import Settings
 from service.setup import set_up
 
 

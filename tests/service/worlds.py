@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 from redis.asyncio import Redis
 
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.waits import until
 
 POLICY = """

@@ -9,8 +9,8 @@ from redis.asyncio import Redis
 from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
 from service.assembly import assemble
-from service.settings import Settings
-from service.wiring import Wiring
+from service.core.settings import Settings
+from service.core.wiring import Wiring
 from tests.workers.runs import POLICY, TURNS, drop, look_up, ran, refund
 from workers.resume import driving as resume
 

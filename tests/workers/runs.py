@@ -12,9 +12,9 @@ from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, tool
 from sayso.runner.transcripts import start_state
-from service.store.runs.runs import Run
-from service.store.suspensions.saving import Saved
-from service.wiring import Wiring
+from service.core.store.runs.runs import Run
+from service.core.store.suspensions.saving import Saved
+from service.core.wiring import Wiring
 from tests.sayso.samples import person
 from workers.clock import ticks as clock
 from workers.resume import driving as resume

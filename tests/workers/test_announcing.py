@@ -14,16 +14,14 @@ from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions.deciding import cancel, suspend
-from service.auth.credentials import TENANT
 from service.channels.webhook.events import describe_schema
-from service.desk.drafts import draft_suspension
-from service.store.deliveries import Deliveries
-from service.store.keys import TenantKeys
-from service.store.suspensions.announcements import WebhookEvent
-from service.store.webhooks.announcing import AnnouncementQueue
-from service.store.webhooks.endpoints import Endpoint, Endpoints
-from service.store.webhooks.secrets import TimedSecret
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT
+from service.core.desk.changes import draft_suspension
+from service.core.store.deliveries import Deliveries
+from service.core.store.keys import TenantKeys
+from service.core.wiring import Wiring
+from service.features.webhooks.announcements import WebhookEvent
+from service.features.webhooks.store import AnnouncementQueue, Endpoint, Endpoints, TimedSecret
 from tests.builders import approve, ask, finish, make_pending, person, run_ref
 from workers.announcing import FanOut
 from workers.clock.ticks import process_due

@@ -17,17 +17,15 @@ from sayso.core.records.decisions import DecisionRequest, Shown
 from sayso.core.records.events import TrailEntry
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import RuleTerms
-from service.auth.credentials import TENANT
-from service.operations.insights.fatigue import find_warning
-from service.operations.insights.figures import RANGES, Insights, read_insights
-from service.store.directory.duty import Preferences
-from service.store.insights.counters import Counters
-from service.store.insights.facts import Facts, ItemFact, Step
-from service.store.insights.metrics import Metric
-from service.store.insights.recents import Recents
-from service.store.insights.tallies import Count, tally
-from service.store.keys import TenantKeys
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT
+from service.core.store.directory import Preferences
+from service.core.store.keys import TenantKeys
+from service.core.wiring import Wiring
+from service.features.control.store import Recents
+from service.features.insights.attention import find_warning
+from service.features.insights.facts import Facts, ItemFact, Metric, Step
+from service.features.insights.figures import RANGES, Insights, read_insights
+from service.features.insights.store import Count, Counters, tally
 from tests.builders import approve, ask, make_pending, person
 from workers.clock.ticks import process_due
 from workers.counting import Counting
@@ -168,7 +166,7 @@ async def test_facts_of_another_version_are_dropped(wiring: Wiring, redis: Redis
 async def test_names_beyond_the_limit_are_counted_together(
     wiring: Wiring, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.store.insights.counters._MOST_FIELDS", 2)
+    monkeypatch.setattr("service.features.insights.store._MOST_FIELDS", 2)
     hour = await wiring.schedule.now_ms() // HOUR_MS
     await make_pending(wiring)
     await redis.hset(KEYS.figures_of_hour(hour), mapping={"asked:a": 1, "asked:b": 1})

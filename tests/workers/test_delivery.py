@@ -16,17 +16,17 @@ from sayso.core.clock import now_ms
 from sayso.core.records.clock_readings import ClockReading
 from sayso.core.signing import SignedMessage, verify_message
 from service.app import create_app
-from service.auth.credentials import TENANT
-from service.delivery.http import Answer
-from service.delivery.retries import FIRST_RETRY_MS, LONGEST_RETRY_MS, read_retry_after_ms, retry_after_ms
-from service.settings import Settings
-from service.store.deliveries import Deliveries
-from service.store.instances import Instances
-from service.store.keys import TenantKeys
+from service.core.auth.credentials import TENANT
+from service.core.outgoing.breakers import FIRST_RETRY_MS, LONGEST_RETRY_MS, read_retry_after_ms, retry_after_ms
+from service.core.outgoing.http import Answer
+from service.core.settings import Settings
+from service.core.store.deliveries import Deliveries
+from service.core.store.instances import Instances
+from service.core.store.keys import TenantKeys
 from tests.builders import approve, make_person, person
 from tests.receivers import SECRET, Receiver
-from tests.service.api.aap.clients import InstanceClient as Made
-from tests.service.api.aap.clients import connected, find, make_instance, make_late, make_provisioner
+from tests.service.edge.api.aap.clients import InstanceClient as Made
+from tests.service.edge.api.aap.clients import connected, find, make_instance, make_late, make_provisioner
 from tests.service.worlds import World
 from workers.clock.jumps import JumpDetector
 from workers.clock.ticks import wake_unfrozen

@@ -13,18 +13,24 @@ from benchmarks.channels.receivers import Behaviour, Program, serving
 from sayso.core.clock import now_ms
 from sayso.core.records.decisions import ActorKind
 from service.assembly import assemble
-from service.auth.credentials import TENANT, Principal
-from service.delivery.addresses import host_and_port
-from service.delivery.http import Posts
-from service.delivery.retries import EVENT_WAITS_S, EVENTS_RETRY_FOR_MS, event_retry_after_ms
-from service.operations.diagnostics import Finding, diagnose
-from service.operations.endpoints import EndpointDraft, list_failures, register_endpoint, send_again, verify_endpoint
-from service.settings import Settings
-from service.store.deliveries import Deliveries, Waiting
-from service.store.keys import TenantKeys
-from service.store.suspensions.announcements import WebhookEvent
-from service.store.webhooks.endpoints import Endpoints
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT, Principal
+from service.core.outgoing.breakers import EVENT_WAITS_S, EVENTS_RETRY_FOR_MS, event_retry_after_ms
+from service.core.outgoing.connections import host_and_port
+from service.core.outgoing.http import Posts
+from service.core.settings import Settings
+from service.core.store.deliveries import Deliveries, Waiting
+from service.core.store.keys import TenantKeys
+from service.core.wiring import Wiring
+from service.features.operate.diagnostics import Finding, diagnose
+from service.features.webhooks.announcements import WebhookEvent
+from service.features.webhooks.endpoints import (
+    EndpointDraft,
+    list_failures,
+    register_endpoint,
+    send_again,
+    verify_endpoint,
+)
+from service.features.webhooks.store import Endpoints
 from tests.builders import make_pending
 from tests.receivers import deliver_events
 from workers.announcing import FanOut

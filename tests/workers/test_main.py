@@ -15,8 +15,8 @@ from redis.asyncio import Redis
 from launch.server import running_server
 from launch.waits import wait_until
 from service.assembly import assemble
-from service.jobs import count_workers, worker_pids
-from service.settings import CHECKOUT, Settings
+from service.core.jobs import count_workers, worker_pids
+from service.core.settings import CHECKOUT, Settings
 from tests.service.test_main import environ
 from tests.waits import PATIENCE_S, until
 

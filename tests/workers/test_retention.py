@@ -14,16 +14,15 @@ from sayso.core.clock import DAY_MS
 from sayso.core.records.suspensions import RunStatus
 from sayso.errors import Conflict, NotFound
 from service.assembly import assemble
-from service.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
-from service.operations.diagnostics import Finding, diagnose
-from service.operations.discussing.attachments import attach
-from service.operations.discussing.comments import add_comment
-from service.settings import Settings
-from service.store.connection.connecting import text
-from service.store.keys import TenantKeys
-from service.store.runs.comments import Comments
-from service.store.runs.external_events import ExternalEvent, ExternalEvents
-from service.wiring import Wiring
+from service.core.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
+from service.core.settings import Settings
+from service.core.store.connection.connecting import text
+from service.core.store.keys import TenantKeys
+from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
+from service.core.wiring import Wiring
+from service.features.discussions.discussing import add_comment, attach
+from service.features.discussions.store import Comments
+from service.features.operate.diagnostics import Finding, diagnose
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
 from tests.proofs.indexes import expect_indexes, read_indexes
 from workers.counting import Counting

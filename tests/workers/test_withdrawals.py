@@ -6,7 +6,7 @@ from sayso.core.records.suspensions import RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn
 from sayso.runner.tools import tool
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.builders import give_up, make_key, person
 from tests.workers.runs import draining, start, trail, turn, until
 from workers.resume import driving as resume

@@ -2,7 +2,7 @@
 
 import sys
 
-from service.starting import start
+from service.core.starting import start
 from workers.clock.running import main
 
 sys.exit(start(main))

@@ -3,8 +3,8 @@
 import structlog
 
 from sayso.errors import Unreadable
-from service.store.suspensions.schedule import read_ready
-from service.wiring import Wiring
+from service.core.store.suspensions.schedule import read_ready
+from service.core.wiring import Wiring
 
 log = structlog.get_logger()
 

@@ -8,10 +8,10 @@ import structlog
 from sayso.core.clock import boot_id, now_ms, uptime_ms
 from sayso.core.records.clock_readings import JUMP_MS, ClockReading, find_drift_ms
 from sayso.core.records.freezes import TIME
-from service.store.channels.cards import CardQueue
-from service.store.deliveries import Deliveries
-from service.store.webhooks.announcing import AnnouncementQueue
-from service.wiring import Wiring
+from service.core.store.channels import CardQueue
+from service.core.store.deliveries import Deliveries
+from service.core.wiring import Wiring
+from service.features.webhooks.store import AnnouncementQueue
 
 _KEPT_EVERY_MS = 1000
 

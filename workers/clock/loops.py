@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from service.channels.table import Channels
+from service.channels.kinds import Channels
+from service.core.jobs import DrainQueue
+from service.core.wiring import Wiring
 from service.features.table import FEATURES
-from service.jobs import DrainQueue
-from service.wiring import Wiring
 from workers.announcing import keep_announcing
 from workers.clock.handed import take_back_handed
 from workers.clock.rush import Rush

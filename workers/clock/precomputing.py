@@ -11,9 +11,9 @@ from math import inf
 from operator import attrgetter
 
 from sayso.core.clock import monotonic_ms
-from service.desk.scheduling import Precomputed
-from service.store.suspensions.batches import PrecomputedCommit
-from service.wiring import Wiring
+from service.core.desk.scheduling import Precomputed
+from service.core.store.suspensions.batches import PrecomputedCommit
+from service.core.wiring import Wiring
 from workers.clock.rush import Rush
 
 AHEAD_MS = 10_000

@@ -8,14 +8,13 @@ import uvloop
 
 from sayso.errors import InvalidInput, Unavailable
 from service.assembly import assemble
-from service.channels.table import open_channels
-from service.jobs import DrainQueue
-from service.logs import Trouble, configure_logs
-from service.operations.drills.templates import drills_of
-from service.settings import Settings
-from service.store.connection.faults import await_store
-from service.store.connection.formats import OtherFormat, check_format
-from service.wiring import settle_memory
+from service.channels.kinds import open_channels
+from service.core.jobs import DrainQueue
+from service.core.logs import Trouble, configure_logs
+from service.core.settings import Settings
+from service.core.store.connection.connecting import OtherFormat, await_store, check_format
+from service.core.wiring import settle_memory
+from service.features.control.drills import drills_of
 from workers.clock.jumps import JumpDetector
 from workers.clock.loops import Clock, run_loops
 from workers.clock.precomputing import Precomputing

@@ -9,7 +9,7 @@ from contextlib import suppress
 from math import inf
 
 from sayso.core.clock import monotonic_ms
-from service.store.suspensions.schedule import Schedule
+from service.core.store.suspensions.schedule import Schedule
 
 _LATE_MS = 30
 """Lateness from which it is a rush."""

@@ -11,7 +11,7 @@ import structlog
 
 from sayso.core.records.freezes import Freeze
 from sayso.errors import NotFound, SaysoError, Unavailable
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 
 TICK_S = 0.1
 _AT_ONCE = 32

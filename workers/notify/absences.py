@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from sayso.core.clock import now_ms
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import IllegalTransition, NotFound
-from service.duty.absences import find_chain
-from service.wiring import Wiring
+from service.core.auth.absences import find_chain
+from service.core.wiring import Wiring
 
 _AGAIN_MS = 20_000
 """The delay of the second search: an attempt under way at the first one may have sent a card to the absent person."""

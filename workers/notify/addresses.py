@@ -6,11 +6,11 @@ from functools import partial
 from typing import TypeVar
 
 from sayso.core.clock import now_ms
-from service.cache import Memory
 from service.channels.base import Recipient
-from service.channels.who import find_preferences, list_present
-from service.store.directory.duty import Preferences
-from service.wiring import Wiring
+from service.core.cache import Memory
+from service.core.store.directory import Preferences
+from service.core.wiring import Wiring
+from service.features.people.who import find_preferences, list_present
 
 _MOST = 10_000
 Key = TypeVar("Key", bound=Hashable)

@@ -12,16 +12,14 @@ from sayso.core.clock import iso_utc
 from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.records.items import Item
 from sayso.errors import TooManyRequests
-from service.auth.credentials import TENANT
 from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDigests, SharedOnly, destination_of
 from service.channels.cards import Card
-from service.concurrency import Slots
-from service.delivery.breakers import PROBE_EVERY_MS, Breakers
-from service.delivery.retries import event_retry_after_ms, retry_after_ms
-from service.duty.holds import find_quiet_hold, joins_digest
-from service.duty.hours import is_quiet
-from service.store.attempts import Allowance, Attempts
-from service.store.directory.duty import Preferences
+from service.core.auth.credentials import TENANT
+from service.core.auth.duty import find_quiet_hold, is_quiet, joins_digest
+from service.core.concurrency import Slots
+from service.core.outgoing.breakers import PROBE_EVERY_MS, Breakers, event_retry_after_ms, retry_after_ms
+from service.core.store.attempts import Allowance, Attempts
+from service.core.store.directory import Preferences
 from workers.notify.interruptions import Digests, Interruptions
 
 ATTEMPT_S = 15.0

@@ -10,9 +10,9 @@ from sayso.core.records.items import Item
 from sayso.errors import TooManyRequests
 from service.channels.base import Recipient
 from service.channels.cards import Card
-from service.duty.holds import Hold, find_hold
-from service.store.attempts import Allowance, Attempts
-from service.store.directory.duty import Preferences
+from service.core.auth.duty import Hold, find_hold
+from service.core.store.attempts import Allowance, Attempts
+from service.core.store.directory import Preferences
 
 MOST_CARDS = 50
 """The most cards of one digest."""

@@ -6,9 +6,9 @@ from functools import partial
 
 from sayso.core.clock import new_id
 from service.channels.base import Channel
-from service.channels.table import KINDS, Channels, Listen
-from service.store.leases import NamedLeases
-from service.wiring import Wiring
+from service.channels.kinds import KINDS, Channels, Listen
+from service.core.store.leases import NamedLeases
+from service.core.wiring import Wiring
 from workers.repeating import repeat
 
 RENEW_S = 5.0

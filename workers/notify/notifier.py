@@ -19,13 +19,12 @@ from sayso.errors import NotFound, Unavailable
 from service.channels.base import Channel, DeliveryFailed, SharedOnly
 from service.channels.cards import Card
 from service.channels.deciding import read_card
-from service.channels.table import Channels
-from service.logs import Trouble
-from service.operations.circuits import save_circuits
-from service.store.channels.cards import CardQueue
-from service.store.channels.notes import ChannelNotes
-from service.store.leases import NamedLeases
-from service.wiring import Wiring
+from service.channels.kinds import Channels
+from service.core.logs import Trouble
+from service.core.store.channels import CardQueue, ChannelNotes
+from service.core.store.leases import NamedLeases
+from service.core.wiring import Wiring
+from service.features.operate.diagnostics import save_circuits
 from workers.notify.attempts import AddressBook, Attempt, Deferred, Gate, fail
 from workers.repeating import repeat
 

@@ -34,14 +34,14 @@ from sayso.errors import (
 from sayso.runner.agents import Agent, load_agents
 from sayso.runner.revalidation import list_judged, list_wanted
 from service.assembly import assemble
-from service.jobs import DrainQueue, current_job_id
-from service.operations.withdrawals import withdraw_run
-from service.settings import Settings, load
-from service.store.insights.counters import Counters
-from service.store.load.waiting import ANNOUNCED_MS
-from service.store.suspensions.saving import Saved
-from service.store.suspensions.schedule import Ready, read_ready
-from service.wiring import Wiring, settle_memory
+from service.core.jobs import DrainQueue, current_job_id
+from service.core.operations.runs import withdraw_run
+from service.core.settings import Settings, load
+from service.core.store.load import ANNOUNCED_MS
+from service.core.store.suspensions.saving import Saved
+from service.core.store.suspensions.schedule import Ready, read_ready
+from service.core.wiring import Wiring, settle_memory
+from service.features.insights.store import Counters
 from workers.repeating import wait
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import next_step, through_outages

@@ -24,8 +24,8 @@ from sayso.runner.execution import plan_intent
 from sayso.runner.protocol import FrameworkState
 from sayso.runner.revalidation import Revalidation
 from sayso.runner.transcripts import RunState
-from service.store.suspensions.saving import Saved
-from service.wiring import Wiring
+from service.core.store.suspensions.saving import Saved
+from service.core.wiring import Wiring
 from workers.resume.notes import Noted, await_notes, find_notes, never_started, noted_result
 from workers.resume.outages import next_step, report_late, through_outages
 

@@ -9,7 +9,7 @@ from sayso.core.records.suspensions import Intent, Status, SuspensionRecord
 from sayso.core.records.tools import ToolResult
 from sayso.core.transitions.execution import Fence
 from sayso.errors import Conflict, NotFound, Unavailable, Unreadable
-from service.desk.desk import Desk
+from service.core.desk.desk import Desk
 
 Result = TypeVar("Result")
 

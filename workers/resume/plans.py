@@ -29,7 +29,7 @@ from sayso.runner.execution import plan_intent
 from sayso.runner.loop import answer_calls
 from sayso.runner.revalidation import Revalidation, revalidate
 from sayso.runner.transcripts import RunState, describe_run
-from service.store.suspensions.saving import Saved
+from service.core.store.suspensions.saving import Saved
 from workers.resume.journals import describe_outcomes
 from workers.resume.states import ReadState, RunStates
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 from sayso.core.transitions.execution import Fence
 from sayso.errors import Conflict, Unavailable, Unreadable
-from service.desk.desk import Desk
+from service.core.desk.desk import Desk
 
 
 @contextmanager

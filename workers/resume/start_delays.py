@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Unavailable
-from service.store.load.starts import Starts, count_delay
+from service.core.store.load import Starts, count_delay
 
 SAVED_EVERY_S = 1.0
 

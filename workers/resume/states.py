@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sayso.core.records.run_state import SealedState, StateRef, open_state
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import SaysoError
-from service.store.runs.runs import Runs
+from service.core.store.runs.runs import Runs
 
 _MOST = 512
 _MOST_BYTES = 16 * 1024 * 1024

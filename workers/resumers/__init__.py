@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from sayso.runner.agents import Agent
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from workers.resume.plans import LeasedRun
 from workers.resumers import calls, runs
 

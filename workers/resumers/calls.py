@@ -12,7 +12,7 @@ from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
 from sayso.runner.execution import run_calls
 from sayso.runner.revalidation import carry_over, list_judged, list_wanted, revalidate
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal
 from workers.resume.plans import CallPlan, LeasedRun, plan_batch, read_batch
 

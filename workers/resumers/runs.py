@@ -17,10 +17,10 @@ from sayso.runner.runs import FrameworkRun, ModelRun
 from sayso.runner.transcripts import RunState
 from sayso.timeline.external_events import fit_events
 from sayso.timeline.sources import SourceFormat
-from service.policy.schemas import is_answer
-from service.store.runs.external_events import ExternalEvent, ExternalEvents
-from service.store.suspensions.saving import Saved
-from service.wiring import Wiring
+from service.core.policy.schemas import is_answer
+from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
+from service.core.store.suspensions.saving import Saved
+from service.core.wiring import Wiring
 from workers.resume.journals import ask_in, describe_outcomes, find_agent, open_journal
 from workers.resume.plans import LeasedRun, RunPlan, read_batch
 from workers.resume.states import ReadState, RunStates

@@ -16,7 +16,7 @@ import httpx
 from benchmarks.clients import STAMPS, Clients, Stamps
 from benchmarks.peers import SuspendedCall, arguments
 from benchmarks.peers.processes import Running, starting, wait_ready
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 _HERE = Path(__file__).parent
 _PYTHON = CHECKOUT / ".venv-restate" / "bin" / "python"

@@ -21,27 +21,29 @@ from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, describe_closing
 from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card
+from service.channels.slack import blocks as kit
+from service.channels.slack.blocks import Block
 from service.channels.slack.members import find_reviewer
 from service.channels.slack.outbound import SlackChannel
-from service.channels.slack.requests.payloads import BlockActions, Command, Presser, ViewSubmission
-from service.channels.slack.screens import blocks as kit
-from service.channels.slack.screens.blocks import Block
-from service.channels.slack.screens.home import build_home, list_pending, notice_home
-from service.channels.slack.screens.views import (
+from service.channels.slack.payloads import BlockActions, Command, Presser, ViewSubmission
+from service.channels.slack.views import (
     CALLBACK,
     FORMS,
     Origin,
+    build_home,
     build_modal,
+    list_pending,
     list_problems,
+    notice_home,
     read_origin,
     read_question,
     read_reference,
     read_submission,
     result_modal,
 )
+from service.core.store.suspensions.reading import split_readable
+from service.core.wiring import Wiring
 from service.forms.answers import Forms, make_forms
-from service.store.suspensions.reading import split_readable
-from service.wiring import Wiring
 
 _LOG = structlog.get_logger(__name__)
 _MOST_PENDING = 200

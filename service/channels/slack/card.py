@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from sayso.core.text.invisible import UNCHECKED, write_signs
 from sayso.core.text.summaries import Leaf, list_values, write_pretty
 from service.channels.base import CardAction, Rendered, allowed_actions
-from service.channels.cards import Card, Line
-from service.channels.digests import FRAME_CHARS, build_digest
-from service.channels.slack.screens import blocks as kit
-from service.channels.slack.screens.blocks import Block
+from service.channels.cards import FRAME_CHARS, Card, Line, build_digest
+from service.channels.slack import blocks as kit
+from service.channels.slack.blocks import Block
 
 FACT_CHARS = 500
 CLAIM_CHARS = 300

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, model_validator
 
 from service.channels.config import ChannelConfig
-from service.settings.secret_texts import Secret
+from service.core.settings.receivers import Secret
 
 _API = "https://slack.com/api/"
 _HOOKS = "https://hooks.slack.com/"

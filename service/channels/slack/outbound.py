@@ -7,18 +7,16 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
-from service.channels.background import Background
-from service.channels.base import CardAction, Recipient, Rendered
+from service.channels.base import Background, CardAction, Recipient, Rendered
 from service.channels.cards import Card
-from service.channels.slack.api import SlackApi, SlackFailure
+from service.channels.slack import blocks as kit
+from service.channels.slack.api import SlackApi, SlackFailure, open_token, seal_token
+from service.channels.slack.blocks import Block
 from service.channels.slack.card import DECIDES, render_card, render_digest
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.members import Members
-from service.channels.slack.screens import blocks as kit
-from service.channels.slack.screens.blocks import Block
-from service.channels.slack.tokens import open_token, seal_token
-from service.store.channels.installs import Installs
-from service.wiring import Wiring
+from service.core.store.channels import Installs
+from service.core.wiring import Wiring
 
 _PEOPLE = ("U", "W")
 _MOST_PLACES = 2_000

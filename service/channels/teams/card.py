@@ -14,8 +14,7 @@ from sayso.core.records.inquiries import LONGEST_TEXT
 from sayso.core.text.invisible import UNCHECKED, write_signs
 from sayso.core.text.language import cut
 from service.channels.base import CardAction, Rendered, allowed_actions
-from service.channels.cards import Card, Line
-from service.channels.digests import Entry, build_digest
+from service.channels.cards import Card, Entry, Line, build_digest
 
 MESSAGE_BYTES = 28_000
 """The longest card as JSON, in UTF-16."""

@@ -2,6 +2,8 @@
 
 The token is verified before the body is parsed, and its claims must name the same service as the body. The id of the
 message is the decision's idempotency key.
+
+Messages of the Bot Framework: the fields that are used. Others are added at any time, so they are ignored.
 """
 
 import asyncio
@@ -12,7 +14,7 @@ from typing import Any
 import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sayso.core.canonical_json import parse_json
 from sayso.core.records.decisions import Actor, DecisionRequest
@@ -21,17 +23,95 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences import deliveries as chats
 from sayso.core.transitions.deciding import find_item
 from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound, SaysoError, Unavailable
-from service.auth.credentials import TENANT
 from service.channels.base import CardAction, DeliveryFailed
-from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card
-from service.channels.people import find_actor, link_address
-from service.channels.teams.activities import Action, Activity, Invocation
+from service.channels.deciding import (
+    CardRef,
+    ask_on_card,
+    decide_on_card,
+    find_actor,
+    link_address,
+    read_card,
+    read_value,
+)
 from service.channels.teams.card import CARD_TYPE, DECIDES
 from service.channels.teams.outbound import TeamsChannel
 from service.channels.teams.tokens import CHANNEL_ID
-from service.channels.values import read_value
-from service.http.middleware import admit_body
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT
+from service.core.wiring import Wiring
+from service.edge.http.middleware import admit_body
+
+
+class _Sent(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+class Account(_Sent):
+    """A person or bot. The directory's id is the same in every conversation."""
+
+    id: str = ""
+    name: str = ""
+    directory_id: str = Field(default="", alias="aadObjectId")
+
+
+class Conversation(_Sent):
+    """A conversation; `personal` for one person and the bot."""
+
+    id: str = ""
+    type: str = Field(default="", alias="conversationType")
+    tenant_id: str = Field(default="", alias="tenantId")
+
+
+class Tenant(_Sent):
+    """A tenant."""
+
+    id: str = ""
+
+
+class ChannelData(_Sent):
+    """What Teams adds."""
+
+    tenant: Tenant = Tenant()
+
+
+class ActionData(_Sent):
+    """What a control carries: the item, the digest that the card showed, and the fields beside the control."""
+
+    suspension_id: str = Field(min_length=1, max_length=100)
+    item_id: str = Field(min_length=1, max_length=100)
+    digest: str = Field(pattern="^[0-9a-f]{64}$")
+    reason: str = Field(default="", max_length=20_000)
+    value: str = Field(default="", max_length=100_000)
+    question: str = Field(default="", max_length=20_000)
+
+
+class Action(_Sent):
+    """A pressed control."""
+
+    type: str
+    verb: str = ""
+    data: ActionData
+
+
+class Invocation(_Sent):
+    """The value of a message about a pressed control."""
+
+    action: Action
+
+
+class Activity(_Sent):
+    """One message to the bot. `value` is parsed only for a pressed control."""
+
+    type: str
+    id: str = Field(default="", max_length=500)
+    name: str = ""
+    text: str = ""
+    channel_id: str = Field(default="", alias="channelId")
+    service_url: str = Field(default="", alias="serviceUrl")
+    sender: Account = Field(default=Account(), alias="from")
+    conversation: Conversation = Conversation()
+    channel_data: ChannelData = Field(default=ChannelData(), alias="channelData")
+    value: object = None
+
 
 LINK = "link CODE"
 MESSAGE_TYPE = "application/vnd.microsoft.activity.message"

@@ -1,4 +1,7 @@
-"""Sending of cards through the Bot Framework's connector."""
+"""Sending of cards through the Bot Framework's connector.
+
+Cards with a link by a webhook of Teams Workflows. Such cards cannot be replaced, so what follows is a new card.
+"""
 
 import asyncio
 import re
@@ -8,15 +11,15 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import httpx
-from pydantic import Field
+from pydantic import Field, SecretStr, field_validator
 
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
-from service.channels.providers import explain_status, open_client, request
+from service.channels.providers import OneDestination, explain_status, open_client, request
 from service.channels.teams.card import CARD_TYPE, DECIDES, Element, render_card, render_digest
 from service.channels.teams.tokens import AccessTokens, BotKeys, read_json
-from service.settings.secret_texts import Secret
+from service.core.settings.receivers import Secret
 
 _GUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _URL = r"^https?://[^\s?#]+[^\s?#/]$"
@@ -141,3 +144,50 @@ class TeamsChannel:
 def _write(summary: str, content: Element) -> dict[str, Any]:
     """Return the message with an Adaptive Card."""
     return {"type": "message", "summary": summary, "attachments": [{"contentType": CARD_TYPE, "content": content}]}
+
+
+class WorkflowConfig(ChannelConfig):
+    """The fields of a Workflows channel: the webhook of one flow."""
+
+    kind: Literal["teams_workflow"]
+    url: Secret = Field(description="The webhook's URL, which holds its secret.")
+    per_minute: int = Field(default=30, ge=1, le=6000, description="The most messages a minute to the provider.")
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: SecretStr) -> SecretStr:
+        address = httpx.URL(url.get_secret_value())
+        if address.scheme not in ("http", "https") or not address.host:
+            raise ValueError("the webhook is an https address; copy it from the flow")
+        return url
+
+
+class WorkflowChannel(OneDestination):
+    """One flow that posts cards into a chat or a channel of Teams."""
+
+    def __init__(self, config: WorkflowConfig) -> None:
+        super().__init__(config, "flow", httpx.URL(config.url.get_secret_value()).host)
+        self.config = config
+
+    def render(self, card: Card) -> Rendered:
+        """Return the card without controls that decide."""
+        return render_card(card, frozenset())
+
+    async def send(self, to: Recipient, card: Card, event_id: str) -> str:
+        """Post the card. A flow returns no id."""
+        attachment = {"contentType": CARD_TYPE, "content": (await asyncio.to_thread(self.render, card)).body}
+        body = {"type": "message", "attachments": [attachment]}
+        url = self.config.url.get_secret_value()
+        response = await request(self._client, "The flow", "POST", url, json=body)
+        if not response.is_success:
+            raise explain_status("The flow", response)
+        return ""
+
+    async def update(self, to: Recipient, reference: str, card: Card) -> None:
+        """Post the card again once the item is closed."""
+        if not card.live:
+            await self.send(to, card, "")
+
+    async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
+        """Post the card again."""
+        await self.send(to, card, event_id)

@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.language import count_units
 from service.channels.base import CardAction, Rendered, allowed_actions
-from service.channels.cards import Card, Line
-from service.channels.digests import FRAME_CHARS, build_digest
+from service.channels.cards import FRAME_CHARS, Card, Line, build_digest
 
 MESSAGE_UNITS = 4096
 """The longest text without its tags, in UTF-16 units."""

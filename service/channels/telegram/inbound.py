@@ -2,6 +2,8 @@
 
 An update is acknowledged after it was handled, so a crash loses none. One that comes twice changes nothing the second
 time, because the id of the press or message is the decision's idempotency key.
+
+Updates of the bot API: the fields that are used. Telegram adds others at any time, so they are ignored.
 """
 
 import asyncio
@@ -10,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sayso.core.clock import DAY_MS
 from sayso.core.records.decisions import Actor, DecisionRequest
@@ -22,14 +24,82 @@ from sayso.core.transitions.deliveries import is_live
 from sayso.errors import AlreadyDecided, InvalidInput, NotAllowed, SaysoError, StaleDigest, Unavailable
 from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.cards import describe_closing
-from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card
-from service.channels.people import find_actor, link_address
+from service.channels.deciding import (
+    CardRef,
+    ask_on_card,
+    decide_on_card,
+    find_actor,
+    link_address,
+    read_card,
+    read_value,
+)
 from service.channels.telegram.card import Control, cut, escape, matches, read_data
 from service.channels.telegram.outbound import REPLY_UNITS, TelegramChannel
-from service.channels.telegram.updates import Message, Press, Update
-from service.channels.values import read_value
-from service.store.channels.notes import ChannelNotes
-from service.wiring import Wiring
+from service.core.store.channels import ChannelNotes
+from service.core.wiring import Wiring
+
+
+class _Sent(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Chat(_Sent):
+    """A chat; `private` for one person and the bot."""
+
+    id: int
+    type: str
+
+
+class Sender(_Sent):
+    """An account of Telegram."""
+
+    id: int
+    is_bot: bool = False
+    username: str = ""
+    first_name: str = ""
+
+    @property
+    def label(self) -> str:
+        """The account as a person knows it."""
+        return f"@{self.username}" if self.username else self.first_name
+
+
+class RepliedTo(_Sent):
+    """The message that a message replies to."""
+
+    message_id: int
+
+
+class Message(_Sent):
+    """A message to the bot, or the message of a pressed button."""
+
+    message_id: int
+    chat: Chat
+    sender: Sender | None = Field(default=None, alias="from")
+    text: str = ""
+    reply_to_message: RepliedTo | None = None
+
+    def is_private(self, sender: Sender | None) -> bool:
+        """Return whether the message is in the sender's own chat with the bot."""
+        return self.chat.type == "private" and sender is not None and not sender.is_bot and sender.id == self.chat.id
+
+
+class Press(_Sent):
+    """The press of a button."""
+
+    id: str
+    sender: Sender = Field(alias="from")
+    message: Message | None = None
+    data: str = ""
+
+
+class Update(_Sent):
+    """One update."""
+
+    update_id: int
+    message: Message | None = None
+    callback_query: Press | None = None
+
 
 POSITION = "position"
 POSITION_VALID_MS = 6 * DAY_MS

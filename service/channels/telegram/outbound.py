@@ -15,7 +15,7 @@ from service.channels.cards import Card
 from service.channels.config import ChannelConfig
 from service.channels.providers import explain_status, open_client, request
 from service.channels.telegram.card import DECIDES, cut, escape, render_card, write_digest
-from service.settings.secret_texts import Secret
+from service.core.settings.receivers import Secret
 
 LONGEST_POLL_S = 50
 NOTICE_CHARS = 200

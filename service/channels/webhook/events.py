@@ -12,8 +12,8 @@ from sayso.core.records.items import Item
 from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.core.text.redaction import Redacted
 from service.channels.cards import Card, build_card, item_link
-from service.operations.masking import Definitions, collect_secrets
-from service.store.suspensions.announcements import Announcement, WebhookEvent
+from service.core.operations.masking import Definitions, collect_secrets
+from service.features.webhooks.announcements import Announcement, WebhookEvent
 
 
 class Part(BaseModel):

@@ -20,14 +20,14 @@ from sayso.core.records.suspensions import Status
 from sayso.core.signing import SignedMessage, check_headers, verify_message
 from sayso.core.transitions.deciding import find_item
 from sayso.errors import IdempotencyConflict, InvalidSignature, NotAllowed, Unavailable
-from service.auth.credentials import TENANT
-from service.http.bodies import read_body
-from service.http.middleware import admit_unverified
-from service.http.openapi import problems
-from service.operations.senders import find_reviewer, find_secrets
-from service.settings import variable_of
-from service.store.webhooks.senders import Senders
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT
+from service.core.settings import variable_of
+from service.core.wiring import Wiring
+from service.edge.http.bodies import read_body
+from service.edge.http.middleware import admit_unverified
+from service.edge.http.openapi import problems
+from service.features.webhooks.senders import find_reviewer, find_secrets
+from service.features.webhooks.store import Senders
 
 router = APIRouter(prefix="/hooks", tags=["hooks"])
 

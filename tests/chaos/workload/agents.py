@@ -14,7 +14,7 @@ from sayso.core.records.tools import ToolDefinition
 from sayso.runner.agents import Agent, DenialPolicy
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.runner.tools import CallContext, Tool, tool
-from service.settings import load
+from service.core.settings import load
 from tests.chaos.evidence.effects import EffectLine, write_effect
 from tests.chaos.workload.plans import AGENTS, TOOLS, Plan, ToolKind
 

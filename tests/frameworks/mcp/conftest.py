@@ -7,9 +7,9 @@ import pytest
 
 from demo.stacks import Stack, running_stack
 from sayso import Client
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.mcp.desks import Desk
-from tests.service.auth.person_tokens.signing import row, write_issuers
+from tests.service.core.auth.signing import row, write_issuers
 
 
 @pytest.fixture(scope="module")

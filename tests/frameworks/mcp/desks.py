@@ -16,7 +16,7 @@ from demo.stacks import Stack, find_ports, neutral_environ
 from launch.waits import wait_until
 from sayso import Client
 from sayso.client.responses import Suspension
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.kinds import MCP, find_python
 
 PATIENCE_S = 60

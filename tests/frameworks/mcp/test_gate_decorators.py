@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.kinds import MCP, find_python
 
 

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from demo.stacks import find_ports
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.mcp.desks import PATIENCE_S, PYTHON, Desk, open_client, running_http_server
 
 pytestmark = pytest.mark.timeout(240)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.mcp.desks import Desk, open_client
-from tests.service.auth.person_tokens.signing import sign
+from tests.service.core.auth.signing import sign
 
 pytestmark = pytest.mark.timeout(240)
 

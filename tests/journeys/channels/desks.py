@@ -21,7 +21,7 @@ from sayso.client.people import create_contact_code
 from sayso.client.requests import Request, new_key
 from sayso.client.responses import ItemView, Suspension
 from sayso.core.canonical_json import JsonObject
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.browser import running_browser
 from tests.journeys.stacks import PATIENCE_S, quick_stack
 

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from demo.turns import Turn
 from sayso.client.responses import Suspension
 from sayso.core.canonical_json import JsonObject, canonical_json
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.fakes.push import PushService, serving_push
 from tests.fakes.smtp import MailServer, serving_mail
 from tests.fakes.teams import ANNA, Teams, serving_teams

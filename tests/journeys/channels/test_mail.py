@@ -10,7 +10,7 @@ from tests.fakes.smtp import MailServer, html_of, links_of, text_of
 from tests.journeys.channels.desks import BANK, ChannelDesk, signed_in
 from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls
 from tests.journeys.stacks import PATIENCE_S
-from tests.service.web.reading import press_approve, read_to_the_end
+from tests.service.edge.web.reading import press_approve, read_to_the_end
 
 ADDRESS = "anna@example.com"
 

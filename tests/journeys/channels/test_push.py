@@ -8,8 +8,8 @@ from tests.fakes.push import Browser
 from tests.journeys.channels.desks import BANK, signed_in
 from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls
 from tests.journeys.stacks import PATIENCE_S
-from tests.service.web.phone.browsers import register, turn_on
-from tests.service.web.reading import approve_edit, begin_edit
+from tests.service.edge.web.reading import approve_edit, begin_edit
+from tests.service.features.phone.browsers import register, turn_on
 
 
 def test_edit_behind_a_notification_is_executed(office: Office) -> None:

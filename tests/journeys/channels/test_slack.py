@@ -19,7 +19,7 @@ from tests.fakes.slack_api import ANNA, Message
 from tests.journeys.channels.desks import BANK, HOTELS, MAILS, TICKETS, ChannelDesk, open_desk, rules_over, signed_in
 from tests.journeys.stacks import PATIENCE_S
 from tests.service.channels.slack.worlds import NAME, fields_of, socket_fields
-from tests.service.web.reading import press_approve, read_to_the_end
+from tests.service.edge.web.reading import press_approve, read_to_the_end
 
 SOCKET = "ops-socket"
 BEN = "U0BEN"

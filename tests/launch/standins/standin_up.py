@@ -4,7 +4,7 @@ import sys
 
 from launch.programs import SERVER, SERVICE, SETUP, Program
 from launch.stacks import run
-from service.settings import load
+from service.core.settings import load
 
 if __name__ == "__main__":
     sees = {SERVICE.name: SERVICE.sees}

@@ -4,7 +4,7 @@ import sys
 
 from launch.watched import PROGRAMS, run_watched
 from launch.watches import watches_for
-from service.settings import load
+from service.core.settings import load
 
 if __name__ == "__main__":
     watch = watches_for(load(), PROGRAMS)["service"]

@@ -19,9 +19,9 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.records.tools import ToolDefinition
 from sayso.errors import NotAuthenticated, Suspended
 from service.assembly import assemble
-from service.auth.credentials import TENANT
-from service.settings import CHECKOUT, Settings
-from service.store.keys import TenantKeys
+from service.core.auth.credentials import TENANT
+from service.core.settings import CHECKOUT, Settings
+from service.core.store.keys import TenantKeys
 from tests.builders import PASSWORD, make_agent, make_person
 from tests.service.damages import tear
 from tests.service.servers import served

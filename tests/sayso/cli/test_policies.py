@@ -12,7 +12,7 @@ import pytest
 
 from sayso import __version__
 from sayso.core.policy.files.packages import PACKAGES
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 GOOD = "version: 1\ndefault: deny\nrules: []\n"
 BAD = "version: 1\ndefault: perhaps\nrules: []\n"

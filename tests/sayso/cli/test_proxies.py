@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 
 @pytest.mark.parametrize(

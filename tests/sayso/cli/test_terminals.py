@@ -10,7 +10,7 @@ import pytest
 from sayso.client import Client
 from sayso.core.text.invisible import UNCHECKED
 from service.assembly import assemble
-from service.settings import CHECKOUT, Settings
+from service.core.settings import CHECKOUT, Settings
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
 from tests.terminals import Terminal, terminal

@@ -3,8 +3,8 @@
 from redis import Redis
 
 from sayso.client import Client
-from service.auth.credentials import TENANT
-from service.store.keys import TenantKeys
+from service.core.auth.credentials import TENANT
+from service.core.store.keys import TenantKeys
 from tests.sayso.cli.test_commands import Run, ask, desk, sayso  # noqa: F401
 
 Desk = tuple[str, str, str, str]

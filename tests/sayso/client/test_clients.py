@@ -14,7 +14,7 @@ from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
 from service.assembly import assemble
-from service.settings import Settings
+from service.core.settings import Settings
 from tests.builders import PASSWORD, make_agent, make_person, make_running, register_agent
 from tests.service.servers import served
 

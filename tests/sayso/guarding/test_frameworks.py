@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 PROGRAM = """
 {before}

@@ -18,7 +18,7 @@ from sayso.timeline.trpc_states import (
     write_tool_results,
     write_user_reply,
 )
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.sayso.timeline.stories import CALL, TRPC, encode, go
 
 INTERRUPT = {

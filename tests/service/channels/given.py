@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.service.api.test_execution import post
+from tests.service.edge.api.test_execution import post
 from tests.service.worlds import World
 
 BEYOND = [2**53 + 1, 2**80]

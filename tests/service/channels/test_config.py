@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from service.channels.config import ChannelConfig, InvalidChannels, read_channels
-from service.settings.secret_texts import Secret
+from service.core.settings.receivers import Secret
 
 
 class Demo(ChannelConfig):

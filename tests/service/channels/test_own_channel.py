@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 
 PAGE = CHECKOUT / "docs" / "channels-write-your-own.md"
 BLOCK = re.compile(r"```python\n# (\S+\.py)\n(.*?)```", re.DOTALL)

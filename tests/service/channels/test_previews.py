@@ -11,9 +11,9 @@ from sayso.core.text.redaction import MASK
 from sayso.errors import InvalidInput, NotFound
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig
+from service.channels.kinds import ChannelKind
 from service.channels.previews import build_sample_card, preview, read_sample, render_previews
-from service.channels.table import ChannelKind
-from service.settings.secret_texts import Secret
+from service.core.settings.receivers import Secret
 from tests.channels import MemoryChannel
 from tests.sayso.samples import T0
 

@@ -4,8 +4,8 @@ import pytest
 
 from service.channels.base import SendsDigests, SharedOnly
 from service.channels.cards import build_card
+from service.channels.kinds import KINDS
 from service.channels.previews import open_samples
-from service.channels.table import KINDS
 from tests.sayso.samples import pending
 
 

@@ -4,8 +4,8 @@ import ast
 import sys
 
 from service.channels.deciding import read_card
-from service.settings import CHECKOUT
-from service.wiring import Wiring
+from service.core.settings import CHECKOUT
+from service.core.wiring import Wiring
 from tests.builders import make_pending
 from tests.sayso.samples import ask
 

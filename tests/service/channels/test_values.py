@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from sayso.core.records.items import ItemKind
 from sayso.core.records.tools import ToolDefinition
-from service.channels.values import read_value
+from service.channels.deciding import read_value
 from tests.sayso.samples import ask, pending
 
 

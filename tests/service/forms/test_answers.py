@@ -5,7 +5,7 @@ import pytest
 from sayso.core.records.items import Answer, Binding, Item, ItemDraft, freeze_item
 from sayso.errors import InvalidInput, TooLarge
 from service.forms.answers import Forms, describe_problems, make_forms, mark_problems, read_answer, refill
-from tests.service.web.stories import BOOK_HOTEL, REFUND, REFUND_ARGS, ask_value, make_ask
+from tests.service.edge.web.stories import BOOK_HOTEL, REFUND, REFUND_ARGS, ask_value, make_ask
 
 
 def item_of(ask: ItemDraft) -> Item:

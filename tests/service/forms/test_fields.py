@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sayso.core.canonical_json import JsonObject, canonical_json
 from service.forms.controls import Field
 from service.forms.fields import args_fields, note_problems, read_fields, value_fields
-from tests.service.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, REFUND, REFUND_ARGS
+from tests.service.edge.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, REFUND, REFUND_ARGS
 
 
 def as_browser(fields: tuple[Field, ...], **typed: str) -> dict[str, str]:

@@ -8,8 +8,8 @@ from sayso.core.canonical_json import JsonObject, canonical_json
 from service.forms.controls import Field
 from service.forms.fields import args_fields, note_problems, read_fields, value_fields
 from service.forms.nested import MANY_ENTRIES, change_form, find_changed, is_change, unfold_all
+from tests.service.edge.web.orders import ORDER, ORDER_ARGS
 from tests.service.forms.test_fields import KINDS, TEXT, VALUES
-from tests.service.web.orders import ORDER, ORDER_ARGS
 
 CUSTOMER, LINES, TAGS, PAYMENT, EXTRA = "f0", "f1", "f2", "f3", "f4"
 

@@ -8,7 +8,7 @@ from sayso.core.records.freezes import TIME, Freeze
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from sayso.errors import ClockInDoubt, Conflict, DeadlinePassed
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
 from workers.clock.jumps import JumpDetector
 from workers.clock.ticks import process_due, wake_unfrozen

@@ -2,7 +2,7 @@
 
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.terms import RuleTerms
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
 from workers.clock.precomputing import AHEAD_MS, LATE_MS, Precomputing
 from workers.clock.rush import Rush

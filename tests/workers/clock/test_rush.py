@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from redis.asyncio import Redis
 
-from service.auth.credentials import TENANT
-from service.store.insights.counters import Counters
-from service.store.keys import TenantKeys
-from service.wiring import Wiring
+from service.core.auth.credentials import TENANT
+from service.core.store.keys import TenantKeys
+from service.core.wiring import Wiring
+from service.features.insights.store import Counters
 from tests.builders import approve, ask, make_pending
 from tests.waits import until
 from tests.workers.runs import draining

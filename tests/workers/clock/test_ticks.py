@@ -4,8 +4,8 @@ import asyncio
 
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.records.terms import RuleTerms
-from service.jobs import DrainQueue
-from service.wiring import Wiring
+from service.core.jobs import DrainQueue
+from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending
 from tests.waits import PATIENCE_S, until
 from workers.clock.running import run_clock

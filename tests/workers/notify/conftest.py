@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.channels.table import Channels
-from service.wiring import Wiring
+from service.channels.kinds import Channels
+from service.core.wiring import Wiring
 from tests.channels import Book, MemoryChannel
 from workers.notify.attempts import Gate
 from workers.notify.notifier import Notifier

@@ -5,7 +5,7 @@ import pytest
 from sayso.core.clock import HOUR_MS, now_ms
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import RuleTerms
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending, make_person
 from workers.notify.absences import AbsenceWatch
 

@@ -5,8 +5,8 @@ import pytest
 from sayso.core.calendar import Hours, WorkingHours
 from sayso.core.clock import now_ms
 from service.channels.base import Recipient
-from service.store.directory.duty import Preferences
-from service.wiring import Wiring
+from service.core.store.directory import Preferences
+from service.core.wiring import Wiring
 from tests.builders import make_person
 from tests.waits import until
 from workers.notify.addresses import ContactBook

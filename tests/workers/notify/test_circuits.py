@@ -2,9 +2,9 @@
 
 from sayso.core.records.deliveries import DeliveryState
 from service.channels.base import DeliveryFailed
-from service.delivery.breakers import FAILURES_TO_OPEN
-from service.operations.diagnostics import Finding, diagnose
-from service.wiring import Wiring
+from service.core.outgoing.breakers import FAILURES_TO_OPEN
+from service.core.wiring import Wiring
+from service.features.operate.diagnostics import Finding, diagnose
 from tests.builders import approve
 from tests.channels import MemoryChannel
 from tests.workers.notify.test_notifier import deliver, deliveries, make_due, waiting

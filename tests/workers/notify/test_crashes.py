@@ -9,10 +9,10 @@ from redis.asyncio import Redis
 from sayso.core.records.deliveries import DeliveryState
 from service.channels.base import Recipient
 from service.channels.cards import Card
-from service.channels.table import Channels
-from service.store.keys import TenantKeys
-from service.store.leases import NamedLeases
-from service.wiring import Wiring
+from service.channels.kinds import Channels
+from service.core.store.keys import TenantKeys
+from service.core.store.leases import NamedLeases
+from service.core.wiring import Wiring
 from tests.channels import MemoryChannel
 from tests.waits import until
 from tests.workers.notify.conftest import PEOPLE

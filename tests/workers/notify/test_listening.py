@@ -3,9 +3,9 @@
 import asyncio
 
 from service.channels.base import Channel
-from service.channels.table import Listen
-from service.store.leases import NamedLeases
-from service.wiring import Wiring
+from service.channels.kinds import Listen
+from service.core.store.leases import NamedLeases
+from service.core.wiring import Wiring
 from tests.channels import MemoryChannel
 from workers.notify.listening import listen_by_lease
 

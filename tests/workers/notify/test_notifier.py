@@ -11,12 +11,12 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import EscalationStep, RuleTerms
 from sayso.errors import NotFound
 from service.channels.base import DeliveryFailed, Recipient
-from service.channels.table import Channels
-from service.delivery.breakers import FAILURES_TO_OPEN
-from service.store.channels.cards import CardQueue
-from service.store.keys import TenantKeys
-from service.store.leases import NamedLeases
-from service.wiring import Wiring
+from service.channels.kinds import Channels
+from service.core.outgoing.breakers import FAILURES_TO_OPEN
+from service.core.store.channels import CardQueue
+from service.core.store.keys import TenantKeys
+from service.core.store.leases import NamedLeases
+from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
 from tests.channels import Book, MemoryChannel, RoomChannel
 from tests.workers.notify.conftest import PEOPLE

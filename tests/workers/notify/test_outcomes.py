@@ -8,9 +8,9 @@ from sayso.core.records.deliveries import CardDelivery, DeliveryReport, Delivery
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from service.channels.base import DeliveryFailed
-from service.channels.table import Channels
-from service.store.directory.duty import Preferences
-from service.wiring import Wiring
+from service.channels.kinds import Channels
+from service.core.store.directory import Preferences
+from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending
 from tests.channels import Book, DigestChannel, MemoryChannel, RoomChannel
 from tests.workers.notify.test_interruptions import QUIET

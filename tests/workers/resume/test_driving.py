@@ -13,7 +13,7 @@ from sayso.runner.batches import PlannedCall
 from sayso.runner.execution import run_calls
 from sayso.runner.models import ScriptedModel
 from sayso.runner.tools import tool
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.sayso.samples import person
 from tests.workers.runs import (
     HangingModel,

@@ -8,7 +8,7 @@ import pytest
 from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.core.transitions.execution import WaitingWorker
 from sayso.errors import Unavailable
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.sayso.samples import person
 from tests.workers.resumers.test_calls import CALLS, answer, bring
 from tests.workers.runs import await_event, decide, draining, ran, start, trail, until

@@ -6,8 +6,8 @@ from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import Change, Intent, SuspensionRecord
 from sayso.core.transitions.execution import Fence, renew
 from sayso.errors import IllegalTransition, StaleAttempt, Unavailable
-from service.store.suspensions.saving import Saved
-from service.wiring import Wiring
+from service.core.store.suspensions.saving import Saved
+from service.core.wiring import Wiring
 from tests.sayso.core.transitions.test_execution import NOTE
 from tests.sayso.samples import intent
 from tests.workers.runs import start, trail

@@ -3,7 +3,7 @@
 import asyncio
 
 from sayso.core.transitions.execution import Fence
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.waits import until
 from tests.workers.runs import start
 from workers.resume.renewals import renewed

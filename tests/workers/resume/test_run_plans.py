@@ -5,8 +5,8 @@ from sayso.core.records.freezes import Revocations
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import RunStatus
 from sayso.core.transitions.execution import Fence
-from service.store.suspensions.saving import Saved
-from service.wiring import Wiring
+from service.core.store.suspensions.saving import Saved
+from service.core.wiring import Wiring
 from tests.sayso.samples import person
 from tests.workers.runs import decide, draining, ran, start, until
 from workers.resume import driving as resume

@@ -4,7 +4,7 @@ import pytest
 
 from sayso.core.records.run_state import SealedState, seal_state
 from sayso.core.records.suspensions import RunRef, SuspensionRecord
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.sayso.samples import draft
 from tests.workers.runs import start
 from workers.resume import states as states_module

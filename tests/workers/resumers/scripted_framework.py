@@ -14,8 +14,8 @@ from sayso.errors import ModelError
 from sayso.runner.execution import CallExecutor, current_call
 from sayso.runner.models import RequestedCall
 from sayso.runner.protocol import Done, FrameworkAgent, FrameworkState, FrameworkTurn, build_agent, describe_result
-from service.store.runs.runs import Run
-from service.wiring import Wiring
+from service.core.store.runs.runs import Run
+from service.core.wiring import Wiring
 from tests.workers.runs import await_event, decide, draining, trail, until
 from workers.clock import ticks as clock
 from workers.resume import driving as resume

@@ -11,8 +11,8 @@ from sayso.core.records.suspensions import ResumeSpec, RunRef, RunStatus
 from sayso.core.records.tools import ToolCall
 from sayso.guarding.runs import refuse_unseen
 from sayso.runner.tools import tool
-from service.store.suspensions.saving import Saved
-from service.wiring import Wiring
+from service.core.store.suspensions.saving import Saved
+from service.core.wiring import Wiring
 from tests.sayso.samples import person
 from tests.workers.runs import draining, drop, look_up, ran, refund, trail, until
 from workers.resume import driving as resume

@@ -11,7 +11,7 @@ from sayso.core.records.tools import ToolCall
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, ScriptedModel
 from sayso.runner.tools import tool
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.service.channels.given import BEYOND, PAIRS
 from tests.workers.resumers.test_calls import answer, bring
 from tests.workers.runs import decide, draining, start, turn, until

@@ -8,8 +8,8 @@ from sayso.core.records.suspensions import RunStatus
 from sayso.core.transitions.execution import Fence
 from sayso.errors import IllegalTransition, ModelError
 from sayso.runner.protocol import Done
-from service.store.runs.external_events import ExternalEvents
-from service.wiring import Wiring
+from service.core.store.runs.external_events import ExternalEvents
+from service.core.wiring import Wiring
 from tests.workers.resumers.scripted_framework import (
     ONE_TURN,
     ORIGIN,

@@ -7,7 +7,7 @@ from sayso.core.records.suspensions import RunStatus
 from sayso.core.records.terms import Fallback, FallbackAction
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, ScriptedModel
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.workers.runs import draining, look_up, start, turn, until
 from workers.resume import driving as resume
 

@@ -9,9 +9,9 @@ from sayso.core.records.charges import Charge, place_charges
 from sayso.core.records.decisions import DecisionRequest
 from sayso.core.records.suspensions import ResumeSpec, RunRef, RunStatus
 from sayso.core.records.tools import ToolCall
-from service.store.keys import TenantKeys
-from service.store.suspensions.saving import Saved
-from service.wiring import Wiring
+from service.core.store.keys import TenantKeys
+from service.core.store.suspensions.saving import Saved
+from service.core.wiring import Wiring
 from tests.sayso.samples import person
 from tests.workers.runs import draining, ran, refund, start, trail, until
 

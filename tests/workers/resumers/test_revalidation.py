@@ -10,7 +10,7 @@ from sayso.core.transitions.execution import WaitingWorker
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, ScriptedModel
 from sayso.runner.tools import CallContext, tool
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.builders import make_key, make_person
 from tests.sayso.samples import person
 from tests.workers.resumers.test_calls import CALLS, bring

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from sayso.adapters.afk.desk import Desk
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.contracts import (
     Agent,
     AgentError,

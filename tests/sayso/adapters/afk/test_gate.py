@@ -11,7 +11,7 @@ from sayso.adapters.afk.hooks import Hooks
 from sayso.errors import InvalidInput, InvalidJson
 from sayso.timeline.external_events import Kind, StoredEvent
 from sayso.timeline.merging import build_entries
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.frameworks.contracts import (
     IS_REAL,
     Runner,

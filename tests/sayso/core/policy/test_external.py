@@ -13,7 +13,7 @@ from sayso.core.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.core.transitions.deciding import suspend
 from sayso.errors import PolicyForbids
-from service.desk.drafts import draft_suspension
+from service.core.desk.changes import draft_suspension
 from tests.sayso.rule_builders import event, policy, rule
 from tests.sayso.samples import T0
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from sayso.core.canonical_json import JsonObject, canonical_json, parse_json
 from sayso.core.text.summaries import SUMMARY_PAIRS, Leaf, list_values, summarize, write_leaf, write_pretty
-from tests.service.web.stories import REFUND_ARGS
+from tests.service.edge.web.stories import REFUND_ARGS
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-(2**53), 2**53) | st.text(),

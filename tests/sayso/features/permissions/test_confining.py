@@ -19,7 +19,7 @@ from sayso.features.permissions.making import draft_from, find_confining
 from sayso.features.permissions.mandates import name_scope_of
 from sayso.features.permissions.plans import draft_mandate
 from sayso.features.permissions.text import write_plan
-from service.desk.drafts import draft_suspension
+from service.core.desk.changes import draft_suspension
 from tests.builders import run_ref
 from tests.sayso.rule_builders import event, policy, rule
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from service.assembly import assemble
-from service.settings import Settings
+from service.core.settings import Settings
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
 

@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 from service.assembly import assemble
-from service.settings import Settings
+from service.core.settings import Settings
 from tests.sayso.cli.test_commands import POLICY, Run, desk, sayso  # noqa: F401
-from tests.service.operations.rulebook.test_replays import refund, request
+from tests.service.features.whatif.test_operations_replays import refund, request
 
 Desk = tuple[str, str, str, str]
 LOOSE = """\

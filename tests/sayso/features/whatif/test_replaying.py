@@ -24,7 +24,7 @@ from sayso.features.whatif.replays import (
     list_calls,
     rejudge,
 )
-from service.desk.drafts import draft_suspension
+from service.core.desk.changes import draft_suspension
 from tests.sayso.rule_builders import event, policy, rule
 from tests.sayso.samples import T0, ask, word
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from service.settings import Settings
+from service.core.settings import Settings
 from tests.fakes.slack import FakeSlack, running_slack
 from tests.service.channels.slack.worlds import NAME, SlackWorld, fields_of
 from tests.service.worlds import POLICY, World

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.channels.background import AT_ONCE
+from service.channels.base import AT_ONCE
 from service.channels.slack.acting import SlackDesk
 from service.channels.slack.answering import answer_command, answer_interaction
 from tests.service.channels.slack.worlds import NAME, SlackWorld

@@ -7,10 +7,10 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from service.channels.slack.answering import router
 from service.channels.slack.config import SlackConfig
-from service.channels.slack.inbound import router
 from service.channels.slack.installing import SCOPES
-from service.web.channels.slack import router as pages
+from service.features.operate.slack_install import router as pages
 from tests.architecture.sources import ROOT
 
 BASE: dict[str, Any] = {

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from service.channels.base import DeliveryFailed
+from service.channels.slack.answering import listen
 from service.channels.slack.outbound import SlackChannel
-from service.channels.slack.socket_mode import listen
 from tests.builders import approve
 from tests.fakes.slack import FakeSlack, sign
 from tests.fakes.slack_api import ANNA

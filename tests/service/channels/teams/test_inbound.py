@@ -15,7 +15,7 @@ from sayso.core.records.terms import Quorum, RuleTerms
 from service.channels.cards import build_card
 from service.channels.teams import tokens
 from service.channels.teams.outbound import TeamsChannel
-from service.settings import Settings
+from service.core.settings import Settings
 from tests.builders import REFUND, answer_question, approve, ask, make_pending, make_person
 from tests.fakes.teams import ANNA, APP, BEN, Teams, list_actions, list_verbs, read_text, serving_teams
 from tests.service.channels.teams.test_outbound import fields_of

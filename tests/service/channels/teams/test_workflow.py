@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from service.channels.base import DeliveryFailed, Recipient
-from service.channels.teams.workflow import WorkflowChannel, WorkflowConfig
+from service.channels.teams.outbound import WorkflowChannel, WorkflowConfig
 from tests.fakes.teams import HOOK, Teams, check_card, list_verbs, read_text, serving_teams
 from tests.service.channels.conformance import ARGS, ChannelConformance, Shown, card_of, record_of
 

@@ -7,7 +7,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from service.channels.base import Recipient
 from service.channels.cards import build_card
 from service.channels.telegram.outbound import TelegramChannel
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.builders import REFUND
 from tests.fakes.telegram import Message, Telegram
 

@@ -7,7 +7,7 @@ import pytest
 
 from service.channels.telegram.inbound import listen
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
-from service.wiring import Wiring
+from service.core.wiring import Wiring
 from tests.builders import make_person
 from tests.fakes.telegram import TOKEN, Telegram, serving_telegram
 from tests.service.channels.telegram.bots import ANNA, BEN, Bot

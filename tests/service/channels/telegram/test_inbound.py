@@ -10,8 +10,7 @@ from sayso.core.records.terms import Quorum, RuleTerms
 from service.channels.base import CardAction
 from service.channels.cards import build_card
 from service.channels.telegram.card import write_data
-from service.channels.telegram.inbound import Inbox
-from service.channels.telegram.updates import Update
+from service.channels.telegram.inbound import Inbox, Update
 from tests.builders import REFUND, answer_question, approve, ask, make_pending, person
 from tests.service.channels.telegram.bots import ANNA, BEN, Bot
 

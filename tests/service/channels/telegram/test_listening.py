@@ -5,11 +5,10 @@ import asyncio
 import pytest
 
 from service.channels.base import DeliveryFailed
-from service.channels.telegram.inbound import POSITION, Inbox, listen
+from service.channels.telegram.inbound import POSITION, Inbox, Update, listen
 from service.channels.telegram.outbound import TelegramChannel
-from service.channels.telegram.updates import Update
-from service.store.channels.notes import ChannelNotes
-from service.wiring import Wiring
+from service.core.store.channels import ChannelNotes
+from service.core.wiring import Wiring
 from tests.builders import make_pending, make_person
 from tests.fakes.telegram import Telegram
 from tests.service.channels.telegram.bots import ANNA, Bot

@@ -21,7 +21,7 @@ from service.channels.telegram.card import (
     write_data,
 )
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
-from service.logs import configure_logs
+from service.core.logs import configure_logs
 from tests.fakes.telegram import TOKEN, Telegram, check_body, serving_telegram
 from tests.sayso.samples import T0, word
 from tests.service.channels.conformance import ARGS, DigestConformance, card_of, record_of

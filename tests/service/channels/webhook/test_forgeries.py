@@ -13,9 +13,9 @@ from standardwebhooks import webhooks as reference
 from sayso.core.clock import now_ms
 from sayso.core.signing import SignedMessage, new_signing_secret, sign_message, verify_message
 from sayso.errors import InvalidSignature
-from service.auth.credentials import Principal
-from service.operations.senders import NewSender, register_sender, revoke_sender, rotate_sender
-from service.settings import Settings
+from service.core.auth.credentials import Principal
+from service.core.settings import Settings
+from service.features.webhooks.senders import NewSender, register_sender, revoke_sender, rotate_sender
 from tests.builders import make_pending, make_person
 from tests.service.channels.webhook.forgeries import FORGED, GENUINE, SIGNED, STRICTER
 from tests.service.channels.webhook.scenes import GLOBAL, Headers, Scene, post

@@ -10,12 +10,12 @@ from pydantic import SecretStr
 
 from sayso.core.text.redaction import MASK
 from service.channels.webhook.events import build_event
-from service.settings import Settings
-from service.store.suspensions.announcements import Announcement, WebhookEvent
-from tests.service.api.test_exact_integers import call
-from tests.service.api.test_execution import ask
+from service.core.settings import Settings
+from service.features.webhooks.announcements import Announcement, WebhookEvent
 from tests.service.channels.given import BEYOND, PAIRS, SECRET, TYPED, WHOLE, call_with, read_views, redeem
 from tests.service.channels.webhook.test_inbound import NEW, send
+from tests.service.edge.api.test_exact_integers import call
+from tests.service.edge.api.test_execution import ask
 from tests.service.worlds import POLICY, World
 
 

@@ -12,7 +12,7 @@ from sayso.core.records.items import ItemKind
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import Quorum, RuleTerms
 from sayso.core.signing import sign_message
-from service.settings import Settings
+from service.core.settings import Settings
 from tests.builders import ask, make_pending, make_person
 from tests.service.worlds import World, read_store
 

@@ -12,7 +12,7 @@ from sayso.core.policy.rules import PolicyRule
 from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.time_windows import find_end_ms
-from service.settings import CHECKOUT
+from service.core.settings import CHECKOUT
 from tests.sayso.rule_builders import policy, rule
 
 REFUND = ToolDefinition(

@@ -1,1 +1,0 @@
-"""Routes of the life cycle of rules."""

@@ -1,1 +1,0 @@
-"""Signed tokens that say for which person an agent acts."""

@@ -1,1 +1,0 @@
-"""Mail: cards as messages with a link, in one thread for each item. Nothing in a mail decides."""

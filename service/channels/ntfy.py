@@ -1,0 +1,127 @@
+"""Cards as notifications of ntfy. A broker can read them, so only an own broker is sent facts and arguments.
+
+Publishing of notifications to one topic of an ntfy broker.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
+
+from sayso.core.text.invisible import UNCHECKED
+from service.channels.base import Recipient, Rendered, allowed_actions
+from service.channels.cards import Card
+from service.channels.config import ChannelConfig
+from service.channels.providers import OneDestination, explain_status, request
+from service.core.settings.receivers import Secret
+
+MESSAGE_BYTES = 4096
+"""A longer message becomes an attachment."""
+
+TITLE_BYTES = 250
+CLOSING_BYTES = 800
+LINE_BYTES = 200
+URGENT = 5
+NORMAL = 3
+
+_PUBLIC_FACTS = frozenset({"Decide before"})
+
+
+def render_card(card: Card, *, own_broker: bool) -> Rendered:
+    """Return the notification, with the link as its only action. Arguments that do not fit are omitted as a whole."""
+    lines = list(_write_lines(card, own_broker=own_broker))
+    text = "\n".join([*lines, "Arguments, exactly what will run:", card.args_text])
+    fits = own_broker and count_bytes(text) <= MESSAGE_BYTES
+    if not fits:
+        text = cut("\n".join([*lines, "Open the item to read its arguments."]), MESSAGE_BYTES)
+    title = cut(f"{'Urgent: ' if card.urgent and card.live else ''}{card.agent} asks: {card.tool}", TITLE_BYTES)
+    body: dict[str, Any] = {
+        "title": title.replace("\n", "↵"),
+        "message": text,
+        "priority": URGENT if card.urgent and card.live else NORMAL,
+        "click": card.link,
+        "actions": [{"action": "view", "label": "Open", "url": card.link}],
+    }
+    complete = fits and not card.masked
+    actions = allowed_actions(card, complete=complete, decides=frozenset())
+    return Rendered(body, f"{body['title']}\n{text}", complete, actions)
+
+
+def count_bytes(text: str) -> int:
+    """Return the length as ntfy counts it."""
+    return len(text.encode("utf-8", "replace"))
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of at most `most` bytes, with `…` where it was cut."""
+    if count_bytes(text) <= most:
+        return text
+    return f"{text.encode('utf-8', 'replace')[: most - 3].decode('utf-8', 'ignore')}…"
+
+
+def _write_lines(card: Card, *, own_broker: bool) -> Iterator[str]:
+    if card.closing:
+        yield cut(f"Closed: {card.closing if own_broker else card.ended}", CLOSING_BYTES)
+    if own_broker:
+        yield from (cut(f"Warning: {warning}", LINE_BYTES) for warning in card.warnings)
+    for label, text in card.facts:
+        if own_broker or label in _PUBLIC_FACTS:
+            yield cut(f"{label}: {text}", LINE_BYTES)
+    if own_broker and card.claims:
+        yield UNCHECKED
+        yield from (cut(f"{label}: {text}", LINE_BYTES) for label, text in card.claims)
+
+
+class NtfyConfig(ChannelConfig):
+    """The fields of an ntfy channel: one topic."""
+
+    kind: Literal["ntfy"]
+    topic: Secret = Field(description="The topic. Everybody who knows it can read it on an open broker.")
+    token: Secret | None = Field(default=None, description="An access token, `tk_…`.")
+    base_url: str = Field(default="https://ntfy.sh", pattern=r"^https?://[^\s?#]+[^\s?#/]$")
+    own_broker: bool = Field(default=False, description="Whether the broker is yours; only then it is sent arguments.")
+
+    @field_validator("topic")
+    @classmethod
+    def _check_topic(cls, topic: SecretStr) -> SecretStr:
+        text = topic.get_secret_value()
+        if not (1 <= len(text) <= 64 and text.isascii() and text.replace("-", "_").replace("_", "a").isalnum()):
+            raise ValueError("a topic is 1 to 64 letters, digits, - and _")
+        return topic
+
+
+class NtfyChannel(OneDestination):
+    """One topic that notifies everybody who is subscribed to it."""
+
+    def __init__(self, config: NtfyConfig) -> None:
+        super().__init__(config, "topic", urlsplit(config.base_url).netloc)
+        self.config = config
+
+    def render(self, card: Card) -> Rendered:
+        """Return the card as a notification."""
+        return render_card(card, own_broker=self.config.own_broker)
+
+    async def send(self, to: Recipient, card: Card, event_id: str) -> str:
+        """Publish the card. Notifications are not replaced, so their id is not kept."""
+        await self._publish((await asyncio.to_thread(self.render, card)).body)
+        return ""
+
+    async def update(self, to: Recipient, reference: str, card: Card) -> None:
+        """Publish how the item ended. A notification cannot be replaced on every phone."""
+        if not card.live:
+            await self._publish((await asyncio.to_thread(self.render, card)).body)
+
+    async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
+        """Publish the card again."""
+        body = (await asyncio.to_thread(self.render, card)).body
+        await self._publish({**body, "title": f"Reminder: {body['title']}"})
+
+    async def _publish(self, body: dict[str, Any]) -> None:
+        token = self.config.token
+        headers = {"Authorization": f"Bearer {token.get_secret_value()}"} if token is not None else {}
+        message = {"topic": self.config.topic.get_secret_value(), **body}
+        response = await request(self._client, "ntfy", "POST", self.config.base_url, json=message, headers=headers)
+        if not response.is_success:
+            raise explain_status("ntfy", response)

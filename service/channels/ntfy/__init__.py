@@ -1,1 +1,0 @@
-"""ntfy: cards as notifications with a link. Nothing in a notification decides."""

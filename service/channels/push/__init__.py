@@ -1,1 +1,0 @@
-"""Web push: notifications of browsers and phones that open the item. Nothing in a notification decides."""

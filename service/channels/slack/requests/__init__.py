@@ -1,1 +1,0 @@
-"""What Slack sends: signatures and payloads."""

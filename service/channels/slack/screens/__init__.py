@@ -1,1 +1,0 @@
-"""What people see in Slack beside cards: parts of Block Kit, modals and the Home tab."""

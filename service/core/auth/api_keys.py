@@ -1,0 +1,169 @@
+"""API keys of one tenant: create, rotate, revoke.
+
+A cache of deactivated reviewers and revoked keys.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import new_id, new_secret, now_ms
+from sayso.core.records.freezes import NamedKey, Revocations, find_revoked
+from sayso.errors import Conflict, InvalidInput, NotFound
+from service.core.auth.reviewers import NOBODY, hash_token, refuse_our_names
+from service.core.cache import Memory, Refresher
+from service.core.settings import SHORTEST_KEY
+from service.core.store.people import ApiKey, KeyKind, Made, People, StoredKey, Tokens
+
+
+class RevocationCache:
+    """Deactivated reviewers and revoked keys of one tenant."""
+
+    def __init__(self, people: People, refresher: Refresher) -> None:
+        self._people = people
+        self._memory = Memory(self._read, refresher)
+
+    async def find(self, *, fresh: bool = False) -> Revocations:
+        return await self._memory.find(fresh=fresh)
+
+    async def _read(self) -> Revocations:
+        keys = await self._people.list_keys()
+        by_name: dict[str, tuple[NamedKey, ...]] = {}
+        for key in keys:
+            if key.kind == "agent":
+                by_name[key.name] = (*by_name.get(key.name, ()), NamedKey(key.id, key.created_at_ms))
+        inactive = {reviewer.name for reviewer in await self._people.list_reviewers() if not reviewer.active}
+        return Revocations(find_revoked(keys), by_name, frozenset(inactive))
+
+
+_NAME = re.compile(r"[!-~]{1,64}")
+LATEST_MS = 2**53  # a moment that never comes
+
+
+@dataclass(frozen=True)
+class ApiKeys:
+    """The API keys of one tenant."""
+
+    tenant: str
+    people: People
+    tokens: Tokens
+
+    async def create(
+        self,
+        name: str,
+        secret: str | None = None,
+        kind: KeyKind = "agent",
+        predecessor_id: str | None = None,
+        context: JsonObject | None = None,
+        owner: str | None = None,
+        by: str = "",
+        made: Made = NOBODY,
+    ) -> tuple[ApiKey, str]:
+        """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict` for a used `secret`.
+
+        `owner` is the active person who owns the key of an agent, and `by` the person who makes it, by a credential
+        that `made` tells of.
+        """
+        if predecessor_id is None:
+            _check_name(name)
+        if secret is not None and len(secret) < SHORTEST_KEY:
+            raise InvalidInput(
+                f"The key has {len(secret)} characters; the minimum is {SHORTEST_KEY}. Choose a longer, random one."
+            )
+        if owner is not None and predecessor_id is None:
+            await self._check_owner(owner, kind)
+        plain = secret or f"sayso_{kind}_{new_secret()}"
+        key_hash = hash_token(plain)
+        existing = await self.tokens.find_key(key_hash)
+        if existing is not None:
+            return self._check_existing(existing, name, kind), plain
+        key = ApiKey(
+            id=new_id("key"),
+            tenant=self.tenant,
+            name=name,
+            kind=kind,
+            created_at_ms=now_ms(),
+            predecessor_id=predecessor_id,
+            context=context or {},
+            owner=owner,
+            created_by=by,
+            made_by=made.by,
+            made_at_ms=made.at_ms,
+        )
+        await self.people.save_key(key_hash, key)
+        return key, plain
+
+    async def revoke(self, key_id: str) -> ApiKey:
+        """Revoke a key within a second everywhere; raises `NotFound`. `withdrawals` cancels its runs."""
+        at_ms = now_ms()
+        return await self._change(
+            key_id, lambda key: key.model_copy(update={"revoked_at_ms": key.revoked_at_ms or at_ms})
+        )
+
+    async def rotate(self, key_id: str, overlap_s: int, by: str = "", made: Made = NOBODY) -> tuple[ApiKey, str]:
+        """Create the successor of a key, which ends after the overlap; `by` makes it. Raises `NotFound`, `Conflict`."""
+        key_hash = await self.people.find_key_hash(key_id)
+        key = await self.tokens.find_key(key_hash) if key_hash else None
+        if key is None:
+            raise _not_found(key_id)
+        if not key.holds(now_ms()):
+            raise Conflict("This key was revoked or has ended. Create a new one instead.")
+        successor, plain = await self.create(key.name, None, key.kind, key.id, key.context, key.owner, by, made)
+        ends_at_ms = now_ms() + overlap_s * 1000
+        await self._change(
+            key_id,
+            lambda old: old.model_copy(update={"ends_at_ms": min(ends_at_ms, old.ends_at_ms or LATEST_MS)}),
+        )
+        return successor, plain
+
+    async def note_withdrawn(self, key_id: str) -> None:
+        """Record that all runs of a revoked key were withdrawn."""
+        await self._change(key_id, lambda key: key.model_copy(update={"withdrawn": True}))
+
+    async def list_all(self) -> list[ApiKey]:
+        """Return all API keys, including revoked ones, the oldest first."""
+        return list(await self.people.list_keys())
+
+    async def scan(self) -> list[StoredKey]:
+        """Return all records of API keys, also of keys that are not in the index; the oldest first. It is slow."""
+        return await self.people.scan_keys()
+
+    async def list_uses(self) -> dict[str, int]:
+        """Return when each key, by id, was last used; ms. Unused keys are left out."""
+        return await self.people.list_uses()
+
+    async def _check_owner(self, owner: str, kind: KeyKind) -> None:
+        if kind != "agent":
+            raise InvalidInput("Only an agent's key has an owner. Leave out the owner.")
+        person = await self.people.find_reviewer(owner)
+        if person is None or not person.active:
+            raise InvalidInput(f"There is no active person named {owner!r} to own the key. Correct the name.")
+
+    def _check_existing(self, key: ApiKey, name: str, kind: KeyKind) -> ApiKey:
+        if not key.holds(now_ms()):
+            raise Conflict("This key was revoked or has ended, which is final. Choose another one.")
+        if (key.tenant, key.name, key.kind) != (self.tenant, name, kind):
+            raise Conflict("This key belongs to somebody else. Choose another one.")
+        return key
+
+    async def _change(self, key_id: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
+        """Change a key; without an entry in the index, all records with its id."""
+        key_hash = await self.people.find_key_hash(key_id)
+        stored = await self.scan() if key_hash is None else []
+        hashes = [key_hash] if key_hash is not None else [row.key_hash for row in stored if row.key.id == key_id]
+        keys = [await self.people.change_key(key_hash, change) for key_hash in hashes]
+        changed = next((key for key in keys if key is not None), None)
+        if changed is None:
+            raise _not_found(key_id)
+        return changed
+
+
+def _not_found(key_id: str) -> NotFound:
+    return NotFound(f"There is no API key {key_id!r}.")
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidInput("A key's name is 1 to 64 visible ASCII characters without spaces. Choose another name.")
+    refuse_our_names(name)

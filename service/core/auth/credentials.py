@@ -1,0 +1,278 @@
+"""Identify a caller by the credential alone: an agent by its API key, a person by the token of their session."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import NamedTuple, TypedDict
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms, now_ms
+from sayso.core.records.decisions import Actor, ActorKind, Represented
+from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
+from service.core.auth.person_tokens import PersonTokens
+from service.core.auth.reviewers import NOBODY, Holder, Reviewers, describe_actor, hash_token
+from service.core.cache import USED_WITHIN_MS, Refresher
+from service.core.store.people import PERSON, ApiKey, Made, Session, Tokens
+
+TENANT = "default"  # the one tenant for now; a request's tenant comes from its credential alone
+
+CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
+_REFRESH_AFTER_MS = 350
+_MOST_REFRESHED = 64
+_MOST_CACHED = 10_000
+_NOTED_MS = 60_000  # how often this process notes the use of one credential
+
+
+class _Rights(TypedDict):
+    """What lets a person decide beside their name."""
+
+    groups: tuple[str, ...]
+    represents: tuple[Represented, ...]
+
+
+@dataclass(frozen=True)
+class Principal:
+    """An identified caller."""
+
+    tenant: str
+    name: str
+    kind: ActorKind
+    roles: tuple[str, ...] = ()
+    csrf: str = ""
+    key_id: str | None = None
+    context: JsonObject = field(default_factory=dict, hash=False)
+    key_owner: str | None = None
+    """The person who owns an agent's key, if it has an owner."""
+
+    key_maker: str = ""
+    """The person who made the key, if that is known."""
+
+    made: Made = NOBODY
+    """Who else made or reset a person's credential."""
+
+    password_by: str = ""
+    """Who else set the password of a session, if its person has not changed it."""
+
+    groups: tuple[str, ...] = ()
+    """The groups of a person."""
+
+    represents: tuple[Represented, ...] = ()
+    """The absent people for whom a person decides."""
+
+    def actor(self, channel: str) -> Actor:
+        """Return this principal as it appears in decisions and events."""
+        return Actor(id=self.name, kind=self.kind, channel=channel)
+
+    def reviewer(self, channel: str) -> Actor:
+        """Return this principal with their groups and the absent people they represent, to decide an item."""
+        by = Actor(id=self.name, kind=self.kind, channel=channel, groups=self.groups)
+        return describe_actor(by, self.represents, self.made)
+
+    @property
+    def owner(self) -> str | None:
+        """The owner whose runs this principal may see; None for people, who see all runs."""
+        return self.name if self.kind is ActorKind.AGENT else None
+
+
+@dataclass(slots=True)
+class _Checked:
+    """An identified credential: when it was last checked and used, and whether it was used since that check."""
+
+    principal: Principal
+    checked_at_ms: float
+    used_at_ms: float
+    in_use: bool = False
+
+
+class _LookedUp(NamedTuple):
+    principal: Principal | None
+    began_at_ms: float
+
+
+class Credentials:
+    """API keys and sessions of all tenants, checked against the store and cached for less than a second.
+
+    Those used in the last minutes are checked again in the background. `person_tokens` verifies the tokens that say for
+    whom an agent acts.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        reviewers_of: Callable[[str], Reviewers],
+        refresher: Refresher,
+        *,
+        idle_s: int,
+        person_tokens: PersonTokens | None = None,
+    ) -> None:
+        self.person_tokens = person_tokens or PersonTokens(None)
+        self._tokens, self._reviewers_of = tokens, reviewers_of
+        self._refresher, self._clock_ms = refresher, refresher.clock_ms
+        self._idle_ms = idle_s * 1000
+        self._cached: dict[str, _Checked] = {}
+        self._pending: dict[tuple[str, bool], asyncio.Task[_LookedUp]] = {}
+        self._noted: dict[str, float] = {}
+
+    async def identify(self, token: str | None, *, in_use: bool = True, within_ms: int = CACHED_MS) -> Principal:
+        """Return the holder of the token; with `in_use` false, idle time goes on. Raises `NotAuthenticated`.
+
+        A check of the last `within_ms` counts.
+        """
+        if not token:
+            raise NotAuthenticated()
+        checked, at_ms = self._cached.get(token), self._clock_ms()
+        if checked is None or at_ms >= checked.checked_at_ms + within_ms:
+            checked = await self._check(token, in_use)
+        elif in_use:
+            checked.in_use = True
+        if in_use:
+            checked.used_at_ms = at_ms
+            self._refresher.note_use(self._refresh)
+        return checked.principal
+
+    async def find_provisioner(self, token: str) -> ApiKey | None:
+        key = await self._tokens.find_key(hash_token(token))
+        if key is None or key.kind != "provisioner" or not key.holds(now_ms()):
+            return None
+        await self._note_use(key.tenant, key.id)
+        return key
+
+    async def sign_out(self, token: str) -> None:
+        """Close the session of a token, and forget the token."""
+        await self._tokens.close_session(hash_token(token))
+        self.forget(token)
+
+    def forget(self, token: str) -> None:
+        self._cached.pop(token, None)
+        for in_use in (True, False):
+            self._pending.pop((token, in_use), None)
+
+    async def _check(self, token: str, in_use: bool) -> _Checked:
+        """Look a credential up and cache its holder. Raises `NotAuthenticated`."""
+        principal, at_ms = await self._look_up_once(token, in_use)
+        if principal is None:
+            self._cached.pop(token, None)
+            raise NotAuthenticated("This key or session is no longer valid. Sign in again, or ask for a new key.")
+        if len(self._cached) > _MOST_CACHED:
+            self._cached.clear()
+        checked = self._cached[token] = _Checked(principal, at_ms, 0.0)
+        return checked
+
+    async def _refresh(self) -> None:
+        """Check the credentials that were used last, each at most twice a second."""
+        at_ms = self._clock_ms()
+        used = [entry for entry in self._cached.items() if entry[1].used_at_ms > at_ms - USED_WITHIN_MS]
+        latest = nlargest(_MOST_REFRESHED, used, key=lambda entry: entry[1].used_at_ms)
+        due = [entry for entry in latest if at_ms >= entry[1].checked_at_ms + _REFRESH_AFTER_MS]
+        await asyncio.gather(*(self._check_again(token, checked) for token, checked in due))
+
+    async def _check_again(self, token: str, checked: _Checked) -> None:
+        in_use, checked.in_use = checked.in_use, False
+        principal, at_ms = await self._look_up_once(token, in_use)
+        if self._cached.get(token) is not checked:
+            return  # it was forgotten or checked meanwhile
+        if principal is None:
+            del self._cached[token]
+            return
+        checked.principal, checked.checked_at_ms = principal, at_ms
+
+    async def _look_up_once(self, token: str, in_use: bool) -> _LookedUp:
+        """Share one look-up among all concurrent callers: one event may wake thousands of long polls."""
+        place = (token, in_use)
+        pending = self._pending.get(place)
+        if pending is None or pending.done():
+            pending = self._pending[place] = asyncio.create_task(self._look_up(token, in_use))
+            pending.add_done_callback(lambda _: self._pending.pop(place, None))
+        return await asyncio.shield(pending)
+
+    async def _look_up(self, token: str, in_use: bool) -> _LookedUp:
+        began_at_ms = self._clock_ms()
+        credential = await self._tokens.find(hash_token(token))
+        if isinstance(credential, ApiKey):
+            return _LookedUp(await self._find_key_holder(credential), began_at_ms)
+        principal = await self._resume_session(token, credential, in_use) if credential is not None else None
+        return _LookedUp(principal, began_at_ms)
+
+    async def _resume_session(self, token: str, session: Session, in_use: bool) -> Principal | None:
+        """Return the holder of a session; close it unless it is valid."""
+        reviewers, token_hash = self._reviewers_of(session.tenant), hash_token(token)
+        holder, kept = await asyncio.gather(
+            reviewers.find_holder(session.name), self._extend_session(token_hash, in_use)
+        )
+        if not kept:
+            return None
+        if holder is None or not reviewers.holds(holder.person, session):
+            await self.sign_out(token)
+            return None
+        if in_use:
+            await self._note_use(session.tenant, f"{PERSON}{session.name}")
+        return Principal(
+            session.tenant,
+            session.name,
+            ActorKind.HUMAN,
+            holder.person.roles,
+            session.csrf,
+            made=Made(session.made_by, session.made_at_ms),
+            password_by=holder.person.password_by,
+            **_list_rights(holder),
+        )
+
+    async def _extend_session(self, token_hash: str, in_use: bool) -> bool:
+        return not in_use or await self._tokens.extend_session(token_hash, self._idle_ms)
+
+    async def _find_key_holder(self, key: ApiKey) -> Principal | None:
+        """Return the holder of a key. A reviewer's key has only the role of a reviewer, even if an admin holds it."""
+        if not key.holds(now_ms()) or key.kind == "provisioner":
+            return None
+        if key.kind == "agent":
+            await self._note_use(key.tenant, key.id)
+            return Principal(
+                key.tenant,
+                key.name,
+                ActorKind.AGENT,
+                key_id=key.id,
+                context=key.context,
+                key_owner=key.owner,
+                key_maker=key.created_by,
+            )
+        holder = await self._reviewers_of(key.tenant).find_holder(key.name)
+        if holder is None:
+            return None
+        await self._note_use(key.tenant, key.id)
+        made, roles = Made(key.made_by, key.made_at_ms), ("reviewer",)
+        return Principal(key.tenant, key.name, ActorKind.HUMAN, roles, key_id=key.id, made=made, **_list_rights(holder))
+
+    async def _note_use(self, tenant: str, holder: str) -> None:
+        """Record the use of a credential, at most once a minute; a store that cannot write does not shut it out."""
+        at_ms, place = monotonic_ms(), f"{tenant} {holder}"
+        if at_ms < self._noted.get(place, 0.0):
+            return
+        if len(self._noted) > _MOST_CACHED:
+            self._noted.clear()
+        self._noted[place] = at_ms + _NOTED_MS
+        with suppress(Unavailable):
+            await self._tokens.note_use(tenant, holder, now_ms())
+
+
+def _list_rights(holder: Holder) -> _Rights:
+    return {"groups": holder.groups, "represents": holder.represents}
+
+
+def require_own_password(principal: Principal) -> None:
+    """Raise `NotAllowed` where somebody else set the person's password: it makes no further credential."""
+    if principal.password_by:
+        raise NotAllowed(
+            f"{principal.password_by} set your password. Change it first: on the page Me, or with `sayso password`."
+        )
+
+
+def require_person(principal: Principal) -> Principal:
+    """Return the person; raises `NotAllowed` for an agent's key."""
+    if principal.kind is not ActorKind.HUMAN:
+        raise NotAllowed(
+            "This needs a reviewer; an agent's key can only start, suspend and read its own runs. "
+            "Sign in as a reviewer."
+        )
+    return principal

@@ -1,0 +1,347 @@
+"""Reviewers of one tenant: names, passwords, roles and sessions."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple
+
+from sayso.core.clock import new_secret, now_ms
+from sayso.core.records.decisions import OUR_NAMES, OUR_PREFIXES, Actor, ActorKind, Delegate, Represented
+from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from service.core.auth.absences import find_chain, list_represented
+from service.core.auth.passwords import Passwords
+from service.core.cache import Memory, Refresher
+from service.core.settings import Settings
+from service.core.settings.limits import network_of
+from service.core.store.attempts import Allowance, Attempts
+from service.core.store.directory import DutyStore
+from service.core.store.people import PERSON, Made, OpenSession, People, Reviewer, Session, Tokens
+
+ROLES = ("reviewer", "admin", "auditor")
+BY_PAIR = Allowance("sign-in-pair", most=10, window_s=60)
+BY_ADDRESS = Allowance("sign-in-address", most=100, window_s=300)
+"""Sign-in attempts from one address for one name, and for all names. The right password resets the pair's count.
+
+A limit per name alone would let strangers lock a reviewer out.
+"""
+
+NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
+NAME_RULE = "A name is 1 to 64 of a-z, 0-9, '.', '_', '@' and '-', beginning with a letter or digit."
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """A fresh session, with the only copy of its token."""
+
+    token: str
+    session: Session
+    password_by: str = ""
+    """Who else set the password; the person changes it first."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The client's address and its description of itself."""
+
+    address: str = ""
+    client: str = ""
+
+
+NOWHERE = Origin()
+NOBODY = Made()
+
+
+class Holder(NamedTuple):
+    """An active person, their groups, and the absent people for whom they decide."""
+
+    person: Reviewer
+    groups: tuple[str, ...]
+    represents: tuple[Represented, ...]
+
+
+def refuse_our_names(name: str) -> None:
+    """Raise `InvalidInput` for a name that is reserved for Sayso's own actions."""
+    plain = name.casefold()
+    if plain.startswith(OUR_PREFIXES):
+        raise InvalidInput(
+            f"Names that begin with {plain.partition(':')[0][:9]} are reserved for Sayso. Choose another name."
+        )
+    if plain in OUR_NAMES:
+        raise InvalidInput(
+            f"The name {name} is reserved for Sayso's own actions in the audit trail. Choose another name."
+        )
+
+
+class Reviewers:
+    """The reviewers of one tenant and their sessions."""
+
+    def __init__(
+        self,
+        tenant: str,
+        people: People,
+        duty: DutyStore,
+        tokens: Tokens,
+        attempts: Attempts,
+        passwords: Passwords,
+        settings: Settings,
+        refresher: Refresher,
+    ) -> None:
+        self._tenant, self._people, self._tokens = tenant, people, tokens
+        self._attempts, self._passwords = attempts, passwords
+        self._idle_ms = settings.session_idle_s * 1000
+        self._max_ms = settings.session_max_s * 1000
+        self._absences = Memory(duty.list_absences, refresher)
+
+    async def add(self, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
+        """Create a reviewer, whose first password `by` chose.
+
+        Raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name.
+        """
+        if not NAME_PATTERN.fullmatch(name):
+            raise InvalidInput(NAME_RULE)
+        refuse_our_names(name)
+        if not roles or any(role not in ROLES for role in roles):
+            raise InvalidInput(f"Roles are {', '.join(ROLES)}; give at least one of them.")
+        hashed, at_ms = await self._passwords.hash(password, name), now_ms()
+        reviewer = Reviewer(
+            name=name,
+            password_hash=hashed,
+            roles=roles,
+            created_at_ms=at_ms,
+            password_by=by,
+            reset_by=by,
+            reset_at_ms=at_ms if by else 0,
+        )
+        if not await self._people.add_reviewer(reviewer):
+            raise Conflict(f"There is already a reviewer named {name}. Choose another name.")
+        return reviewer
+
+    async def set_password(self, name: str, password: str, by: str = "") -> None:
+        """Set a reviewer's password and end the sessions opened with the old one; raises `NotFound`.
+
+        It is marked as that of `by`, unless that is the person, until the person changes it.
+        """
+        await self._known(name)
+        hashed, other = await self._passwords.hash(password, name), by if by != name else ""
+
+        def update() -> dict[str, object]:
+            at_ms = now_ms()
+            marks: dict[str, object] = {"reset_by": other, "reset_at_ms": at_ms} if other else {}
+            return {"password_hash": hashed, "password_set_at_ms": at_ms, "password_by": other, **marks}
+
+        await self._change(name, update)
+
+    async def has_password(self, name: str, password: str) -> bool:
+        """Return whether the reviewer has this password; raises `NotFound`."""
+        return await self._passwords.verify(password, (await self._known(name)).password_hash)
+
+    async def change_password(self, session: Session, current: str, password: str, origin: Origin) -> SignIn:
+        """Change a person's password and end all their sessions; return a new session.
+
+        Raises `NotAllowed` for a wrong current password, `TooManyRequests` as `sign_in` does, and `InvalidInput`.
+        """
+        pair = await self._count(session.name, origin.address)
+        if not await self.has_password(session.name, current):
+            raise NotAllowed("The current password is not right. Nothing was changed.")
+        if password == current:
+            raise InvalidInput("The new password is the current one. Choose another.")
+        await self.set_password(session.name, password)
+        await self._attempts.forget(BY_PAIR, pair)
+        return await self._open(await self._known(session.name), now_ms(), origin)
+
+    async def deactivate(self, name: str) -> Reviewer:
+        """Deactivate a reviewer and end their sessions; raises `NotFound`, or `Conflict` for the last admin."""
+
+        def change(reviewer: Reviewer, everyone: Sequence[Reviewer]) -> Reviewer:
+            admins = {person.name for person in everyone if person.active and "admin" in person.roles}
+            if admins == {name}:
+                raise Conflict(f"{name} is the last active admin. Add or activate another admin first.")
+            return reviewer.model_copy(update={"active": False, "sessions_end_at_ms": now_ms() + 1})
+
+        return _found(await self._people.change_reviewer_among(name, change), name)
+
+    async def activate(self, name: str) -> Reviewer:
+        """Activate a reviewer with their old password; raises `NotFound`. Earlier sessions stay ended."""
+        return await self._change(name, lambda: {"active": True})
+
+    async def set_manager(self, name: str, manager: str | None) -> Reviewer:
+        """Set who manages a person, or None; raises `NotFound`, or `InvalidInput` for a manager who cannot be."""
+        if manager == name:
+            raise InvalidInput(f"{name} cannot manage themselves. Choose another person.")
+        if manager is not None:
+            person = await self._people.find_reviewer(manager)
+            if person is None or not person.active:
+                raise InvalidInput(f"There is no active person named {manager!r} to be the manager. Correct the name.")
+        return await self._change(name, lambda: {"manager": manager})
+
+    async def find_manager(self, name: str) -> str | None:
+        """Return the active manager of an active person; None without one."""
+        person = await self._people.find_reviewer(name)
+        if person is None or not person.active or person.manager is None:
+            return None
+        manager = await self._people.find_reviewer(person.manager)
+        return person.manager if manager is not None and manager.active else None
+
+    async def list_sessions(self, name: str) -> list[OpenSession]:
+        """Return a person's valid sessions, the newest first; raises `NotFound`."""
+        reviewer = await self._known(name)
+        sessions = await self._people.list_sessions(name)
+        return [session for session in sessions if self.holds(reviewer, session.session)]
+
+    async def end_session(self, name: str, session_id: str) -> None:
+        """End one session of a person; raises `NotFound`."""
+        for session in await self.list_sessions(name):
+            if id_of_session(session.token_hash) == session_id:
+                await self._tokens.close_session(session.token_hash)
+                return
+        raise NotFound(f"There is no session {session_id!r} of {name}. List the sessions to see the valid ones.")
+
+    async def end_sessions(self, name: str, but: str | None = None) -> int:
+        """End all sessions of a person except that of the token `but`; return how many were listed."""
+        kept = hash_token(but) if but is not None else None
+        ending = [session for session in await self.list_sessions(name) if session.token_hash != kept]
+        if kept is None:
+            await self._change(name, lambda: {"sessions_end_at_ms": now_ms() + 1})
+        for session in ending:
+            await self._tokens.close_session(session.token_hash)
+        return len(ending)
+
+    async def find(self, name: str) -> Reviewer | None:
+        return await self._people.find_reviewer(name)
+
+    async def list_all(self) -> list[Reviewer]:
+        """Return every reviewer by name."""
+        return await self._people.list_reviewers()
+
+    async def list_last_seen(self) -> dict[str, int]:
+        """Return when each person last used a session; ms. People who never did are left out."""
+        uses = await self._people.list_uses()
+        return {holder.removeprefix(PERSON): at_ms for holder, at_ms in uses.items() if holder.startswith(PERSON)}
+
+    async def list_groups(self, name: str) -> tuple[str, ...]:
+        """Return the names of a person's groups."""
+        return await self._people.list_groups_of(name)
+
+    async def list_represented(self, name: str) -> tuple[Represented, ...]:
+        """Return the absent people for whom this person decides now, with their groups."""
+        absences, at_ms = await self._absences.find(), now_ms()
+        if not any(absence.delegate == name and absence.covers(at_ms) for absence in absences):
+            return ()
+        active = {reviewer.name for reviewer in await self.list_all() if reviewer.active}
+        people = list_represented(absences, name, at_ms, active=active)
+        groups = await asyncio.gather(*map(self.list_groups, people))
+        chains = [find_chain(absences, person, at_ms, active)[:-1] for person in people]
+        return tuple(
+            Represented(person=person, groups=held, through=chain)
+            for person, held, chain in zip(people, groups, chains, strict=True)
+            if person in active
+        )
+
+    async def find_holder(self, name: str) -> Holder | None:
+        """Return an active person with what lets them decide, or None."""
+        person, groups = await self._people.find_with_groups(name)
+        if person is None or not person.active:
+            return None
+        return Holder(person, groups, await self.list_represented(name))
+
+    async def find_actor(self, name: str, channel: str, made: Made = NOBODY) -> Actor:
+        """Return a person as the author of decisions on a channel, by an address that `made` tells of."""
+        by = Actor(id=name, kind=ActorKind.HUMAN, channel=channel, groups=await self.list_groups(name))
+        return describe_actor(by, await self.list_represented(name), made)
+
+    async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE) -> SignIn:
+        """Open a session for the right name and password; raises `NotAuthenticated` for anything else.
+
+        Raises `TooManyRequests` after too many attempts from this address, even with the right password.
+        """
+        pair = await self._count(name, origin.address)
+        began_at_ms = now_ms()  # before the read: a password set during it ends this session, too
+        reviewer = await self._people.find_reviewer(name)
+        fits = await self._passwords.verify(password, reviewer.password_hash if reviewer else None)
+        if reviewer is None or not fits or not reviewer.active:
+            raise NotAuthenticated("That name and password do not go together. Check both and try again.")
+        await self._attempts.forget(BY_PAIR, pair)
+        return await self._open(reviewer, began_at_ms, origin)
+
+    def holds(self, reviewer: Reviewer, session: Session) -> bool:
+        """Return whether a session is valid: its person is active, and it has neither expired nor been ended."""
+        over = now_ms() - session.created_at_ms > self._max_ms
+        ended_at_ms = max(reviewer.password_set_at_ms, reviewer.sessions_end_at_ms)
+        return reviewer.active and not over and session.created_at_ms >= ended_at_ms
+
+    async def _count(self, name: str, address: str) -> str:
+        network = network_of(address)
+        if network:
+            await self._attempts.count(BY_ADDRESS, network)
+        pair = f"{self._tenant} {name} {network}"
+        await self._attempts.count(BY_PAIR, pair)
+        return pair
+
+    async def _open(self, reviewer: Reviewer, at_ms: int, origin: Origin) -> SignIn:
+        token = new_secret()
+        session = Session(
+            tenant=self._tenant,
+            name=reviewer.name,
+            roles=reviewer.roles,
+            csrf=new_secret(),
+            created_at_ms=at_ms,
+            address=origin.address,
+            client=origin.client[:200],
+            made_by=reviewer.made.by,
+            made_at_ms=reviewer.made.at_ms,
+        )
+        await self._people.open_session(hash_token(token), session, self._idle_ms)
+        return SignIn(token, session, reviewer.password_by)
+
+    async def _known(self, name: str) -> Reviewer:
+        return _found(await self._people.find_reviewer(name), name)
+
+    async def _change(self, name: str, update: Callable[[], Mapping[str, object]]) -> Reviewer:
+        """Change these fields only; concurrent changes of other fields stay."""
+        changed = await self._people.change_reviewer(name, lambda reviewer: reviewer.model_copy(update=update()))
+        return _found(changed, name)
+
+
+def _found(reviewer: Reviewer | None, name: str) -> Reviewer:
+    if reviewer is None:
+        raise NotFound(f"There is no reviewer named {name!r}.")
+    return reviewer
+
+
+def describe_actor(by: Actor, represents: tuple[Represented, ...], made: Made) -> Actor:
+    """Return the actor with the absent people for whom they may decide, and who else made their credential."""
+    if not represents and not made.by:
+        return by
+    return Delegate(
+        id=by.id,
+        kind=by.kind,
+        channel=by.channel,
+        groups=by.groups,
+        represents=represents,
+        made_by=made.by,
+        made_at_ms=made.at_ms,
+    )
+
+
+def hash_token(token: str) -> str:
+    """Return the stored hash of a token or key: 256 random bits need no slow hash."""
+    return sha256(token.encode()).hexdigest()
+
+
+def id_of_session(token_hash: str) -> str:
+    """Return the public id of a session; it does not reveal the token."""
+    return f"ses_{token_hash[:32]}"
+
+
+def require_log_reader(roles: tuple[str, ...]) -> None:
+    """Raise `NotAllowed` for somebody who is neither an admin nor an auditor."""
+    if not {"admin", "auditor"}.intersection(roles):
+        raise NotAllowed("Admins and auditors read the activity log; ask an admin for the role.", role="auditor")
+
+
+def require_role(roles: tuple[str, ...], role: str) -> None:
+    """Raise `NotAllowed` unless `role` is among the roles."""
+    if role not in roles:
+        raise NotAllowed(f"This needs the role {role}; ask an admin for it.", role=role)

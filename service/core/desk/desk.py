@@ -1,0 +1,69 @@
+"""The single entry point for changes of suspensions: `Desk`, one method per operation.
+
+Side effects of an operation (trail events, due time, ready list, outbox) are saved in its commit.
+"""
+
+from collections.abc import Callable
+
+from sayso.core.policy.engine import Policy
+from service.core.desk.changes import Changes, KnownFreezes, no_freezes
+from service.core.desk.client_execution import ClientExecution
+from service.core.desk.reviewing import Inquiring, Reviewing
+from service.core.desk.scheduling import Notifying, Scheduling
+from service.core.desk.second_look import SecondLooking
+from service.core.desk.suspending import Suspending
+from service.core.desk.worker_execution import Handing, WorkerExecution
+from service.core.metrics import timed
+from service.core.policy.evaluations import Evaluations
+from service.core.store.attempts import Attempts
+from service.core.store.runs.runs import Runs
+from service.core.store.suspensions.commits import Intake
+from service.core.store.suspensions.saving import Suspensions
+
+
+class Desk:
+    """All operations on the suspensions of one tenant, each bound from the part that implements it."""
+
+    def __init__(
+        self,
+        suspensions: Suspensions,
+        runs: Runs,
+        policy: Callable[[], Policy],
+        freezes: KnownFreezes = no_freezes,
+        sure_until_ms: Callable[[], int] = lambda: 0,
+        intake: Intake | None = None,
+        attempts: Attempts | None = None,
+        environment: str = "",
+    ) -> None:
+        self.suspensions = suspensions
+        self.runs = runs
+        self.evaluations = Evaluations()
+        changes = Changes(suspensions, freezes, sure_until_ms)
+        handing = Handing(changes, policy)
+        suspending = Suspending(suspensions, runs, policy, self.evaluations, intake, environment, handing)
+        self.start, self.suspend = timed("start", suspending.start), timed("suspend", suspending.suspend)
+        self.plant, self.propose = suspending.plant, timed("propose", suspending.propose)
+        scheduling = Scheduling(changes)
+        self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
+        self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
+        self.may_start, self.take_back = handing.may_start, handing.take_back
+        reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts, handing)
+        self.decide, self.extend, self.see = timed("decide", reviewing.decide), reviewing.extend, reviewing.see
+        self.judge_edit, self.void_decisions = reviewing.judge_edit, reviewing.void_decisions
+        self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
+        notifying = Notifying(changes)
+        self.record_deliveries, self.move_cards = notifying.record_deliveries, notifying.move_cards
+        inquiring = Inquiring(reviewing)
+        self.claim, self.release_claim = inquiring.claim, inquiring.release_claim
+        self.ask_requester, self.answer_inquiry = inquiring.ask_requester, inquiring.answer_inquiry
+        second = SecondLooking(changes, runs)
+        self.find_seen_call, self.take_second_look = second.find_seen_call, second.take_second_look
+        worker = WorkerExecution(changes, runs)
+        self.lease, self.renew, self.redeem = worker.lease, worker.renew, worker.redeem
+        self.checkpoint, self.note_results = worker.checkpoint, worker.note_results
+        self.return_permits, self.suspend_again = worker.return_permits, worker.suspend_again
+        self.settle, self.postpone, self.release = worker.settle, worker.postpone, worker.release
+        self.report = worker.report
+        client = ClientExecution(changes, policy, self.evaluations)
+        self.client_redeem, self.conclude = client.client_redeem, client.conclude
+        self.mark_in_doubt = client.mark_in_doubt

@@ -1,0 +1,247 @@
+"""Mandates: list and revoke them. The approval of a plan makes one, in its own commit.
+
+Standing grants: list, confirm and revoke them. A decision makes one, in its own commit; Sayso proposes others.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from sayso.core.policy.engine import Policy
+from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.permissions import Denial, Grant, GrantState, Mandate, OverruledDenial
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.decision_checks import check_other_than_requester, entitle
+from sayso.errors import Conflict, NotAllowed, NotFound
+from sayso.features.permissions.grants import digest_rule, find_granting
+from sayso.features.permissions.making import find_changed
+from sayso.features.permissions.text import describe_grant_state
+from service.core.store.runs.runs import Runs
+from service.core.store.suspensions.saving import Suspensions
+from service.features.permissions.lessons import Lessons, Trial
+from service.features.permissions.store import GrantStore, Use
+
+
+class Mandating:
+    """The mandates of one tenant, as people and their agents see and end them."""
+
+    def __init__(self, store: GrantStore[Mandate], runs: Runs, policy: Callable[[], Policy]) -> None:
+        self._store, self._runs, self._policy = store, runs, policy
+
+    async def now_ms(self) -> int:
+        return await self._store.now_ms()
+
+    async def list_uses(self) -> list[Use[Mandate]]:
+        """Return the mandates with their use, the latest first; those that ended a month ago are deleted."""
+        now_ms = await self._store.now_ms()
+        await self._store.forget_old(now_ms)
+        return await self._end_with_runs(await self._store.list_uses(), now_ms)
+
+    async def find_use(self, mandate_id: str) -> Use[Mandate] | None:
+        """Return one mandate with its use; None if no plan of this id was approved."""
+        mandate = await self._store.find(mandate_id)
+        if mandate is None:
+            return None
+        uses = await self._store.add_uses([mandate])
+        return (await self._end_with_runs(uses, await self._store.now_ms()))[0]
+
+    def find_void(self, mandate: Mandate) -> bool:
+        """Return whether a rule that permitted a mandate is gone or changed, so that it silences that rule no more."""
+        return find_changed(self._policy(), mandate.envelope) is not None
+
+    async def revoke(self, mandate_id: str, by: Actor) -> Mandate:
+        """End a mandate at once, also for calls that it allowed and that have not started; repeated, change nothing.
+
+        Every person may, and the agent's own key. Raises `NotFound`, also for another agent.
+        """
+        now_ms = await self._store.now_ms()
+
+        def end(known: Mandate) -> Mandate:
+            if known.find_state(now_ms) is not GrantState.IN_FORCE:
+                return known
+            return known.model_copy(update={"revoked_by": by.id, "revoked_at_ms": now_ms})
+
+        revoked = await self._store.change(mandate_id, end)
+        if revoked is None:
+            raise NotFound(f"There is no mandate {mandate_id!r} in force. List the mandates to see their ids.")
+        return revoked
+
+    async def _end_with_runs(self, uses: Sequence[Use[Mandate]], now_ms: int) -> list[Use[Mandate]]:
+        """Return the mandates; one of a single run ends with it."""
+        ends = await asyncio.gather(*(self._find_end(use.grant, now_ms) for use in uses))
+        return [
+            use if end is None else use._replace(grant=use.grant.model_copy(update={"until_ms": end}))
+            for use, end in zip(uses, ends, strict=True)
+        ]
+
+    async def _find_end(self, mandate: Mandate, now_ms: int) -> int | None:
+        """Return when the only run of a mandate ended, if it has."""
+        if not mandate.envelope.run_id or mandate.find_state(now_ms) is not GrantState.IN_FORCE:
+            return None
+        try:
+            run = await self._runs.read(mandate.envelope.run_id)
+        except NotFound:
+            return mandate.at_ms
+        return run.updated_at_ms if run.status.ended else None
+
+
+_LASTING = (GrantState.PROBATION, GrantState.WAITING, GrantState.IN_FORCE)
+
+
+class Granting:
+    """The grants of one tenant, as people see and change them, and its mandates."""
+
+    def __init__(
+        self,
+        store: GrantStore[Grant],
+        lessons: Lessons,
+        suspensions: Suspensions,
+        policy: Callable[[], Policy],
+        mandates: Mandating,
+    ) -> None:
+        self._store, self._suspensions, self._policy = store, suspensions, policy
+        self.lessons, self.mandates = lessons, mandates
+
+    async def now_ms(self) -> int:
+        return await self._store.now_ms()
+
+    async def list_uses(self) -> list[Use[Grant]]:
+        """Return the grants with their use, the latest first; those that ended a month ago are deleted."""
+        await self._store.forget_old(await self._store.now_ms())
+        return await self._store.list_uses()
+
+    async def find_use(self, grant_id: str) -> Use[Grant]:
+        """Return one grant with its use; raises `NotFound`."""
+        use = next((use for use in await self._store.list_uses() if use.grant.id == grant_id), None)
+        if use is None:
+            raise _unknown(grant_id)
+        return use
+
+    async def count_ready(self) -> Counter[str]:
+        """Return how many proposed grants wait for a person alone, by rule."""
+        learned, now_ms = await self.lessons.list_learned(), await self._store.now_ms()
+        trials = await self.lessons.read_trials(learned)
+        open_ = (grant for grant in learned if grant.tries(now_ms) and not self.find_void(grant))
+        return Counter(grant.rule_id for grant in open_ if is_ready(grant, trials[grant.id]))
+
+    def find_void(self, grant: Grant) -> bool:
+        """Return whether the rule of a grant is gone or changed, so that it lets nothing run."""
+        rule = find_granting(self._policy().rules, grant.rule_id)
+        return rule is None or digest_rule(rule) != grant.rule_digest
+
+    async def revoke(self, grant_id: str, by: Actor) -> Grant:
+        """End a grant at once, also for calls that it allowed and that have not started; repeated, change nothing.
+
+        Raises `NotFound`, and `NotAllowed` for an agent.
+        """
+        _check_person(by)
+        now_ms = await self._store.now_ms()
+
+        def end(known: Grant) -> Grant:
+            if known.find_state(now_ms) in (GrantState.REVOKED, GrantState.ENDED, GrantState.SUSPENDED):
+                return known
+            return known.model_copy(update={"revoked_by": by.id, "revoked_at_ms": now_ms})
+
+        revoked = await self._store.change(grant_id, end)
+        if revoked is None:
+            raise _unknown(grant_id)
+        return revoked
+
+    async def confirm(self, grant_id: str, by: Actor) -> Grant:
+        """Add a person to a grant that waits for one, or that Sayso proposed; the first one starts its time.
+
+        Raises `NotFound`, `NotAllowed` and `SelfApproval` as a decision on its item does, and `Conflict` for a grant
+        that does not wait, has changed rules, has this person already, or has not shown enough on probation.
+        """
+        grant, granter = await self._entitle(grant_id, by)
+        _check_trial(grant, (await self.lessons.read_trials([grant])).get(grant_id, Trial()))
+        now_ms = await self._store.now_ms()
+
+        def add(known: Grant) -> Grant:
+            if known.learned is not None and known.find_state(now_ms) is GrantState.PROBATION:
+                begun = {"at_ms": now_ms, "until_ms": now_ms + known.learned.lasts_s * 1000}
+                return known.model_copy(update={**begun, "granters": (granter,)})
+            if known.find_state(now_ms) is not GrantState.WAITING:
+                words = describe_grant_state(known.find_state(now_ms))
+                raise Conflict(f"Grant {known.id} does not wait for anybody: it is {words}.")
+            people = {name for person in known.granters for name in (person.id, person.for_person) if name}
+            if people & {granter.id, granter.for_person}:
+                raise Conflict("You have granted it already; it waits for somebody else.")
+            return known.model_copy(update={"granters": (*known.granters, granter)})
+
+        confirmed = await self._store.change(grant_id, add)
+        if confirmed is None:
+            raise _unknown(grant_id)
+        return confirmed
+
+    async def reinstate(self, grant_id: str, by: Actor, denials: Sequence[Denial] = ()) -> Grant:
+        """Overrule the denial that suspends a learned grant; this person grants it anew, or it is on probation again.
+
+        The first of the `denials` that nobody has overruled suspends it instead. Raises as `confirm` does, and
+        `Conflict` for a grant that no denial suspends, that has ended, or that another one of like calls has replaced.
+        """
+        suspended, granter = await self._entitle(grant_id, by)
+        now_ms = await self._store.now_ms()
+        others = [other for other in await self.lessons.list_learned() if other.id != grant_id]
+        for other in others:
+            alike = _name_likeness(other) == _name_likeness(suspended)
+            if alike and other.find_state(now_ms) in _LASTING:
+                raise Conflict(f"Grant {other.id} of like calls has taken its place. Decide on that one.")
+
+        def overrule(known: Grant) -> Grant:
+            if known.denial is None or not known.can_return(now_ms):
+                words = describe_grant_state(known.find_state(now_ms))
+                raise Conflict(f"Grant {known.id} cannot be reinstated: it is {words}, or its time is over.")
+            overruled = (*known.overruled, OverruledDenial(denial=known.denial, by=by.id, at_ms=now_ms))
+            grant = known.model_copy(update={"overruled": overruled, "denial": None})
+            if remaining := next((denial for denial in denials if not grant.has_overruled(denial)), None):
+                return grant.model_copy(update={"denial": remaining})
+            return grant.model_copy(update={"granters": (granter,)}) if grant.granters else grant
+
+        reinstated = await self._store.change(grant_id, overrule)
+        if reinstated is None:
+            raise _unknown(grant_id)
+        return reinstated
+
+    async def _entitle(self, grant_id: str, by: Actor) -> tuple[Grant, Actor]:
+        """Return the grant, and the person as who may grant it; raises if nobody or this person may not."""
+        _check_person(by)
+        grant = await self._store.find(grant_id)
+        if grant is None:
+            raise _unknown(grant_id)
+        record = (await self._suspensions.read(grant.suspension_id)).record
+        item = find_item(record, grant.item_id)
+        check_other_than_requester(record, item, by)
+        entitled = entitle(record, item, by)
+        if entitled is None:
+            raise NotAllowed(f"Only {', '.join(item.deciders)} can grant this. Ask one of them.")
+        if self.find_void(grant):
+            raise Conflict(f"The rule {grant.rule_id} has changed since, so the grant is void. Revoke it.")
+        return grant, entitled
+
+
+def is_ready(grant: Grant, trial: Trial) -> bool:
+    """Return whether people may put a proposed grant in force: they approved enough of what it would have allowed."""
+    return grant.learned is not None and trial.approved >= grant.learned.probation
+
+
+def _name_likeness(grant: Grant) -> tuple[str, str]:
+    """Return the rule of a learned grant, and what its calls have in common."""
+    return grant.rule_id, grant.learned.like if grant.learned is not None else grant.id
+
+
+def _check_trial(grant: Grant, trial: Trial) -> None:
+    if grant.learned is not None and grant.denial is None and not grant.granters and not is_ready(grant, trial):
+        raise Conflict(
+            f"Grant {grant.id} is on probation: people have approved {trial.approved} of the {grant.learned.probation} "
+            "calls that it needs. Wait for more, or grant like calls beside an approval."
+        )
+
+
+def _check_person(by: Actor) -> None:
+    if by.kind is not ActorKind.HUMAN:
+        raise NotAllowed("An agent's key can neither grant nor revoke. Sign in as a reviewer.", kind=by.kind)
+
+
+def _unknown(grant_id: str) -> NotFound:
+    return NotFound(f"There is no grant {grant_id!r}. List the grants to see their ids.")

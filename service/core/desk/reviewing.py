@@ -1,0 +1,371 @@
+"""Record what people do: decide, extend, cancel, withdraw, revive.
+
+Claim items, and ask their requesters.
+"""
+
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+
+from pydantic import JsonValue
+
+from sayso.core.clock import new_id, new_number
+from sayso.core.policy.counters.readings import Wanted
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.external import FinalJudgement, describe_item, judge_final, list_wanted
+from sayso.core.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
+from sayso.core.records.permissions import Denial, Grant
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.schemas.validators import has_whole_fraction, settle_integers, settle_object
+from sayso.core.transitions.deciding import ask_again, cancel, extend, find_item, void_decisions
+from sayso.core.transitions.decision_checks import check_canceller, check_draft, check_open
+from sayso.core.transitions.execution import revive
+from sayso.core.transitions.freezing import check_in_time, lost_ms
+from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, release_claim
+from sayso.core.transitions.permits import check_choice
+from sayso.core.transitions.sightings import see
+from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
+from sayso.features.permissions.deciding import decide_with_grant
+from sayso.features.permissions.grants import name_scope
+from sayso.features.permissions.probation import find_learned, learns, suspend_grants
+from service.core.desk.changes import Changes, build_idempotency
+from service.core.desk.scheduling import Scheduling
+from service.core.desk.worker_execution import Handing
+from service.core.policy.evaluations import Evaluations
+from service.core.store.attempts import Allowance, Attempts
+from service.core.store.runs.runs import Runs
+from service.core.store.suspensions.saving import Saved, Verb
+
+NUMBERS = Allowance("match-number", most=3, window_s=600)
+"""Wrong numbers that one reviewer may type for one item."""
+
+GUESSES = Allowance("match-numbers", most=10, window_s=3_600)
+"""Wrong numbers that one reviewer may type for all items."""
+
+
+@dataclass(frozen=True)
+class Reviewing:
+    """Operations of people and owners on suspensions and runs."""
+
+    changes: Changes
+    runs: Runs
+    policy: Callable[[], Policy]
+    evaluations: Evaluations
+    scheduling: Scheduling
+    attempts: Attempts | None
+    handing: Handing
+
+    async def decide(
+        self,
+        suspension_id: str,
+        item_id: str,
+        request: DecisionRequest,
+        by: Actor,
+        key: str | None = None,
+        asker: str | None = None,
+        shown: Shown | None = None,
+    ) -> Saved:
+        """Record one reviewer's decision on one item. `asker` owns the key when that is not the reviewer.
+
+        `shown` is recorded with it, and None means not measured.
+
+        Edited arguments and given values must fit the tool's schema. If the rules deny the final arguments, raises
+        `PolicyForbids`; another rule that needs approval renews the item. Raises what the transition raises, and
+        `TooManyRequests` after three wrong numbers, or ten in an hour for all items.
+        """
+        facts: list[JsonValue] = [suspension_id, item_id, by.id, request.model_dump(mode="json")] if key else []
+        seen = build_idempotency(asker or by.id, key, ["decide", *facts], suspension_id)
+        decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
+        changed = request.action == "value" or request.args is not None
+        request = await self._settle(suspension_id, item_id, request) if changed else request
+        renewed = await self._check_answer(suspension_id, item_id, request, by.id) if changed else None
+        if renewed is not None and request.grant is not None:
+            raise InvalidInput("These arguments need another decision. Approve them first, and grant like calls then.")
+        await self.handing.prepare()
+        freezes, policy = await self.changes.freezes(), self.policy()
+        covering = await self._find_learned(policy, suspension_id, item_id) if request.action == "deny" else ()
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            decision = Decision(
+                id=decision_id,
+                suspension_id=suspension_id,
+                suspension_version=record.version,
+                item_id=item_id,
+                action=DecisionAction(request.action),
+                args=request.args,
+                value=request.value,
+                message=request.message,
+                args_digest=request.digest,
+                number=request.number,
+                shown=shown,
+                by=by,
+                at_ms=now_ms,
+                idempotency_key=key,
+                suspends=tuple(grant.id for grant in covering),
+            )
+            frozen_ms = self.frozen_ms(record, item_id, freezes, now_ms)
+            if renewed is not None:
+                return ask_again(record, decision, renewed, now_ms, frozen_ms)
+            change = decide_with_grant(policy, record, decision, request, now_ms, frozen_ms)
+            if not covering or change.record is record:
+                return change
+            denial = Denial(by=by.id, at_ms=now_ms, suspension_id=suspension_id, item_id=item_id)
+            return change._replace(suspended=suspend_grants(covering, denial))
+
+        try:
+            async with self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}", by.id):
+                handing = self.handing.hand_on(transition, freezes)
+                return await self.changes.change_counted(suspension_id, item_id, handing, seen)
+        except DeadlinePassed:
+            await self.scheduling.tick(suspension_id)
+            raise
+
+    async def judge_edit(self, suspension_id: str, item_id: str, request: DecisionRequest, by: Actor) -> FinalJudgement:
+        """Return what the rules say of edited arguments. Records nothing; raises as `decide`, but for the number."""
+        saved = await self.changes.suspensions.read(suspension_id)
+        record, item = saved.record, find_item(saved.record, item_id)
+        draft = Decision(
+            id="dec_draft",
+            suspension_id=suspension_id,
+            suspension_version=record.version,
+            item_id=item_id,
+            action=DecisionAction(request.action),
+            args=request.args,
+            args_digest=request.digest,
+            by=by,
+            at_ms=saved.now_ms,
+        )
+        frozen_ms = self.frozen_ms(record, item_id, await self.changes.freezes(), saved.now_ms)
+        check_draft(record, item, draft, "decide", saved.now_ms - frozen_ms)
+        return await self._judge(record, item, request, by.id)
+
+    @asynccontextmanager
+    async def _counted(self, guessing: bool, who: str, reviewer: str) -> AsyncIterator[None]:
+        """Count a typed number unless it is right; raises `TooManyRequests` after too many wrong ones.
+
+        It counts before it is compared, so that numbers typed at the same time are no more guesses. A right one takes
+        back its own count alone: it gives a reviewer no new guesses at other items.
+        """
+        if not guessing or self.attempts is None:
+            yield
+            return
+        await self.attempts.count(NUMBERS, who)
+        await self.attempts.count(GUESSES, reviewer)
+        try:
+            yield
+        except WrongNumber:
+            raise
+        except SaysoError:
+            await self._forget_guess(who, reviewer)
+            raise
+        await self._forget_guess(who, reviewer)
+
+    async def _forget_guess(self, who: str, reviewer: str) -> None:
+        if self.attempts is not None:
+            await self.attempts.forget(NUMBERS, who)
+            await self.attempts.take_back(GUESSES, reviewer)
+
+    async def cancel(
+        self, run_id: str, by: Actor, reason: str | None = None, key: str | None = None, *, is_admin: bool = False
+    ) -> Saved:
+        """Cancel a run at its latest suspension; raises `Conflict` when it has ended.
+
+        Raises `NotAllowed` for a person who is no admin, did not request it, and may not deny all its open items.
+        """
+        seen = build_idempotency(by.id, key, ["cancel", run_id, reason], run_id)
+        while True:
+            run = await self.runs.read(run_id)
+            if run.status.ended and run.status != "cancelled":
+                raise Conflict(
+                    f"The run has already ended: {run.status}. There is nothing to cancel.", status=run.status
+                )
+            cancelling = partial(_cancel_current, by=by, reason=reason, is_admin=is_admin)
+            saved = await self.changes.suspensions.change(run.suspension_id, cancelling, seen)
+            if saved.record.status is Status.CANCELLED:
+                return saved
+
+    async def void_decisions(self, suspension_id: str, inactive: Collection[str]) -> Saved:
+        """Void the decisions of deactivated people on open items; without any, change nothing."""
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            return void_decisions(record, inactive, now_ms) if record.status is Status.PENDING else Change(record)
+
+        return await self.changes.suspensions.change(suspension_id, transition)
+
+    async def withdraw(self, suspension_id: str, by: Actor) -> Saved:
+        """Cancel a pending suspension for its owner, idempotently; raises `AlreadyDecided`, `DeadlinePassed`."""
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            check_open(record, now_ms)
+            return cancel(record, by, None, now_ms)
+
+        try:
+            return await self.changes.suspensions.change(suspension_id, transition)
+        except DeadlinePassed:
+            await self.scheduling.tick(suspension_id)
+            raise
+
+    async def revive(self, suspension_id: str, by: Actor, key: str | None = None, run_id: str = "") -> Saved:
+        """Retry a failed run; a repeated key returns the suspension that the run has reached since."""
+        seen = build_idempotency(by.id, key, ["revive", run_id], suspension_id)
+        return await self.changes.suspensions.change(
+            suspension_id, lambda record, now_ms: revive(record, by, now_ms), seen
+        )
+
+    async def extend(self, suspension_id: str, item_id: str, until_ms: int, by: Actor, key: str | None = None) -> Saved:
+        """Extend the deadline of an item within its terms."""
+        seen = build_idempotency(by.id, key, ["extend", suspension_id, item_id, until_ms], suspension_id)
+        freezes = await self.changes.freezes()
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            return extend(record, item_id, until_ms, by, now_ms, self.frozen_ms(record, item_id, freezes, now_ms))
+
+        return await self.changes.suspensions.change(suspension_id, transition, seen)
+
+    async def see(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
+        """Record that a reviewer has seen an item where its fallback depends on it."""
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            return see(record, item_id, by, now_ms) if record.status is Status.PENDING else Change(record)
+
+        return await self.changes.suspensions.change(suspension_id, transition)
+
+    def frozen_ms(self, record: SuspensionRecord, item_id: str, freezes: tuple[Freeze, ...], now_ms: int) -> int:
+        """Return how long freezes held the item; raises `ClockInDoubt` if its deadline may have passed."""
+        known = self.changes.doubt_time(freezes, now_ms)
+        if not known:
+            return 0
+        item = find_item(record, item_id)
+        frozen_ms = lost_ms(record, item, known, now_ms)
+        check_in_time(known, record, item, now_ms - frozen_ms)
+        return frozen_ms
+
+    async def _settle(self, suspension_id: str, item_id: str, request: DecisionRequest) -> DecisionRequest:
+        """Return the request with `3` for a `3.0` that its schema takes for an integer."""
+        if not has_whole_fraction([request.args, request.value]):
+            return request
+        item = find_item((await self.changes.suspensions.read(suspension_id)).record, item_id)
+        definition = await self.runs.definition(item.tool.definition)
+        parameters = definition.parameters if definition is not None else {}
+        args = settle_object(parameters, request.args) if request.args is not None else None
+        value = settle_integers(item.response_schema or {}, request.value)
+        if item.target_arg is not None:
+            value = settle_object(parameters, {item.target_arg: value})[item.target_arg]
+        return request.model_copy(update={"args": args, "value": value})
+
+    async def _check_answer(
+        self, suspension_id: str, item_id: str, request: DecisionRequest, caller: str
+    ) -> ItemDraft | None:
+        record = (await self.changes.suspensions.read(suspension_id)).record
+        item = find_item(record, item_id)
+        if not item.open or item.digest != request.digest:  # the digest ties the commit to this item
+            return None
+        if request.action == "value":
+            await self._check_value(item, request.value, caller)
+        renewed = (await self._judge(record, item, request, caller)).renewed
+        if renewed is None:
+            return None
+        renewed = renewed.model_copy(update={"learning": None})  # its arguments are a person's, not the agent's
+        if item.drawn and renewed.terms.quorum.approve >= item.terms.quorum.approve:
+            renewed = renewed.model_copy(update={"drawn": item.drawn})  # it keeps the approval that it was drawn for
+            return assign_numbers((renewed,), new_number)[0]
+        drawn = await self.changes.suspensions.sampling.draw((renewed,), record.run)
+        return assign_numbers(drawn, new_number)[0]
+
+    async def _find_learned(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:
+        """Return the learned grants that cover the call of an item; its denial suspends them."""
+        if not learns(policy.rules):
+            return ()
+        record = (await self.changes.suspensions.read(suspension_id)).record
+        item = find_item(record, item_id)
+        if item.learning is None or item.terms.rule_id is None:
+            return ()
+        scope = name_scope(item.terms.rule_id, record.run.agent)
+        readings = await self.changes.suspensions.recall([Wanted(scope, 0, grants=True)])
+        event = describe_item(record, item, item.tool.args)
+        return find_learned(readings[scope].grants, item.terms.rule_id, event)
+
+    async def _judge(
+        self, record: SuspensionRecord, item: Item, request: DecisionRequest, caller: str
+    ) -> FinalJudgement:
+        args = final_args(item, edited=request.args, value=request.value)
+        definition = await self.runs.definition(item.tool.definition)
+        if definition is not None:
+            await self.evaluations.check_value(definition.parameters, args, "args", caller=caller)
+        policy = self.policy()
+        described = (describe_item(record, item, args),)
+        wanted = await self.evaluations.judge(partial(list_wanted, policy, described), caller=caller)
+        readings = await self.changes.suspensions.recall(wanted)
+        about = (record, item, args, definition, readings)
+        return await self.evaluations.judge(partial(judge_final, policy, *about), caller=caller)
+
+    async def _check_value(self, item: Item, value: JsonValue, caller: str) -> None:
+        if item.kind is not ItemKind.INPUT:
+            raise InvalidInput("This item asks for approval, not for a value; send approve or deny.")
+        if item.response_schema is not None:
+            await self.evaluations.check_value(item.response_schema, value, "value", caller=caller, formats=True)
+        if item.doubt is not None:
+            check_choice(value)
+
+
+def _cancel_current(record: SuspensionRecord, now_ms: int, *, by: Actor, reason: str | None, is_admin: bool) -> Change:
+    """Cancel, except where the run has ended or reached its next suspension; the caller then reads it again."""
+    if record.following_id is not None or (record.end is not None and record.status is not Status.CANCELLED):
+        return Change(record)
+    check_canceller(record, by, is_admin=is_admin)
+    return cancel(record, Actor(id=by.id, kind=by.kind, channel=by.channel), reason, now_ms)
+
+
+@dataclass(frozen=True)
+class Inquiring:
+    """Operations of reviewers before they decide, and the answers of requesters."""
+
+    reviewing: Reviewing
+
+    async def claim(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
+        """Claim an item for 15 minutes; raises `Conflict` while another reviewer holds it."""
+        freezes = await self.reviewing.changes.freezes()
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            lost_ms = self.reviewing.frozen_ms(record, item_id, freezes, now_ms)
+            return claim(record, item_id, by, now_ms, lost_ms)
+
+        return await self._change(suspension_id, transition)
+
+    async def release_claim(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
+        """Release one's own claim."""
+        return await self._change(suspension_id, lambda record, now_ms: release_claim(record, item_id, by, now_ms))
+
+    async def ask_requester(
+        self, suspension_id: str, item_id: str, text: str, by: Actor, key: str | None = None
+    ) -> Saved:
+        """Put a question to the requester; a repeated `key` of the same reviewer asks once."""
+        inquiry_id = f"inq_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("inq")
+        freezes = await self.reviewing.changes.freezes()
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            lost_ms = self.reviewing.frozen_ms(record, item_id, freezes, now_ms)
+            return ask_requester(record, item_id, inquiry_id, text, by, now_ms, lost_ms)
+
+        return await self._change(suspension_id, transition)
+
+    async def answer_inquiry(self, suspension_id: str, item_id: str, inquiry_id: str, text: str, by: Actor) -> Saved:
+        """Save the requester's answer."""
+        freezes = await self.reviewing.changes.freezes()
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            lost_ms = self.reviewing.frozen_ms(record, item_id, freezes, now_ms)
+            return answer_inquiry(record, item_id, inquiry_id, text, by, now_ms, lost_ms)
+
+        return await self._change(suspension_id, transition)
+
+    async def _change(self, suspension_id: str, transition: Verb) -> Saved:
+        try:
+            return await self.reviewing.changes.suspensions.change(suspension_id, transition)
+        except DeadlinePassed:
+            await self.reviewing.scheduling.tick(suspension_id)
+            raise

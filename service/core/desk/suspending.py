@@ -1,0 +1,293 @@
+"""Start runs, and suspend them for the calls that people must decide."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.clock import new_number
+from sayso.core.policy.counters.readings import Readings, Wanted, is_counter
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.external import ExternalCall, counts_by_progress, describe_calls, evaluate_calls, list_wanted
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.items import ItemDraft, assign_numbers
+from sayso.core.records.run_state import SealedState
+from sayso.core.records.suspensions import Change, Origin, Progress, ResumeSpec, RunRef, SuspensionRecord
+from sayso.core.schemas.bounds import without_argument
+from sayso.core.transitions.client_execution import name_run
+from sayso.core.transitions.deciding import suspend
+from sayso.errors import IdempotencyConflict
+from sayso.features.permissions.making import find_confining
+from service.core.desk.changes import build_idempotency, draft_suspension, until_within
+from service.core.desk.worker_execution import Handing
+from service.core.policy.evaluations import Evaluations
+from service.core.policy.schemas import Fit
+from service.core.store.runs.runs import Runs
+from service.core.store.suspensions.commits import MOST_COUNTERS, Idempotency, Intake
+from service.core.store.suspensions.saving import Saved, Suspensions, Verb
+from service.core.store.suspensions.turns import Turn
+
+_OURS = Origin()
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """The parts of a run that another framework or protocol executes.
+
+    `state` is returned unchanged. For another protocol, `fit` reduces drafts to what it can express, `kept_ms` is how
+    long its keys are kept after the deadline, and `events` are added to the trail.
+    """
+
+    origin: Origin
+    state: SealedState
+    fit: Callable[[ItemDraft], ItemDraft] | None = None
+    kept_ms: int = 0
+    events: tuple[Event, ...] = ()
+
+    def keep(self, seen: Idempotency | None, drafts: Sequence[ItemDraft]) -> Idempotency | None:
+        """Return the caller's key, kept for `kept_ms` after the deadline."""
+        if not self.kept_ms or seen is None:
+            return seen
+        return replace(seen, kept_ms=max(draft.terms.timeout_s for draft in drafts) * 1000 + self.kept_ms)
+
+
+class _Facts(NamedTuple):
+    """The rules, the calls of a request as the rules see them, and what the counters held."""
+
+    policy: Policy
+    described: Sequence[PolicyEvent]
+    readings: Readings
+
+
+@dataclass
+class _Judging:
+    """Judges the calls of one request: with the facts that are `known`, but only once, then with new ones."""
+
+    run: RunRef
+    calls: Sequence[ExternalCall]
+    step: int
+    progress: Progress | None
+    read: Callable[[RunRef, Sequence[ExternalCall], int, Progress | None], Awaitable[_Facts]]
+    known: _Facts | None
+    evaluations: Evaluations
+
+    async def judge(self) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
+        """Return the items of the calls, and the events to record."""
+        facts, self.known = self.known, None
+        policy, described, readings = facts or await self.read(self.run, self.calls, self.step, self.progress)
+        about = (self.run, self.calls, self.step, readings, self.progress, described)
+        return await self.evaluations.judge(partial(evaluate_calls, policy, *about), caller=self.run.owner)
+
+
+@dataclass(frozen=True)
+class Suspending:
+    """Operations that create suspensions."""
+
+    suspensions: Suspensions
+    runs: Runs
+    policy: Callable[[], Policy]
+    evaluations: Evaluations
+    intake: Intake | None
+    environment: str
+    handing: Handing
+
+    async def start(
+        self,
+        run: RunRef,
+        state: SealedState,
+        on_deny: str = "continue",
+        key: str | None = None,
+        request: JsonValue = None,
+        origin: Origin = _OURS,
+    ) -> Saved:
+        """Start a run: one commit saves it and makes it ready for a worker.
+
+        `request` holds all that the caller sent and nothing generated. The same key with the same request returns the
+        first run; with another request it raises `IdempotencyConflict`.
+        """
+        await self._admit(run, for_workers=True)
+        run = self._place(run)
+        draft = draft_suspension(self.suspensions.tenant, run, on_deny=on_deny, state=state)
+        draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
+        seen = build_idempotency(run.owner, key, ["start", request], draft.id)
+        await self.handing.prepare()
+        freezes = await self.handing.changes.freezes()
+        return await self._create(draft, (), (), seen, state, lambda verb: self.handing.hand_on(verb, freezes))
+
+    async def suspend(
+        self,
+        run: RunRef,
+        calls: Sequence[ExternalCall],
+        resume: ResumeSpec,
+        on_deny: str = "continue",
+        key: str | None = None,
+        request: JsonValue = None,
+        foreign: Foreign | None = None,
+    ) -> Saved:
+        """Evaluate the calls of a run, and suspend it until people have decided those that need it.
+
+        Allowed and denied calls get their outcome at once. The turn is the higher of the calls' own step and the number
+        of requests in the run's thread. Raises `InvalidInput` for arguments that do not fit their tool's schema.
+        """
+        run = self._place(run)
+        once = key if foreign is None and resume.mode == "poll" else None
+        asking = run if once is None else name_run(run, once, request_id="")  # the rules do not see the request's id
+        known = await self._admit_reading(asking, calls, for_workers=resume.mode != "poll")
+        state = foreign.state if foreign else None
+        counted = await self._count_turns(run, key)
+        turn = max(counted.number if counted is not None else 1, *(call.step for call in calls))
+        draft = draft_suspension(self.suspensions.tenant, run, state=state, on_deny=on_deny, step=turn)
+        progress = counted.progress if counted is not None and foreign is None else None
+        draft = draft.model_copy(update={"resume": resume, "progress": progress})
+        if known is not None and counted is not None:
+            known = known._replace(described=describe_calls(asking, calls, turn, progress, known.described[0].at_ms))
+        judging = _Judging(asking, calls, turn, progress, self._read_facts, known, self.evaluations)
+        if once is not None:
+            return await self._suspend_once(draft, judging, once, digest_json(["ask", request]))
+        seen = build_idempotency(run.owner, key, ["ask", request], draft.id)
+
+        async def attempt() -> Saved:
+            drafts, judged = await judging.judge()
+            await self._check_calls(draft, calls, drafts, foreign)
+            if foreign is None:
+                return await self._create(draft, drafts, judged, seen)
+            fitted = tuple(map(foreign.fit, drafts)) if foreign.fit else drafts
+            begun = draft.model_copy(update={"origin": foreign.origin})
+            return await self._create(begun, fitted, foreign.events + judged, foreign.keep(seen, fitted), state)
+
+        return await until_within(attempt)
+
+    async def _suspend_once(self, draft: SuspensionRecord, judging: _Judging, key: str, request_id: str) -> Saved:
+        """Suspend for calls that their client executes; the id follows from the key.
+
+        A client that returns after weeks finds its suspension. A key kept for a day would let it run the calls twice.
+        """
+        named = _name(draft, key, request_id)
+
+        async def attempt() -> Saved:
+            drafts, judged = await judging.judge()
+            await self._check_calls(named, judging.calls, drafts)
+            return await self._create(named, drafts, judged)
+
+        return _check_request(await until_within(attempt), key, request_id)
+
+    async def propose(self, run: RunRef, item: ItemDraft, key: str | None = None, request: JsonValue = None) -> Saved:
+        """Ask people about the plan of `item`, in a run of its own that nobody executes. The same key asks once."""
+        await self._admit(run)
+        draft = draft_suspension(self.suspensions.tenant, self._place(run), state=None, step=1)
+        request_id = digest_json(["propose", request])
+        draft = _name(draft, key, request_id) if key is not None else draft
+        data: JsonObject = {"tool_call_count": 1, "step": 1, "tool_names": [item.tool.name]}
+        data |= {"agent": run.agent, "owner": run.owner, **run.describe_who()}
+        begun = Event(EventType.TOOL_BATCH_STARTED, data)
+        saved = await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), (begun,))
+        return saved if key is None else _check_request(saved, key, request_id)
+
+    async def plant(self, run: RunRef, item: ItemDraft, judged: tuple[Event, ...] = ()) -> Saved:
+        """Ask about the false call of a drill, in a run that nobody executes; `judged` are its first events."""
+        draft = draft_suspension(self.suspensions.tenant, self._place(run), state=None, step=1)
+        return await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), judged)
+
+    async def _admit_reading(self, run: RunRef, calls: Sequence[ExternalCall], *, for_workers: bool) -> _Facts | None:
+        """Admit a request, and read in the same round trip what its rules count; None where that must be read later.
+
+        Turns of a thread are numbered for admitted requests only, and its calls then described again. No assessor is
+        asked for a request before it is admitted, and no rule is evaluated unless it most likely will be.
+        """
+        policy, intake = self.policy(), self.intake
+        alone = run.thread_id == run.id or not counts_by_progress(policy)
+        if intake is not None and policy.remembering and alone and intake.is_calm():
+            described, wanted = await self._describe(policy, run, calls, max(call.step for call in calls), None)
+            if len(wanted) <= MOST_COUNTERS and all(map(is_counter, wanted)):
+                readings = await intake.admit(run.owner, for_workers=for_workers, counters=wanted)
+                return _Facts(policy, described, readings)
+        await self._admit(run, for_workers=for_workers)
+        return None
+
+    async def _read_facts(
+        self, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None
+    ) -> _Facts:
+        policy = self.policy()
+        described, wanted = await self._describe(policy, run, calls, step, progress)
+        return _Facts(policy, described, await self.suspensions.recall(wanted))
+
+    async def _describe(
+        self, policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None
+    ) -> tuple[Sequence[PolicyEvent], Sequence[Wanted]]:
+        """Return the calls as the rules see them, and the counters to read."""
+        at_ms = await self.suspensions.read_time_ms() if policy.reads_time else None
+        described = describe_calls(run, calls, step, progress, at_ms)
+        wanted = await self.evaluations.judge(partial(list_wanted, policy, described), caller=run.owner)
+        return described, wanted
+
+    async def _create(
+        self,
+        draft: SuspensionRecord,
+        drafts: Sequence[ItemDraft],
+        events: tuple[Event, ...],
+        seen: Idempotency | None = None,
+        state: SealedState | None = None,
+        hand_on: Callable[[Verb], Verb] = lambda verb: verb,
+    ) -> Saved:
+        numbered = assign_numbers(await self.suspensions.sampling.draw(drafts, draft.run), new_number)
+
+        def begin(draft: SuspensionRecord, now_ms: int) -> Change:
+            begun = suspend(draft, numbered, now_ms)
+            mandate = find_confining(begun.record, now_ms)
+            return Change(begun.record, events + begun.events, state=state, ready=begun.ready, mandate=mandate)
+
+        verb, room = hand_on(begin), self.intake.room if self.intake is not None else None
+        return await self.suspensions.create(draft.id, lambda now_ms: verb(draft, now_ms), seen, room)
+
+    async def _admit(self, run: RunRef, *, for_workers: bool = False) -> None:
+        if self.intake is not None:
+            await self.intake.admit(run.owner, for_workers=for_workers)
+
+    def _place(self, run: RunRef) -> RunRef:
+        """Return the run with the tenant and environment of this desk."""
+        place = {"tenant": self.suspensions.tenant, "environment": self.environment}
+        return run if (run.tenant, run.environment) == (*place.values(),) else run.model_copy(update=place)
+
+    async def _count_turns(self, run: RunRef, key: str | None) -> Turn | None:
+        """Return the turn of the run's thread. Nobody knows what ran before a call without one."""
+        if run.thread_id == run.id:
+            return None
+        return await self.runs.number_turn(run.owner, run.thread_id, key or run.id)
+
+    async def _check_calls(
+        self,
+        draft: SuspensionRecord,
+        calls: Sequence[ExternalCall],
+        drafts: Sequence[ItemDraft],
+        foreign: Foreign | None = None,
+    ) -> None:
+        """Check arguments against their schemas, except one that a person will give; save the definitions."""
+        fits = [
+            Fit(
+                call.definition.parameters
+                if item.target_arg is None
+                else without_argument(call.definition.parameters, item.target_arg),
+                call.call.args,
+                f"calls[{call.call.index}].args",
+            )
+            for call, item in zip(calls, drafts, strict=True)
+        ]
+        await self.evaluations.check_values(fits, caller=draft.run.owner)
+        if foreign is None or foreign.fit is None:
+            await self.runs.save_definitions([call.definition for call in calls])
+
+
+def _name(draft: SuspensionRecord, key: str, request_id: str) -> SuspensionRecord:
+    """Return the suspension with the id that follows from its owner's key."""
+    run = name_run(draft.run, key, request_id)
+    return draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
+
+
+def _check_request(saved: Saved, key: str, request_id: str) -> Saved:
+    if saved.record.run.request_id != request_id:
+        raise IdempotencyConflict(idempotency_key=key)
+    return saved

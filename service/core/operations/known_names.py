@@ -1,0 +1,116 @@
+"""Known names of agents and tools, and what a freeze of them would stop: a misspelt freeze is refused."""
+
+import difflib
+from collections import Counter
+from dataclasses import dataclass
+
+from sayso.core.records.decisions import Actor
+from sayso.core.records.freezes import ALL, Freeze
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.errors import UnknownName
+from sayso.runner.agents import AgentManifest
+from service.core.auth.api_keys import LATEST_MS
+from service.core.store.runs.runs import Run
+from service.core.store.suspensions.reading import split_readable
+from service.core.wiring import Wiring
+
+MOST_NEAR = 5
+MOST_COUNTED = 1000
+_RECENT = 200
+_NEAR = 0.6
+_GLOB = frozenset("*?[")
+
+
+@dataclass(frozen=True)
+class Held:
+    """What freezes would stop, by scope: items that wait for a decision, and decided calls that have not started.
+
+    `cut` says whether there are more than were counted.
+    """
+
+    waiting: Counter[str]
+    starting: Counter[str]
+    cut: bool
+
+
+async def count_held(parts: Wiring) -> Held:
+    """Count what each freeze would stop, in the unfinished suspensions that are due first."""
+    ids = await parts.schedule.due(LATEST_MS, MOST_COUNTED)
+    records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
+    held = Held(Counter(), Counter(), len(ids) == MOST_COUNTED)
+    for record in records:
+        _add_held(held, record)
+    return held
+
+
+async def freeze_known(parts: Wiring, scope: str, reason: str, by: Actor, *, confirmed: bool) -> Freeze:
+    """Freeze a scope; raises `UnknownName` with similar names for an unknown one, unless it is confirmed."""
+    if not confirmed and "*" not in scope:  # `Freezes.freeze` refuses patterns
+        await check_known(parts, scope)
+    return await parts.freezes.freeze(scope, reason, by)
+
+
+async def list_known(parts: Wiring, kind: str) -> list[str]:
+    """Return the names of all known agents or of all known tools."""
+    agents, tools = await _find_registered(parts)
+    rule_agents, rule_tools = _find_in_rules(parts)
+    if kind == "agent":
+        keys = await parts.api_keys.list_all()
+        runs = await parts.runs.list_runs(limit=_RECENT)
+        names = (
+            agents
+            | rule_agents
+            | {key.name for key in keys if key.kind == "agent"}
+            | {run.agent for run in runs if isinstance(run, Run)}
+        )
+    else:
+        names = tools | rule_tools | await _find_asked(parts)
+    return sorted(names)
+
+
+async def check_known(parts: Wiring, scope: str) -> None:
+    """Raise `UnknownName` with similar names for the scope of an unknown tool or agent."""
+    kind, _, name = scope.partition(":")
+    known = await list_known(parts, kind) if scope != ALL else []
+    if scope == ALL or name in known:
+        return
+    by_name = {entry.casefold(): entry for entry in known}
+    near = [by_name[match] for match in difflib.get_close_matches(name.casefold(), list(by_name), MOST_NEAR, _NEAR)]
+    words = f"Near it: {', '.join(near)}." if near else "No name is near it."
+    raise UnknownName(
+        f"No {kind} {name!r} was seen here, so this freeze would stop nothing. {words} "
+        "Correct the name, or confirm that you mean it.",
+        scope=f"{kind}:{name}",
+        near=near,
+    )
+
+
+async def _find_registered(parts: Wiring) -> tuple[set[str], set[str]]:
+    agents = await parts.runs.agents()
+    manifests = map(AgentManifest.model_validate_json, agents.values())
+    return set(agents), {tool.name for manifest in manifests for tool in manifest.tools}
+
+
+def _find_in_rules(parts: Wiring) -> tuple[set[str], set[str]]:
+    conditions = [rule.condition for rule in parts.rulebook.refresh().rules]
+    named = {name for condition in conditions for name in (condition.agent, *(condition.agents or ())) if name}
+    agents = {name for name in named if not _GLOB.intersection(name)}
+    return agents, {condition.tool_name for condition in conditions if condition.tool_name}
+
+
+async def _find_asked(parts: Wiring) -> set[str]:
+    ids = [*await parts.runs.inbox(limit=_RECENT), *await parts.runs.decided(limit=_RECENT)]
+    records = await parts.desk.suspensions.read_many(list(dict.fromkeys(ids)))
+    return {name for record in records for item in record.items for name in (item.tool.name, *record.waits_for)}
+
+
+def _add_held(held: Held, record: SuspensionRecord) -> None:
+    """Count the items of a record; a run that begins is one call without a tool."""
+    agent = f"agent:{record.run.agent}"
+    for item in record.items:
+        if item.outcome is None:
+            held.waiting.update((ALL, agent, f"tool:{item.tool.name}"))
+        elif item.outcome.may_run and item.permit is None:
+            held.starting.update((ALL, agent, f"tool:{item.tool.name}"))
+    if not record.items and record.status is Status.DECIDED:
+        held.starting.update((ALL, agent))

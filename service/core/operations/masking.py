@@ -1,0 +1,171 @@
+"""Items without the secrets in their arguments: for pages and lists.
+
+Record that a reviewer opened an item whose fallback depends on it.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+from pydantic import JsonValue
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Decision, Outcome
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.text.redaction import Redacted, redact
+from sayso.core.transitions.decision_checks import may_decide
+from sayso.core.transitions.masking import list_typed, mask_end
+from sayso.core.transitions.sightings import mark_seen, needs_sight
+from sayso.errors import Conflict, NotFound, Unavailable
+from service.core.auth.credentials import Principal
+from service.core.wiring import Wiring
+
+Definitions = Mapping[str, ToolDefinition | None]
+"""Definitions of tools by their digests."""
+
+_NOTHING = Redacted({}, frozenset())
+NO_DEFINITIONS: Definitions = {}
+
+
+def find_secrets(item: Item, schema: JsonObject | None = None) -> Redacted:
+    """Return the requested arguments without secrets, and all secrets of the item, also those in edits and values."""
+    if not item.terms.secrets and schema is None:
+        return Redacted(item.tool.args, frozenset())
+    requested = redact(item.tool.args, schema, item.terms.secrets)
+    secrets = requested.secrets
+    for decision in (item.outcome, *item.decisions):
+        secrets = secrets.union(_redact(item, decision, schema).secrets if decision is not None else ())
+    return Redacted(requested.args, secrets)
+
+
+def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
+    """Return the item with its secrets masked wherever they are quoted. Its digest stays that of the true arguments.
+
+    The terms of an item name its secrets; `schema` adds those of items from earlier versions.
+    """
+    secrets = find_secrets(item, schema)
+    if not secrets.masked:
+        return item
+    prompt = {name: secrets.scrub_json(value) for name, value in item.prompt.model_dump(mode="json").items()}
+    update = {
+        "tool": item.tool.model_copy(update={"args": secrets.args}),
+        "prompt": item.prompt.model_copy(update=prompt),
+        "computed": secrets.scrub_object(item.computed) if item.computed is not None else None,
+        "outcome": _mask(item, item.outcome, secrets, schema),
+        "decisions": tuple(_mask(item, decision, secrets, schema) for decision in item.decisions),
+    }
+    return item.model_copy(update=update)
+
+
+def collect_secrets(records: Iterable[SuspensionRecord], definitions: Definitions = NO_DEFINITIONS) -> Redacted:
+    """Return the secrets of all items, to scrub other texts with.
+
+    The terms of an item name its secrets; `definitions` add those of items from earlier versions.
+    """
+    secrets: set[str] = set()
+    for record in records:
+        secrets.update(record.typed)
+        for item in record.items:
+            definition = definitions.get(item.tool.definition or "")
+            secrets |= find_secrets(item, definition.parameters if definition is not None else None).secrets
+    return Redacted({}, frozenset(secrets))
+
+
+def mask_typed(record: SuspensionRecord) -> SuspensionRecord:
+    """Return the record with the secrets masked that people gave: as a value, or in an edit.
+
+    What the agent sent stays, because its owner reads the record. The call gets the value when its permit is redeemed.
+    """
+    secrets = Redacted({}, list_typed(record))
+    if not secrets.masked:
+        return record
+    receipt = record.receipt.model_copy(update={"error": _scrub(secrets, record.receipt.error)})
+    items = tuple(_mask_given(item, secrets) for item in record.items)
+    return record.model_copy(update={"items": items, "end": mask_end(record), "receipt": receipt})
+
+
+def _mask_given(item: Item, secrets: Redacted) -> Item:
+    permit = item.permit
+    if permit is not None and permit.report is not None:
+        report = permit.report
+        said = {"output": secrets.scrub_json(report.output), "error": _scrub(secrets, report.error)}
+        permit = permit.model_copy(update={"report": report.model_copy(update=said)})
+    # a call in doubt has the value among its arguments
+    args = secrets.scrub_object(item.tool.args) if item.doubt is not None else item.tool.args
+    update = {
+        "tool": item.tool.model_copy(update={"args": args}),
+        "outcome": _mask(item, item.outcome, secrets, None),
+        "decisions": tuple(_mask(item, decision, secrets, None) for decision in item.decisions),
+        "permit": permit,
+        "inquiries": tuple(
+            inquiry.model_copy(update={"text": secrets.scrub(inquiry.text), "answer": _scrub(secrets, inquiry.answer)})
+            for inquiry in item.inquiries
+        ),
+    }
+    return item.model_copy(update=update)
+
+
+def _scrub(secrets: Redacted, text: str | None) -> str | None:
+    return secrets.scrub(text) if text is not None else None
+
+
+def mask_record(record: SuspensionRecord) -> SuspensionRecord:
+    """Return the record with the secrets of all its items masked, also in the claims of its agent."""
+    secrets = collect_secrets([record])
+    if not secrets.masked:
+        return record
+    run = {"title": secrets.scrub(record.run.title), "claimed": secrets.scrub_object(record.run.claimed)}
+    items = tuple(mask_item(item) for item in record.items)
+    return record.model_copy(update={"items": items, "run": record.run.model_copy(update=run)})
+
+
+def _mask(
+    item: Item, decision: Outcome | Decision | None, secrets: Redacted, schema: JsonObject | None
+) -> Outcome | Decision | None:
+    if decision is None:
+        return None
+    update: dict[str, object] = {
+        "message": secrets.scrub(decision.message) if decision.message is not None else None,
+        "value": secrets.scrub_json(_redact_value(item, decision, schema)),
+    }
+    if decision.args is not None:
+        update["args"] = secrets.scrub_object(redact(decision.args, schema, item.terms.secrets).args)
+    return decision.model_copy(update=update)
+
+
+def _redact(item: Item, decision: Outcome | Decision, schema: JsonObject | None) -> Redacted:
+    given: JsonObject = dict(decision.args or {})
+    if item.target_arg is not None and decision.value is not None:
+        given[item.target_arg] = decision.value
+    return redact(given, schema, item.terms.secrets) if given else _NOTHING
+
+
+def _redact_value(item: Item, decision: Outcome | Decision, schema: JsonObject | None) -> JsonValue:
+    if item.target_arg is None or decision.value is None:
+        return decision.value
+    return redact({item.target_arg: decision.value}, schema, item.terms.secrets).args[item.target_arg]
+
+
+_LOG = structlog.get_logger(__name__)
+
+
+async def note_seen(
+    parts: Wiring, record: SuspensionRecord, caller: Principal, channel: str, item_id: str | None = None
+) -> SuspensionRecord:
+    """Record that the caller saw one item, or all of them; return the current record.
+
+    Writes only where the fallback or a delivery depends on it, at most once an item and person. An item that
+    cannot be recorded is logged.
+    """
+    by = caller.reviewer(channel)
+    for item in record.items if record.status is Status.PENDING else ():
+        if item_id not in (None, item.item_id) or not may_decide(record, item, by):
+            continue
+        if not needs_sight(record, item) and mark_seen(item, by, 0) is item:
+            continue
+        try:
+            record = (await parts.desk.see(record.id, item.item_id, by)).record
+        except (Conflict, NotFound, Unavailable) as error:
+            _LOG.warning("sighting_not_noted", suspension=record.id, item=item.item_id, why=error.message)
+    return record

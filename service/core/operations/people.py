@@ -1,0 +1,238 @@
+"""Who is behind a run: the owner of the requester's key, and the person that a signed token names.
+
+Create, rotate and revoke keys, the same for API and pages.
+
+Sign people in, add and deactivate them, with the rules that name them and the items that need their decision.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import now_ms
+from sayso.core.policy.rules import ASKING, PolicyRule
+from sayso.core.records.decisions import Actor, ActorKind, DecisionAction, list_filled
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord, Who
+from sayso.core.records.terms import GROUP_PREFIX
+from sayso.core.transitions.decision_checks import entitle, find_counted, list_agreeing, may_decide
+from sayso.errors import Conflict, NotAllowed, NotAuthenticated, NotFound, TooManyRequests
+from service.core.auth.credentials import Principal, require_own_password
+from service.core.auth.reviewers import NAME_PATTERN, Origin, SignIn, require_role
+from service.core.operations.runs import withdraw_runs
+from service.core.store.people import ApiKey, KeyKind, Reviewer, StoredKey
+from service.core.store.suspensions.reading import split_readable
+from service.core.wiring import Wiring
+
+
+async def find_who(parts: Wiring, caller: Principal, token: str | None) -> Who | None:
+    """Return who is behind a request, as far as it is known.
+
+    Raises `InvalidPersonToken` for a token that does not verify, and what the store raises.
+    """
+    proof = parts.credentials.person_tokens.verify(token) if token is not None else None
+    owner = caller.name if caller.kind is ActorKind.HUMAN else caller.key_owner
+    person = await parts.reviewers.find(owner) if owner is not None else None
+    owner = person.name if person is not None and person.active else None
+    if proof is None and owner is None:
+        return None
+    who = Who()
+    if owner is not None:
+        groups, manager = await parts.reviewers.list_groups(owner), await parts.reviewers.find_manager(owner)
+        who = who.model_copy(update={"owner": owner, "groups": groups, "owner_manager": manager})
+    if proof is not None:
+        manager = await parts.reviewers.find_manager(proof.person)
+        update = {"person": proof.person, "person_name": proof.name, "issuer": proof.issuer, "person_manager": manager}
+        who = who.model_copy(update=update)
+    return who
+
+
+def identify_request(body: JsonObject, who: Who | None) -> JsonObject:
+    """Return what makes two requests the same: the body, and the person for whom the agent acts."""
+    if who is None or who.person is None:
+        return body
+    return {"body": body, "person": who.person, "issuer": who.issuer}
+
+
+async def create_key(
+    parts: Wiring,
+    by: Principal,
+    name: str,
+    kind: KeyKind,
+    context: JsonObject | None = None,
+    owner: str | None = None,
+) -> tuple[ApiKey, str]:
+    """Create a key; return it with its only plain copy. Raises `InvalidInput`, or `Conflict` for a confusable name.
+
+    Raises `NotAllowed` for a reviewer's key in somebody else's name, and for other keys unless an admin makes them.
+    """
+    if kind == "reviewer":
+        _check_own(by, name)
+    else:
+        require_role(by.roles, "admin")
+    known = await parts.reviewers.find(name if kind == "reviewer" else name.casefold())
+    if kind == "reviewer" and (known is None or not known.active):
+        raise Conflict(f"No active reviewer is named {name}. Add the person first.")
+    if kind != "reviewer" and known is not None:
+        raise Conflict(f"A person is named {known.name}, and names must not be confused. Choose another name.")
+    return await parts.api_keys.create(name, kind=kind, context=context, owner=owner, by=by.name, made=by.made)
+
+
+async def rotate_key(parts: Wiring, by: Principal, key_id: str, overlap_s: int) -> tuple[ApiKey, str]:
+    """Create the successor of a key; raises `NotFound`, `Conflict`, or `NotAllowed` as `create_key` does."""
+    key = await find_key(parts, by, key_id)
+    if key.kind == "reviewer":
+        _check_own(by, key.name)
+    return await parts.api_keys.rotate(key_id, overlap_s, by.name, by.made)
+
+
+async def revoke_key(parts: Wiring, by: Principal, key_id: str) -> ApiKey:
+    """Revoke a key everywhere within a second, and cancel its unfinished runs; raises `NotFound`."""
+    await find_key(parts, by, key_id)
+    revoked = await parts.api_keys.revoke(key_id)
+    await withdraw_runs(parts, revoked.name)
+    return revoked
+
+
+async def list_keys(parts: Wiring, by: Principal) -> list[StoredKey]:
+    """Return all keys in the store for an admin, and for others the reviewer's keys of their own; the oldest first.
+
+    Raises `NotAllowed` for a key: it manages no keys.
+    """
+    if by.key_id is not None:
+        raise NotAllowed("A key manages no keys. Sign in with your password first.")
+    keys = await parts.api_keys.scan()
+    return keys if "admin" in by.roles else [stored for stored in keys if _is_own(by, stored.key)]
+
+
+async def list_own_keys(parts: Wiring, by: Principal) -> list[ApiKey]:
+    """Return the valid reviewer's keys of a person."""
+    at_ms = now_ms()
+    keys = await parts.api_keys.list_all()
+    return [key for key in keys if _is_own(by, key) and key.holds(at_ms)]
+
+
+def _is_own(by: Principal, key: ApiKey) -> bool:
+    return (key.name, key.kind) == (by.name, "reviewer")
+
+
+async def find_key(parts: Wiring, by: Principal, key_id: str) -> ApiKey:
+    """Return a key that this person may see; raises `NotFound`."""
+    key = next((stored.key for stored in await list_keys(parts, by) if stored.key.id == key_id), None)
+    if key is None:
+        raise NotFound(f"There is no API key {key_id!r}.")
+    return key
+
+
+def _check_own(by: Principal, name: str) -> None:
+    """Raise `NotAllowed` unless this is the person of a reviewer's key, signed in with a password of their own."""
+    if by.name != name:
+        raise NotAllowed(f"Only {name} can make a key that decides as {name}: signed in, on the page Me.")
+    if by.key_id is not None:
+        raise NotAllowed("A key makes no keys. Sign in with your password first.")
+    require_own_password(by)
+
+
+MOST_CHECKED = 1000
+_SIGNED_IN = "signed_in"
+_ASSENTS = (DecisionAction.APPROVE, DecisionAction.VALUE)
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """An open item for which too few people are left to approve it."""
+
+    suspension_id: str
+    item_id: str
+    tool: str
+    missing: int
+
+
+async def sign_in(parts: Wiring, name: str, password: str, origin: Origin, door: str) -> SignIn:
+    """Open a session for the right name and password; raises as `Reviewers.sign_in` does.
+
+    A refusal keeps the name only if it can be one: nobody else's text, and seldom a password in the wrong field.
+    """
+    try:
+        opened = await parts.reviewers.sign_in(name, password, origin)
+    except (NotAuthenticated, TooManyRequests) as error:
+        claimed = name if NAME_PATTERN.fullmatch(name) else ""
+        await parts.activity.refuse(_SIGNED_IN, "", error.message, door=door, address=origin.address, target=claimed)
+        raise
+    by, client = opened.session.name, origin.client
+    marks = {"client": client, "password_by": opened.password_by}
+    await parts.activity.record(_SIGNED_IN, by, door=door, address=origin.address, **marks)
+    return opened
+
+
+async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
+    """Create a reviewer; raises `InvalidInput`, or `Conflict` for a name that is taken by a person or an agent."""
+    keys = await parts.api_keys.list_all()
+    if any(key.name.casefold() == name and key.kind != "reviewer" for key in keys):
+        raise Conflict(f"An agent is named {name}, and names must not be confused. Choose another name.")
+    return await parts.reviewers.add(name, password, roles, by)
+
+
+async def deactivate_reviewer(parts: Wiring, name: str, by: str) -> Reviewer:
+    """Deactivate a reviewer, end their sessions, and void their decisions on open items.
+
+    Raises `NotFound`, or `Conflict` for oneself or the last admin.
+    """
+    if name == by:
+        raise Conflict("You cannot deactivate yourself. Ask another admin, or add one first.")
+    deactivated = await parts.reviewers.deactivate(name)
+    await _void_decisions(parts, name)
+    return deactivated
+
+
+async def _void_decisions(parts: Wiring, name: str) -> None:
+    """Void a person's decisions on open items, so that every page shows it. Each later decision checks it, too."""
+    skip = 0
+    while ids := await parts.runs.inbox(skip, MOST_CHECKED):
+        skip += len(ids)
+        records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
+        for record in records:
+            if any(decision.by.id == name for item in record.items if item.open for decision in item.decisions):
+                await parts.desk.void_decisions(record.id, (name,))
+
+
+def list_duties(parts: Wiring, name: str, groups: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids of the rules in force that name a person or one of their groups."""
+    names = {name, *(f"{GROUP_PREFIX}{group}" for group in groups)}
+    policy = parts.rules.policy()
+    asking = (rule for rule in policy.live if rule.action in ASKING)
+    return tuple(rule.rule_id for rule in asking if not names.isdisjoint(_list_named(rule)))
+
+
+async def find_shortages(parts: Wiring, leaving: str) -> list[Shortage]:
+    """Return the open items that too few people could approve without this person, the most urgent first."""
+    ids = await parts.runs.inbox(limit=MOST_CHECKED)
+    records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
+    people = [person.name for person in await parts.reviewers.list_all() if person.active]
+    actors = [await parts.reviewers.find_actor(name, "web") for name in people]
+    return [shortage for record in records for shortage in _find_short(record, actors, leaving)]
+
+
+def _list_named(rule: PolicyRule) -> Iterator[str]:
+    yield from rule.terms.reviewers
+    for step in rule.terms.escalate:
+        yield from step.reviewers
+
+
+def _find_short(record: SuspensionRecord, actors: Sequence[Actor], leaving: str) -> Iterator[Shortage]:
+    for item in record.items:
+        if item.outcome is None and any(actor.id == leaving and may_decide(record, item, actor) for actor in actors):
+            missing = _count_missing(record, item, [actor for actor in actors if actor.id != leaving])
+            if missing > 0:
+                yield Shortage(record.id, item.item_id, item.tool.name, missing)
+
+
+def _count_missing(record: SuspensionRecord, item: Item, actors: Sequence[Actor]) -> int:
+    """Return how many approvals the item lacks if every one of these people approves it."""
+    free = [entitle(record, item, actor) for actor in actors if may_decide(record, item, actor)]
+    able = [actor for actor in free if actor is not None and find_counted(item, actor) is None]
+    assents = [decision for decision in item.decisions if decision.action in _ASSENTS]
+    agreeing = max((list_agreeing(item, decision) for decision in assents), key=len, default=[])
+    each_of = item.terms.quorum.each_of
+    unfilled = len(each_of) - len(list_filled(each_of, [*agreeing, *able]))
+    return max(item.terms.quorum.approve - len(agreeing) - len(able), unfilled)

@@ -1,0 +1,267 @@
+"""Evaluate schemas, rules and states from outside without blocking the event loop.
+
+Cheap jobs run in this process. Others run in a process that is killed at its limit, one at a time for each caller.
+
+States of suspended runs of other frameworks: check and seal.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import Field, JsonValue
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.budgets import Job, Verdict, settle, settle_blocking
+from sayso.core.policy.files.findings import Known
+from sayso.core.policy.jobs import read_verdicts, write_job
+from sayso.core.records.base import Immutable
+from sayso.core.records.run_state import SealedState, StateRef, read_state, seal_state
+from sayso.core.records.suspensions import OURS
+from sayso.core.schemas.validators import refuse
+from sayso.errors import Conflict, InvalidInput, TooLarge
+from sayso.features.whatif.replays import RecordedCall, Rejudged
+from sayso.runner.agents import AgentManifest
+from sayso.runner.protocol import FrameworkState
+from service.core.concurrency import Turns
+from service.core.policy.sandbox import Overrun, Sandbox
+from service.core.policy.schemas import SANDBOX, Fit
+
+
+class SuspendedFramework(Immutable):
+    """A suspended run of another framework, as a worker needs it to resume."""
+
+    framework: str = Field(min_length=1, max_length=100, description="As the agent's manifest says.")
+    framework_version: str = Field(default="", max_length=100)
+    adapter: str = Field(default="", max_length=100, description="What wrote the state, with its version.")
+    state_schema: str = Field(min_length=1, max_length=100, description="As the agent's manifest says.")
+    manifest_digest: str = Field(pattern="^[0-9a-f]{64}$", description="Of the agent that started the run.")
+    state: str = Field(description="The framework's own state: a JSON object in UTF-8, as base64.")
+    unseen: bool = Field(default=False, strict=True, description="Whether Sayso cannot see the framework's tool calls.")
+
+
+def check_suspended(manifest: AgentManifest, framework_run: SuspendedFramework) -> None:
+    """Raise `Conflict` if the state is not of this agent, `InvalidInput` if the agent is of Sayso's own runner."""
+    origin = manifest.origin
+    if origin.framework == OURS:
+        raise InvalidInput(f"The agent {manifest.name!r} is of Sayso's own runner; leave out framework_run.")
+    written = (framework_run.framework, framework_run.state_schema)
+    if written != (origin.framework, origin.state_schema):
+        raise Conflict(
+            f"This state is of {' / '.join(written)}; the agent {manifest.name!r} needs {origin.framework} / "
+            f"{origin.state_schema}. Run the same adapter as the workers."
+        )
+    if framework_run.manifest_digest != origin.manifest_digest:
+        raise Conflict(
+            f"The run has other tools than the workers' agent {manifest.name!r}. Deploy the same version to both."
+        )
+
+
+def pack_state(agent: str, framework_run: SuspendedFramework, limit_bytes: int) -> SealedState:
+    """Return the sealed state; raises `TooLarge` or `InvalidInput`."""
+    native = read_state(_decode(framework_run.state, limit_bytes))
+    state = FrameworkState(
+        agent=agent,
+        framework=framework_run.framework,
+        state_schema=framework_run.state_schema,
+        native=native,
+        unseen=framework_run.unseen,
+        step=1,
+    )
+    return seal_state(state.model_dump_json().encode())
+
+
+def _decode(state: str, limit_bytes: int) -> bytes:
+    try:
+        raw = base64.b64decode(state, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidInput(f"The state is not base64: {error}. Encode the JSON object's UTF-8 bytes.") from error
+    if len(raw) > limit_bytes:
+        raise TooLarge(f"The state is {len(raw)} bytes; the limit is {limit_bytes}. Trim its messages.")
+    return raw
+
+
+RULES = Sandbox(places=1, limit_s=10.0, jobs_each=20)  # some seconds for thousands of conditions
+
+NO_LISTS: Mapping[str, str] = {}
+MOST_FAULTS = 200  # limit of reported faults
+STATE_LIMIT_S = 10.0
+SMALL_STATE_CHARS = 32_768  # a state up to this size is read and packed in some milliseconds
+_WAITING = 16  # limit of waiting jobs per caller
+JUDGING_S = 4.0  # limit of all deferred conditions of one evaluation together
+
+T = TypeVar("T")
+
+
+class RulesFound(Immutable):
+    """The result of a check of rules: number, version and warnings, or the faults."""
+
+    rules: int = 0
+    version: str | None = None
+    faults: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Evaluations:
+    """Evaluations of one event loop, one at a time for each caller."""
+
+    def __init__(self) -> None:
+        self._turns = Turns(_WAITING)
+
+    async def check_value(
+        self, schema: JsonObject, value: JsonValue, name: str, *, caller: str, formats: bool = False
+    ) -> None:
+        """Raise `InvalidInput`, naming each place, for a value that does not fit, or a schema beyond the bounds."""
+        fit = Fit(schema, value, name, formats)
+        if fit.check_here():
+            return
+        try:
+            answer = await self._run(SANDBOX, fit.job(), caller)
+        except Overrun as error:
+            words = "Ask the agent's developer for fewer alternatives, references and patterns."
+            raise InvalidInput(
+                f"It is unknown whether {name} fits its schema. {error.message.partition('. ')[0]}. {words}",
+                problems=[f"{name}: the schema could not be evaluated within its limits"],
+            ) from error
+        refuse(answer["problems"])
+
+    async def judge(self, evaluate: Callable[[], T], *, caller: str) -> T:
+        """Return what an evaluation of rules returns; conditions that cost much are judged in the sandbox.
+
+        One that takes longer than its limit has no verdict: it cannot be computed, and a person is asked.
+        """
+
+        async def act() -> T:
+            return evaluate()
+
+        return await self.settle(act, caller=caller)
+
+    async def settle(self, act: Callable[[], Awaitable[T]], *, caller: str) -> T:
+        """Do what `judge` does for an operation that evaluates rules before it changes anything; it may be repeated."""
+        until_ms = monotonic_ms() + JUDGING_S * 1000
+
+        async def compute(job: Job) -> Sequence[Verdict]:
+            left_s = min(SANDBOX.limit_s, (until_ms - monotonic_ms()) / 1000)
+            if left_s <= 0:
+                return _give_up(job, f"it took longer than {JUDGING_S:g} s together with the others")
+            try:
+                return read_verdicts(await self._run(SANDBOX, _write(job), caller, left_s))
+            except Overrun as error:
+                return _give_up(job, error.message)
+
+        return await settle(act, compute)
+
+    async def check_values(self, fits: Sequence[Fit], *, caller: str) -> None:
+        """Check the values one by one, yielding to other tasks between them."""
+        for fit in fits:
+            await self.check_value(fit.schema, fit.value, fit.name, caller=caller, formats=fit.formats)
+            await asyncio.sleep(0)
+
+    async def check_rules(
+        self, text: str, file: str, known: Known, *, lists: Mapping[str, str] = NO_LISTS, caller: str
+    ) -> RulesFound:
+        """Return the number of rules, their version and warnings; or their faults. `lists` are files by name."""
+        people: JsonObject | None = None if known.reviewers is None else dict(known.reviewers)
+        job: JsonObject = {
+            "kind": "rules",
+            "text": text,
+            "file": file,
+            "lists": dict(lists),
+            "most": MOST_FAULTS,
+            "reviewers": people,
+            "groups": {name: list(members) for name, members in known.groups.items()},
+            "tools": dump_tools(known),
+            "now_ms": known.now_ms,
+        }
+        try:
+            return RulesFound.model_validate(await self._run(RULES, job, caller))
+        except Overrun as error:
+            words = f"{file}: the rules could not be checked. {error.message.partition('. ')[0]}. Split the file."
+            return RulesFound(faults=(words,))
+
+    async def rejudge(
+        self,
+        text: str,
+        file: str,
+        calls: Sequence[RecordedCall],
+        known: Known,
+        *,
+        lists: Mapping[str, str] = NO_LISTS,
+        caller: str,
+    ) -> list[Rejudged | None]:
+        """Return what valid rules would do with each recorded call; None where a fact is missing."""
+        job: JsonObject = {
+            "kind": "rejudge",
+            "text": text,
+            "file": file,
+            "lists": dict(lists),
+            "calls": [call.model_dump(mode="json") for call in calls],
+            "tools": dump_tools(known),
+        }
+        try:
+            answer = await self._run(RULES, job, caller)
+        except Overrun as error:
+            why = error.message.partition(". ")[0]
+            raise InvalidInput(f"The recorded calls could not be judged again. {why}. Simplify the rules.") from error
+        return [Rejudged.model_validate(row) if row is not None else None for row in answer["judged"]]
+
+    async def seal_state(
+        self, manifest: AgentManifest, framework_run: SuspendedFramework, limit_bytes: int, *, caller: str
+    ) -> SealedState:
+        """Return the sealed state of a framework; raises what `service.core.policy.evaluations` raises."""
+        check_suspended(manifest, framework_run)
+        if len(framework_run.state) <= SMALL_STATE_CHARS:
+            return pack_state(manifest.name, framework_run, limit_bytes)
+        job: JsonObject = {
+            "kind": "state",
+            "agent": manifest.name,
+            "framework_run": framework_run.model_dump(),
+            "most": limit_bytes,
+        }
+        try:
+            answer = await self._run(SANDBOX, job, caller, STATE_LIMIT_S)
+        except Overrun as error:
+            why = error.message.partition(". ")[0]
+            raise InvalidInput(f"The state could not be read. {why}. Send a smaller state.") from error
+        return SealedState(StateRef.model_validate(answer["ref"]), base64.b64decode(answer["blob"]))
+
+    async def _run(self, sandbox: Sandbox, job: JsonObject, caller: str, limit_s: float | None = None) -> Any:
+        """Run a job to its end in its caller's turn. A caller that disconnects does not free the slot."""
+
+        async def run() -> Any:
+            async with self._turns.take(caller):
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(sandbox.threads, sandbox.run, job, limit_s)
+
+        running = asyncio.ensure_future(run())
+        running.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(running)
+
+
+def judge_blocking(evaluate: Callable[[], T]) -> T:
+    """Do what `Evaluations.judge` does in a thread, which may wait."""
+    return settle_blocking(evaluate, _compute)
+
+
+def _compute(job: Job) -> Sequence[Verdict]:
+    try:
+        return read_verdicts(SANDBOX.run(_write(job)))
+    except Overrun as error:
+        return _give_up(job, error.message)
+
+
+def _write(job: Job) -> JsonObject:
+    return {"kind": "judge", **write_job(job)}
+
+
+def _give_up(job: Job, why: str) -> Sequence[Verdict]:
+    problem = f"it cannot be computed: {why.partition('. ')[0]}"
+    return [Verdict(None, problem)] * len(job.whens)
+
+
+def dump_tools(known: Known) -> JsonObject:
+    """Return the tools of each agent as JSON, for a job."""
+    return {name: [tool.model_dump() for tool in tools] for name, tools in known.tools.items()}

@@ -1,0 +1,235 @@
+"""The rules in force: the newest that any service or worker has published, unless it is held back.
+
+Each process publishes the rules of its own file and reads the version in force twice a second. If that is another
+version, it evaluates calls by the published rules, so that all processes decide alike. A version is held back while
+too few people have attested its bytes, and after an admin has put an earlier one in force instead.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+from pydantic import ValidationError
+
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.engine import ASK_EVERYTHING, Policy
+from sayso.core.policy.files.reading import RulebookError, parse_rulebook
+from sayso.core.policy.functions.lists import pick_file
+from sayso.errors import NotFound, Unavailable
+from service.core.logs import Trouble
+from service.core.policy.loading import Rulebook
+from service.core.policy.shadowing import CandidateInShadow
+from service.core.store.rules import Holder, Published, RuleStore
+from service.features.rulebook.store import RuleVersion
+
+EVERY_S = 0.5
+UNATTESTED = "unattested"
+WITHDRAWN = "withdrawn"
+_REPORTED_EVERY_MS = 5_000
+
+_LOG = structlog.get_logger(__name__)
+
+
+class HeldBack(NamedTuple):
+    """Rules of this process's file that do not take force; `attested` of `needed` people attest them.
+
+    `why` is `unattested` or `withdrawn`.
+    """
+
+    version: str
+    digest: str
+    file: str
+    why: str
+    attested: int
+    needed: int
+
+
+class RulesInForce:
+    """The rules that one process evaluates; outside of `kept`, those of its own file.
+
+    Where `needed` people must attest rules, those of its own file never apply before they are in force, and everything
+    is asked about while no rules are.
+    """
+
+    def __init__(self, store: RuleStore, rulebook: Rulebook, file: Path, needed: int = 0) -> None:
+        self._store = store
+        self._rulebook = rulebook
+        self._file = f"{os.uname().nodename}:{file}"
+        self._needed = needed
+        self._reported: str | None = None
+        self._reported_at_ms = 0.0
+        self._reported_digest = ""
+        self._newest: Policy | None = None
+        self._adopted = ""
+        self._fault = ""
+        self.history = store.history
+        self._withdrawn: frozenset[str] = frozenset()
+        self.held_back: HeldBack | None = None
+        self._shadow = CandidateInShadow(store.history)
+
+    def policy(self) -> Policy:
+        """Return the rules in force, with a candidate in shadow; raises `Unavailable` when they cannot be read."""
+        return self._shadow.join(self._find_policy())
+
+    def _find_policy(self) -> Policy:
+        own = self._rulebook.refresh()
+        if own.version != self._reported and not self._needed and not self._is_withdrawn(own):
+            return own  # the file has just changed: its rules are the newest
+        if self._fault:
+            raise Unavailable(self._fault)
+        return self._newest or (ASK_EVERYTHING if self._needed else own)
+
+    @asynccontextmanager
+    async def kept(self, process: str) -> AsyncIterator[None]:
+        """Publish and follow the rules during the block."""
+        named, trouble = f"{process} {os.uname().nodename}:{os.getpid()}", Trouble("rules_not_compared")
+        await self._try(named, trouble)
+        ending = asyncio.Event()  # a cancellation may get lost during a command
+        following = asyncio.create_task(self._follow(named, trouble, ending))
+        try:
+            yield
+        finally:
+            ending.set()
+            await asyncio.wait([following])
+            with suppress(Unavailable):
+                await self._store.remove(named)
+
+    async def compare(self, process: str) -> None:
+        """Publish the rules of this process if due, and adopt newer ones."""
+        own = self._rulebook.refresh()
+        version = await self._publish(Holder(process, self._file, own.version), own)
+        if version == own.version:
+            self._newest, self._adopted, self._fault, self.held_back = own, version, "", None
+        elif not version:
+            self._newest = None
+        elif self._newest is None or self._adopted != version:
+            await self._adopt()
+            if self.held_back is None:  # it may have been withdrawn
+                await self._hold_back(own, "", in_force=version)
+        self._reported, self._reported_digest = own.version, self._rulebook.source.digest
+        await self._shadow.follow()
+
+    async def list_holders(self) -> tuple[str | None, list[Holder]]:
+        """Return the version in force, and the version of each live process."""
+        return await self._store.read_version(), await self._store.list_holders()
+
+    async def count_hits(self, days: int) -> dict[str, int]:
+        """Return how many calls each rule decided in the last days."""
+        return await self._store.count_hits(days)
+
+    async def count_shadow_hits(self, rule_id: str, days: int) -> dict[str, int]:
+        """Return how often a shadow rule would have taken each action in the last days; `failed` counts errors."""
+        return await self._store.count_shadow_hits(rule_id, days)
+
+    async def list_asked(self, rule_id: str) -> list[tuple[str, str]]:
+        """Return the suspension and item ids of the last items that the rule asked for."""
+        return await self._store.list_asked(rule_id)
+
+    def read_source(self) -> tuple[Path, bytes] | None:
+        """Return this process's file and its bytes; None where the rules in force are of another file."""
+        source = self._rulebook.read_source()
+        return source if self.policy().version == self._rulebook.policy.version else None
+
+    async def _publish(self, holder: Holder, own: Policy) -> str:
+        """Report this process, publish its rules if they are new or were held back, and return the version in force."""
+        held = self.held_back if self.held_back is not None and self.held_back.version == own.version else None
+        new = (own.version, self._rulebook.source.digest) != (self._reported, self._reported_digest)
+        if not new and not await self._is_due(held):
+            version = await self._store.read_version()
+            if version is not None:
+                return version
+        how = "start" if self._reported is None else "changed" if new or held is not None else "held"
+        if new:
+            await self._save(own)
+        version, alive, why = await self._send(holder, own, how)
+        if not version or (version != holder.version and not alive):
+            version, _, why = await self._send(holder, own, "start")
+        await self._hold_back(own, why, in_force=version)
+        self._reported_at_ms = monotonic_ms()
+        return version
+
+    async def _send(self, holder: Holder, own: Policy, how: str) -> Published:
+        rules = own.model_dump_json() if how != "held" else ""
+        return await self._store.publish(holder, how, rules, digest=self._rulebook.source.digest, needed=self._needed)
+
+    async def _is_due(self, held: HeldBack | None) -> bool:
+        """Return whether to report again: every few seconds, and once enough people attest rules held back."""
+        if monotonic_ms() - self._reported_at_ms >= _REPORTED_EVERY_MS:
+            return True
+        if held is None or held.why != UNATTESTED:
+            return False
+        attested = await self.history.versions.count_attestations(held.digest)
+        self.held_back = held._replace(attested=attested)
+        return attested >= self._needed
+
+    async def _save(self, own: Policy) -> None:
+        source = self._rulebook.source
+        version = RuleVersion(
+            version=own.version,
+            digest=source.digest,
+            file=source.file,
+            text=source.raw.decode(errors="replace"),
+            lists=dict(source.lists),
+            rules=own.model_dump_json(),
+        )
+        await self.history.versions.save(version)
+
+    async def _hold_back(self, own: Policy, why: str, *, in_force: str) -> None:
+        """Note and log whether the rules of this process take no force."""
+        versions, source = self.history.versions, self._rulebook.source
+        self._withdrawn = await versions.read_withdrawn()
+        before, self.held_back = self.held_back, None
+        if own.version != in_force and self._is_withdrawn(own):
+            why = WITHDRAWN
+        if why:
+            attested = await versions.count_attestations(source.digest)
+            self.held_back = HeldBack(own.version, source.digest, self._file, why, attested, self._needed)
+            if before is None or before[:4] != self.held_back[:4]:
+                _LOG.warning("rules_held_back", **self.held_back._asdict())
+
+    def _is_withdrawn(self, own: Policy) -> bool:
+        return not self._withdrawn.isdisjoint((own.version, self._rulebook.source.digest))
+
+    async def _read_in_force(self) -> tuple[str, Policy | None]:
+        """Return the version in force and its rules; those of another Sayso are parsed anew from their bytes."""
+        version, rules = await self._store.read_rules()
+        with suppress(ValidationError):
+            policy = Policy.model_validate_json(rules)
+            if policy.version == version:
+                return version, policy
+        with suppress(NotFound, RulebookError):
+            saved = await self.history.versions.read(version)
+            read = pick_file(saved.lists)
+            return version, parse_rulebook(saved.text.encode(), file=saved.file, read_list=read)
+        return version, None
+
+    async def _adopt(self) -> None:
+        version, newest = await self._read_in_force()
+        if newest is None:
+            self._fault = (
+                f"The rules in force, version {version}, cannot be read by this process, so it evaluates no calls. "
+                "Run the same version of Sayso everywhere."
+            )
+            _LOG.error("rules_unreadable", version=version)
+            return
+        self._newest, self._adopted, self._fault = newest, version, ""
+        _LOG.warning("rules_of_another_file", in_force=version, file=self._file)
+
+    async def _follow(self, process: str, trouble: Trouble, ending: asyncio.Event) -> None:
+        while not ending.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(EVERY_S):
+                    await ending.wait()
+                    return
+            await self._try(process, trouble)
+
+    async def _try(self, process: str, trouble: Trouble) -> None:
+        try:
+            await self.compare(process)
+            trouble.over()
+        except Unavailable as error:
+            trouble.note(error)

@@ -1,0 +1,103 @@
+"""Serve a sandbox's jobs, one a line, within its limits: `python -m service.core.policy.sandbox_process <MB>`."""
+
+import base64
+import json
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.files.findings import Known, find_findings
+from sayso.core.policy.files.reading import RulebookError, parse_rulebook
+from sayso.core.policy.functions.lists import pick_file
+from sayso.core.policy.jobs import judge_job
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.schemas.bounds import weigh
+from sayso.errors import InvalidInput
+from sayso.features.whatif.replays import RecordedCall, rejudge
+from service.core.policy.evaluations import SuspendedFramework, pack_state
+from service.core.policy.sandbox import READY, describe_refusal
+from service.core.policy.schemas import Fit, find_problems
+from service.features.whatif.replays import replay_page
+
+_GRACE_S = 1.0
+_MEGABYTE = 1024 * 1024
+
+
+def serve(memory_mb: int) -> None:
+    """Answer every job on standard input."""
+    _bound_memory(memory_mb)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
+    for line in sys.stdin.buffer:
+        job = json.loads(line)
+        signal.setitimer(signal.ITIMER_REAL, job["limit_s"] + _GRACE_S)  # ends the process even in a busy loop
+        try:
+            answer = _JOBS[job["kind"]](job)
+        except InvalidInput as error:
+            answer = describe_refusal(error)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _fit(job: dict[str, Any]) -> JsonObject:
+    weigh(job["schema"])
+    return {"problems": list(find_problems(Fit(job["schema"], job["value"], job["name"], job["formats"])))}
+
+
+def _parse(job: dict[str, Any]) -> Policy:
+    return parse_rulebook(job["text"].encode(), file=job["file"], read_list=pick_file(job["lists"]))
+
+
+def _check_rules(job: dict[str, Any]) -> JsonObject:
+    try:
+        policy = _parse(job)
+    except RulebookError as error:
+        faults = [str(problem) for problem in error.problems]
+        more = [f"and {len(faults) - job['most']} more"] if len(faults) > job["most"] else []
+        return {"faults": [*faults[: job["most"]], *more]}
+    warnings = find_findings(policy, Known(job["reviewers"], _read_tools(job), job["groups"], job["now_ms"]))
+    return {"rules": len(policy.rules), "version": policy.version, "warnings": list(warnings)}
+
+
+def _rejudge(job: dict[str, Any]) -> JsonObject:
+    policy = _parse(job)
+    calls = [RecordedCall.model_validate(call) for call in job["calls"]]
+    judged = rejudge(policy, calls, _read_tools(job))
+    return {"judged": [judgement.model_dump(mode="json") if judgement is not None else None for judgement in judged]}
+
+
+def _read_tools(job: dict[str, Any]) -> dict[str, list[ToolDefinition]]:
+    return {name: [ToolDefinition.model_validate(tool) for tool in tools] for name, tools in job["tools"].items()}
+
+
+def _pack_state(job: dict[str, Any]) -> JsonObject:
+    sealed = pack_state(job["agent"], SuspendedFramework.model_validate(job["framework_run"]), job["most"])
+    return {"ref": sealed.ref.model_dump(), "blob": base64.b64encode(sealed.blob).decode()}
+
+
+def _bound_memory(memory_mb: int) -> None:
+    mapped = Path("/proc/self/statm")
+    if mapped.exists():
+        limit = int(mapped.read_text().split()[0]) * resource.getpagesize() + memory_mb * _MEGABYTE
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+_JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {
+    "fit": _fit,
+    "judge": judge_job,
+    "rejudge": _rejudge,
+    "replay": replay_page,
+    "rules": _check_rules,
+    "state": _pack_state,
+}
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))

@@ -1,0 +1,97 @@
+"""Limits on attempts to guess a secret: a moving window, shared by all processes.
+
+Idempotency-Keys of requests without a commit of a suspension.
+"""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from limits import RateLimitItemPerSecond
+from limits.aio.storage import RedisStorage
+from limits.aio.strategies import MovingWindowRateLimiter
+from redis.asyncio import Redis
+
+from sayso.core.clock import now_ms
+from sayso.errors import IdempotencyConflict, TooManyRequests
+from service.core.store.connection.connecting import text, translated
+from service.core.store.keys import ATTEMPTS
+from service.core.store.suspensions.commits import IDEMPOTENCY_MS, Idempotency
+from service.core.store.tenants import TenantStore
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How many attempts of one kind one client has within `window_s`."""
+
+    kind: str
+    most: int
+    window_s: int
+
+
+class Attempts:
+    """Counts of attempts, by kind and client."""
+
+    def __init__(self, redis: Redis) -> None:
+        # The library requires a URL beside the pool, and its types omit this option.
+        options: Any = {"connection_pool": redis.connection_pool}
+        storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=ATTEMPTS, **options)
+        self._window = MovingWindowRateLimiter(storage)
+        self._redis = redis
+
+    async def count(self, allowance: Allowance, who: str) -> None:
+        """Count one attempt; raises `TooManyRequests` over the limit."""
+        item, name = _item_of(allowance), _hash(who)
+        async with translated():
+            if await self._window.hit(item, name):
+                return
+            stats = await self._window.get_window_stats(item, name)
+        wait_s = max(1, round(stats.reset_time - now_ms() / 1000))
+        raise TooManyRequests(f"Too many attempts; try again in {wait_s} s.", retry_after_s=wait_s)
+
+    async def take_back(self, allowance: Allowance, who: str) -> None:
+        """Take back the latest attempt, which was none."""
+        async with translated():
+            await self._redis.lpop(f"{ATTEMPTS}:{_item_of(allowance).key_for(_hash(who))}")
+
+    async def forget(self, allowance: Allowance, who: str) -> None:
+        """Reset the count after a success."""
+        async with translated():
+            await self._window.clear(_item_of(allowance), _hash(who))
+
+
+def _item_of(allowance: Allowance) -> RateLimitItemPerSecond:
+    return RateLimitItemPerSecond(allowance.most, allowance.window_s, allowance.kind)
+
+
+def _hash(who: str) -> str:
+    """Return a digest, so that no input becomes part of a key."""
+    return sha256(who.encode(errors="replace")).hexdigest()[:32]
+
+
+class Replays:
+    """Recall a key before the operation and save it afterwards, so that a refused request saves nothing."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+
+    async def recall(self, seen: Idempotency) -> str | None:
+        """Return the earlier result of this key, or None; raises `IdempotencyConflict` for another request."""
+        async with translated():
+            raw = await self._redis.get(self._keys.idempotency(seen.actor, seen.key))
+        if raw is None:
+            return None
+        _, fingerprint, ref = text(raw).split("|", 2)
+        if fingerprint != seen.fingerprint:
+            raise IdempotencyConflict(idempotency_key=seen.key)
+        return ref
+
+    async def remember(self, seen: Idempotency) -> None:
+        """Save the result of this request for 24 hours."""
+        async with translated():
+            await self._redis.set(
+                self._keys.idempotency(seen.actor, seen.key),
+                f"1|{seen.fingerprint}|{seen.ref}",
+                px=IDEMPOTENCY_MS,
+                nx=True,
+            )

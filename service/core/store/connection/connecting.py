@@ -1,0 +1,274 @@
+"""Connections to the store, without retries, and its failures as `Unavailable`.
+
+The address of a store, and why it does not answer.
+
+Check at start that the store keeps every confirmed write.
+
+The version of the store's format; a process of another format does not start.
+"""
+
+import asyncio
+import re
+import socket
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+from redis import Redis as BlockingRedis
+from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.connection import UnixDomainSocketConnection
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from sayso.core.clock import monotonic_ms
+from sayso.errors import SaysoError, Unavailable
+from service.core.store.keys import FORMAT
+
+_LOG = structlog.get_logger(__name__)
+
+LOST = (RedisConnectionError, RedisTimeoutError, OSError)  # the server may have run the command
+
+WRITING = "#!lua\nreturn redis.call('TIME')"
+"""A script that a store which accepts no writes refuses; it writes nothing."""
+
+_REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
+_BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
+
+
+def connect(url: str, *, blocking: bool = False) -> Redis:
+    """Return a client for `redis://`, `rediss://` or `unix://`; a blocking one waits without a time limit."""
+    pool = ConnectionPool.from_url(
+        url,
+        max_connections=2048,
+        socket_timeout=None if blocking else 5,
+        socket_connect_timeout=5,
+        retry=Retry(NoBackoff(), 0),
+        health_check_interval=0,
+    )
+    return Redis(connection_pool=pool)
+
+
+class _UnixConnection(UnixDomainSocketConnection):
+    """A blocking connection over a Unix socket, with the `port` that redis-py 7.2.0 (pinned by AFK) reads."""
+
+    port = 0
+
+
+def connect_blocking(url: str, **options: Any) -> BlockingRedis:
+    """Return a blocking client for `redis://`, `rediss://` or `unix://`."""
+    if url.startswith("unix://"):
+        options["connection_class"] = _UnixConnection
+    return BlockingRedis.from_url(url, **options)
+
+
+def text(raw: bytes | str) -> str:
+    """Decode a name or id from the store."""
+    return raw.decode() if isinstance(raw, bytes) else raw
+
+
+def as_ms(seconds: bytes | int, micros: bytes | int) -> int:
+    """Return the server's time in ms from the reply to TIME."""
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether the store refuses writes, or everything, until its operator or its replicas change that."""
+    if isinstance(error, _REFUSED):
+        return True
+    # In a pipeline, redis-py puts its own words before the server's.
+    return isinstance(error, ResponseError) and str(error).rpartition("caused error: ")[2].startswith(_BUSY)
+
+
+def translated() -> AbstractAsyncContextManager[None]:
+    """Raise `Unavailable` for an error of the store."""
+    return _TRANSLATION
+
+
+class _Translation(AbstractAsyncContextManager[None]):
+    """The context manager of `translated`; stateless, so one instance serves all calls."""
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            return
+        if is_refusal(error):
+            raise Unavailable(f"The store refuses this just now: {error}") from error
+        if isinstance(error, LOST):
+            raise Unavailable() from error
+        if isinstance(error, ResponseError):
+            _LOG.error("store_refused", error=str(error))  # unlike the others, it does not pass by itself
+            raise Unavailable(f"The store refuses what Sayso asks of it: {error}. Tell the operator.") from error
+
+
+_TRANSLATION = _Translation()
+
+
+WAIT_S = 30.0
+_AGAIN_S = 0.2
+
+
+def show_address(url: str) -> str:
+    """Return a store's URL without its password."""
+    parts = urlsplit(url)
+    return url.replace(f"{parts.netloc}", parts.netloc.rpartition("@")[2], 1) if parts.netloc else url
+
+
+def describe_fault(url: str, error: BaseException) -> str:
+    """Return a sentence that names the store's address and why it does not answer, or refuses writes."""
+    cause = error.__cause__ or error
+    if is_refusal(cause) and not isinstance(cause, BusyLoadingError):
+        return f"The store at {show_address(url)} refuses writes: {cause}."
+    return f"The store at {show_address(url)} does not answer: {_find_cause(error)}."
+
+
+async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
+    """Wait until the store takes writes; raises `Unavailable` after the limit, and at once for a refused password."""
+    until_ms = None if wait_s is None else monotonic_ms() + wait_s * 1000
+    logged = ""
+    async with connect(url) as redis:
+        while (error := await _write(redis)) is not None:
+            fault = describe_fault(url, error)
+            if is_refused(error):
+                raise Unavailable(f"{fault} Correct the user and the password in SAYSO_REDIS_URL.")
+            if until_ms is not None and monotonic_ms() >= until_ms:
+                raise Unavailable(f"{fault} Nothing changed within {wait_s:g} s. Start it, or correct SAYSO_REDIS_URL.")
+            if fault != logged:
+                _LOG.warning("store_away", reason=fault)
+                logged = fault
+            await asyncio.sleep(_AGAIN_S)
+    if logged:
+        _LOG.info("store_back", address=show_address(url))
+
+
+def is_refused(error: BaseException) -> bool:
+    """Return whether the store refuses the user or the password."""
+    return any(isinstance(cause, AuthenticationError | NoPermissionError) for cause in _causes(error))
+
+
+async def _write(redis: Redis) -> Exception | None:
+    try:
+        async with translated():
+            await redis.eval(WRITING, 0)
+    except Unavailable as error:
+        return error
+    return None
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return causes[::-1]
+
+
+def _find_cause(error: BaseException) -> str:
+    causes = _causes(error)
+    for cause in causes:
+        if isinstance(cause, AuthenticationError | NoPermissionError):
+            return f"it refuses the user or the password ({str(cause).rstrip('.')})"
+        if isinstance(cause, socket.gaierror):
+            return "nothing is known under this name"
+        if isinstance(cause, ConnectionRefusedError):
+            return "nothing listens there"
+        if isinstance(cause, FileNotFoundError):
+            return "there is no such socket"
+        if isinstance(cause, TimeoutError | RedisTimeoutError):
+            return "it took longer than 5 s"
+    return str(causes[0]).rstrip(".") or type(causes[0]).__name__
+
+
+WANTED = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
+"""Settings of the server with which a confirmed write survives any crash."""
+
+
+class WeakDurability(SaysoError):
+    """The store may lose confirmed writes. See docs/operations.md."""
+
+
+async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S) -> str | None:
+    """Wait for the store; return its weak settings, or None. Raises `WeakDurability` and `Unavailable`."""
+    await await_store(url, wait_s)
+    async with connect(url) as redis:
+        weakness = await _find_weakness(redis)
+    if weakness is not None and not allow_weak:
+        raise WeakDurability(
+            f"The store may forget what it confirmed: {weakness}. Set it up as docs/operations.md says, "
+            "or set SAYSO_ALLOW_WEAK_DURABILITY=true if that may happen here."
+        )
+    return weakness
+
+
+async def _find_weakness(redis: Redis) -> str | None:
+    options: dict[str, str] = {}
+    for name in WANTED:
+        async with translated():
+            try:
+                reply: Any = await redis.config_get(name)
+            except ResponseError:
+                return "it does not tell how it is set up (CONFIG GET is refused)"
+        options |= {text(key): text(value) for key, value in reply.items()}
+    wrong = [(name, value) for name, value in WANTED.items() if options.get(name) != value]
+    return "; ".join(f"{name} is {options.get(name, 'unknown')}, not {value}" for name, value in wrong) or None
+
+
+CURRENT = 2  # the format that this version reads and writes; format 2 renamed stored fields and keys
+_UNNUMBERED = "1"  # the format of a store with keys of Sayso but no number
+_BY_PROCESSES = frozenset(
+    (
+        *("agents", "clock", "definitions", "starts", "waiting", "retained", "buckets", "activity", "refusals"),
+        *("rules", "rulebook", "rule-changes", "rule-version", "rule-versions"),
+    )
+)
+"""What service, workers and clock write although nobody has set the store up."""
+
+
+class OtherFormat(SaysoError):
+    """Another version of Sayso wrote the store. Start that version, or use another store."""
+
+
+async def check_format(url: str) -> None:
+    """Write the format into an empty store. Raises `OtherFormat` for any other format, and `Unavailable`."""
+    async with connect(url) as redis:
+        await claim_format(redis)
+
+
+async def claim_format(redis: Redis) -> None:
+    """Run `check_format` on an open connection."""
+    async with translated():
+        raw = await redis.get(FORMAT)
+        if raw is None and not await _holds_data(redis):
+            await redis.set(FORMAT, CURRENT, nx=True)
+            raw = await redis.get(FORMAT)
+    number = _UNNUMBERED if raw is None else text(raw)
+    if number != str(CURRENT):
+        later = re.fullmatch(r"[1-9][0-9]{0,8}", number) and int(number) > CURRENT
+        wrote = "A later version" if later else "An earlier version" if number == "1" else "Another version"
+        raise OtherFormat(
+            f"{wrote} of Sayso wrote this store, in format {number[:40]!r}; this version reads format {CURRENT} only. "
+            "Start the version that wrote it, or set SAYSO_REDIS_URL to another store. Nothing was changed."
+        )
+
+
+async def _holds_data(redis: Redis) -> bool:
+    """Return whether the store holds more than what running processes write into one that was emptied."""
+    async for key in redis.scan_iter(match="sayso:{*", count=1000):
+        if text(key).partition("}:")[2].partition(":")[0] not in _BY_PROCESSES:
+            return True
+    return False

@@ -1,0 +1,232 @@
+"""Pipelined commands and scripts over one connection.
+
+All commands of one turn of the event loop go out in one write; see `docs/decisions/one-connection-to-the-store.md`.
+
+Writes that share a system call. uvloop sends each write at once.
+"""
+
+import asyncio
+import struct
+from collections import deque
+from collections.abc import Iterable, Sequence
+from hashlib import sha1
+from typing import Any, NamedTuple, Self, cast
+
+import hiredis
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from sayso.core.clock import monotonic_ms
+from service.core.metrics import note_reply
+
+_MOST_BYTES = 65_536
+
+
+class JoinedWrites:
+    """A transport that sends what is written in one turn of the event loop together, in pieces of 64 kB."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._held: list[bytes] = []
+        self._bytes = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send the data at the end of this turn or before, unless the connection is lost."""
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+        self._bytes += len(data)
+        if self._bytes > _MOST_BYTES:  # the transport then asks the writer to wait for a slow reader
+            self._flush()
+
+    def close(self) -> None:
+        """Send what was written, then close."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        held, self._held, self._bytes = self._held, [], 0
+        if held and not self._transport.is_closing():
+            self._transport.write(b"".join(held))
+
+
+Word = str | bytes | int
+_NUMBER = struct.Struct("<I")
+
+
+def _pack(*words: Word) -> bytes:
+    packed: bytes = hiredis.pack_command(cast(Any, words))
+    return packed
+
+
+def _unwrap(reply: Any) -> Any:
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+class Script:
+    """A Lua script, called by its digest."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
+
+    def pack(self, keys: Sequence[str], args: Sequence[Word] = ()) -> bytes:
+        return _pack("EVALSHA", self.sha, len(keys), *keys, *args)
+
+    def pack_parts(self, first: Word, parts: Sequence["Part"]) -> bytes:
+        """Return the encoded command that runs it on all parts: their keys, `first`, and all parts in one argument.
+
+        A server reads a long argument at once, but many short ones in pieces of 16 kB, with a write to the disk after
+        each if others write too.
+        """
+        places: dict[str, int] = {}
+        numbered = ([places.setdefault(key, len(places) + 1) for key in part.keys] for part in parts)
+        packed = [word for part, numbers in zip(parts, numbered, strict=True) for word in (_count(numbers), part.args)]
+        return self.pack(list(places), (first, b"".join(packed)))
+
+
+class Part(NamedTuple):
+    """The keys and the encoded arguments of one change of a batch."""
+
+    keys: tuple[str, ...]
+    args: bytes
+
+    @classmethod
+    def pack(cls, keys: Iterable[str], args: Sequence[Word]) -> Self:
+        """Return one part; each argument follows its length, and all follow their number."""
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in args]
+        sized = (part for word in words for part in (_NUMBER.pack(len(word)), word))
+        return cls(tuple(keys), b"".join((_NUMBER.pack(len(words)), *sized)))
+
+
+def _count(numbers: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(numbers) + 1}I", len(numbers), *numbers)
+
+
+class Pipeline:
+    """One connection for concurrent commands. It fails on a reply slower than `socket_timeout`, and reconnects."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._pool = redis.connection_pool
+        self._connection: _Connection | None = None
+        self._connecting = asyncio.Lock()
+
+    async def run(self, script: Script, keys: Sequence[str], args: Sequence[Word] = ()) -> Any:
+        """Return what the script returns; raises `ResponseError`, or a lost reply's error: the script may have run."""
+        return await self._run(script, script.pack(keys, args))
+
+    async def ask(self, *words: Word) -> Any:
+        """Return the reply to a command; one that blocks must end within the `socket_timeout`."""
+        return _unwrap(await (await self._open()).send(_pack(*words)))
+
+    async def ask_all(self, *commands: Sequence[Word]) -> list[Any]:
+        """Return the replies to several commands, sent at once; raises the error of the first that failed."""
+        connection = await self._open()
+        replies = await asyncio.gather(*[connection.send(_pack(*words)) for words in commands])
+        return [_unwrap(reply) for reply in replies]
+
+    async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
+        """Return what the script returns for its first argument and all parts; raises what `run` raises."""
+        return await self._run(script, script.pack_parts(first, parts))
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    async def _run(self, script: Script, command: bytes) -> Any:
+        connection = await self._open()
+        reply = await connection.send(command)
+        if isinstance(reply, ResponseError) and str(reply).startswith("NOSCRIPT"):
+            await connection.send(_pack("SCRIPT", "LOAD", script.source))
+            reply = await connection.send(command)
+        return _unwrap(reply)
+
+    async def _open(self) -> "_Connection":
+        connection = self._connection
+        return connection if connection is not None and connection.open else await self._connect()
+
+    async def _connect(self) -> "_Connection":
+        async with self._connecting:
+            if self._connection is not None and self._connection.open:
+                return self._connection
+            pool: Any = self._pool
+            opened = pool.make_connection()
+            await opened.connect()
+            self._connection = _Connection(opened, float(opened.socket_timeout))
+            return self._connection
+
+
+class _Connection(asyncio.Protocol):
+    """A connection that the library opened and authenticated."""
+
+    def __init__(self, connection: Any, timeout_s: float) -> None:
+        self._connection = connection  # garbage collection would close it
+        self._transport: asyncio.Transport = connection._writer.transport
+        self._transport.set_protocol(self)
+        self._writes = JoinedWrites(self._transport)
+        self._timeout_s = timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._reader = hiredis.Reader(replyError=ResponseError)
+        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self.open = True
+
+    def send(self, command: bytes) -> asyncio.Future[Any]:
+        """Send a command, with all of one turn of the event loop; an error reply is returned, not raised."""
+        if not self.open:
+            raise RedisConnectionError("the connection to the store was lost")
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting.append((answer, monotonic_ms()))
+        self._writes.write(command)
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._timeout_s, self._check_timeout)
+        return answer
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Match replies to commands, in order."""
+        try:
+            self._reader.feed(data)
+            at_ms = monotonic_ms()
+            while (reply := self._reader.gets()) is not False:
+                answer, sent_ms = self._waiting.popleft()
+                if not answer.done():
+                    answer.set_result(reply)
+                note_reply((at_ms - sent_ms) / 1000)
+        except (hiredis.ProtocolError, IndexError):
+            self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._fail(RedisConnectionError(f"the connection to the store was lost: {error or 'it was closed'}"))
+
+    def _check_timeout(self) -> None:
+        self._timer = None
+        if not self._waiting:
+            return
+        late_s = (monotonic_ms() - self._waiting[0][1]) / 1000 - self._timeout_s
+        if late_s >= 0:
+            self._fail(RedisTimeoutError(f"the store did not answer within {self._timeout_s:g} s"))
+            self._transport.abort()
+        else:
+            self._timer = self._loop.call_later(-late_s, self._check_timeout)
+
+    def _fail(self, error: Exception) -> None:
+        self.open = False
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._waiting:
+            answer, _ = self._waiting.popleft()
+            if not answer.done():
+                answer.set_exception(error)

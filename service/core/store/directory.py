@@ -1,0 +1,287 @@
+"""Addresses of people in channels, and the one-time codes that link them.
+
+Groups of reviewers, and an index of the groups of each person.
+
+When people work and want to be disturbed, and who decides for them while they are absent.
+"""
+
+from collections.abc import Callable
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from redis.asyncio.client import Pipeline
+
+from sayso.core.calendar import Frozen, Hours, WorkingHours, check_time_zone
+from sayso.core.canonical_json import digest_json
+from sayso.errors import Conflict, InvalidInput
+from service.core.store.connection.connecting import text, translated
+from service.core.store.suspensions.reading import name_stored
+from service.core.store.tenants import TenantStore
+
+
+class Contact(BaseModel):
+    """A person's address in a channel. `label` is what the channel calls the address."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    person: str
+    channel: str
+    address: str
+    label: str = ""
+    linked_at_ms: int
+    made_by: str = ""  # who else set the password of the session that linked it
+    made_at_ms: int = 0
+
+    @property
+    def id(self) -> str:
+        """The public id, made from channel and address."""
+        return f"con_{_field(self.channel, self.address)[:32]}"
+
+
+class CodeOwner(BaseModel):
+    """The person who may link an address with a code, and who else set the password of their session."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    person: str
+    made_by: str = ""
+    made_at_ms: int = 0
+
+
+class ContactStore:
+    """The linked addresses and codes of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+
+    async def save_code(self, code_hash: str, owner: CodeOwner, valid_ms: int) -> None:
+        """Save the hash of a code, which becomes invalid after `valid_ms`."""
+        async with translated():
+            await self._redis.set(self._keys.contact_code(code_hash), owner.model_dump_json(), px=valid_ms)
+
+    async def find_code(self, code_hash: str) -> CodeOwner | None:
+        """Return the owner of a valid code, or None."""
+        async with translated():
+            raw = await self._redis.get(self._keys.contact_code(code_hash))
+        return _read_owner(raw)
+
+    async def redeem(self, code_hash: str, contact: Contact) -> None:
+        """Delete the code and save its person's address, atomically.
+
+        Raises `InvalidInput` for an invalid code, and `Conflict` for an address of another person; the code then stays
+        valid.
+        """
+        code, contacts = self._keys.contact_code(code_hash), self._keys.contacts
+        field = _field(contact.channel, contact.address)
+
+        async def write(pipe: Pipeline) -> None:
+            owner, raw = _read_owner(await pipe.get(code)), await pipe.hget(contacts, field)
+            if owner is None or owner.person != contact.person:
+                raise InvalidInput(
+                    f"This code is not valid for {contact.channel}. Create a new one on your account page."
+                )
+            known = self._readings.require_other(Contact, raw, name_stored("contact", raw)) if raw else None
+            if known is not None and known.person != contact.person:
+                raise Conflict("This address is linked to another person. They must unlink it first.")
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.delete(code)
+            pipe.hset(contacts, field, contact.model_dump_json())
+            pipe.sadd(self._keys.contacts_of(contact.person), field)
+
+        async with translated():
+            await self._redis.transaction(write, code, contacts)
+
+    async def find(self, channel: str, address: str) -> Contact | None:
+        """Return the contact with this address, or None."""
+        async with translated():
+            raw = await self._redis.hget(self._keys.contacts, _field(channel, address))
+        return self._readings.read_other(Contact, raw, name_stored("contact", raw)) if raw else None
+
+    async def list_of(self, person: str) -> list[Contact]:
+        """Return a person's contacts, the oldest first."""
+        async with translated():
+            fields = await self._redis.smembers(self._keys.contacts_of(person))
+            raws = await self._redis.hmget(self._keys.contacts, sorted(map(text, fields))) if fields else []
+        read = [self._readings.read_other(Contact, raw, name_stored("contact", raw)) for raw in raws if raw]
+        return sorted(
+            (contact for contact in read if contact is not None and contact.person == person),
+            key=lambda contact: (contact.linked_at_ms, contact.id),
+        )
+
+    async def delete(self, contact: Contact) -> None:
+        """Unlink an address."""
+        field = _field(contact.channel, contact.address)
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.hdel(self._keys.contacts, field)
+            pipe.srem(self._keys.contacts_of(contact.person), field)
+            await pipe.execute()
+
+
+def _read_owner(raw: bytes | str | None) -> CodeOwner | None:
+    """Return the owner of a stored code; None without one, and for a code of an earlier version."""
+    try:
+        return CodeOwner.model_validate_json(raw) if raw is not None else None
+    except ValidationError:
+        return None
+
+
+def _field(channel: str, address: str) -> str:
+    """Return the field of an address: a digest, so that no input becomes part of a key."""
+    return digest_json([channel, address])
+
+
+class Group(BaseModel):
+    """Reviewers under one name, which rules write as `group:<name>`. Admins and editors change the members."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    members: tuple[str, ...] = ()
+    editors: tuple[str, ...] = ()
+    working_hours: WorkingHours | None = None
+    created_at_ms: int
+
+
+class GroupStore:
+    """The groups of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+
+    async def find(self, name: str) -> Group | None:
+        """Return the group with this name, or None."""
+        async with translated():
+            raw = await self._redis.hget(self._keys.groups, name)
+        return self._readings.read_other(Group, raw, f"group {name}") if raw else None
+
+    async def list_all(self) -> list[Group]:
+        """Return all groups by name."""
+        async with translated():
+            stored = await self._redis.hgetall(self._keys.groups)
+        groups = (self._readings.read_other(Group, raw, f"group {text(name)}") for name, raw in stored.items())
+        return sorted((group for group in groups if group is not None), key=lambda group: group.name)
+
+    async def change(self, name: str, change: Callable[[Group | None], Group | None]) -> Group | None:
+        """Create, change or delete a group atomically, with the index of its members; return it as saved."""
+        key = self._keys.groups
+
+        async def write(pipe: Pipeline) -> Group | None:
+            raw = await pipe.hget(key, name)
+            known = self._readings.require_other(Group, raw, f"group {name}") if raw else None
+            changed = change(known)
+            before, after = (frozenset(group.members if group is not None else ()) for group in (known, changed))
+            pipe.multi()  # type: ignore[no-untyped-call]
+            if changed is None:
+                pipe.hdel(key, name)
+            else:
+                pipe.hset(key, name, changed.model_dump_json())
+            for member in before - after:
+                pipe.srem(self._keys.groups_of(member), name)
+            for member in after - before:
+                pipe.sadd(self._keys.groups_of(member), name)
+            return changed
+
+        async with translated():
+            saved: Group | None = await self._redis.transaction(write, key, value_from_callable=True)
+        return saved
+
+
+MOST_ABSENCES = 50
+
+
+class Preferences(Frozen):
+    """How a person is notified."""
+
+    time_zone: str = Field(default="UTC", max_length=64, examples=["Europe/Berlin"])
+    quiet_hours: Hours | None = Field(default=None, description="When only urgent items interrupt.")
+    working_hours: WorkingHours | None = Field(default=None, description="Replaces the hours of the person's groups.")
+    digest: Literal["off", "hourly", "daily"] = "off"
+    cap_per_hour: int | None = Field(default=None, ge=1, le=1000, description="Most interruptions an hour.")
+    language: str = Field(default="en", pattern=r"^[a-z]{2,3}(-[A-Z]{2})?$", examples=["en"])
+
+    @field_validator("time_zone")
+    @classmethod
+    def _check_time_zone(cls, name: str) -> str:
+        return check_time_zone(name)
+
+    @model_validator(mode="after")
+    def _check_quiet_hours(self) -> Self:
+        if self.quiet_hours is not None and self.quiet_hours.is_always:
+            raise ValueError("quiet hours over the whole week leave no time to notify; omit a weekday, or shorten them")
+        return self
+
+
+class Absence(Frozen):
+    """A time in which a person is absent, and who decides for them then."""
+
+    id: str
+    person: str
+    from_ms: int
+    to_ms: int
+    delegate: str | None = None
+
+    def covers(self, at_ms: int) -> bool:
+        """Return whether the person is absent at this time."""
+        return self.from_ms <= at_ms < self.to_ms
+
+
+class _Absences(Frozen):
+    absences: tuple[Absence, ...] = ()
+
+
+class DutyStore:
+    """The preferences and absences of one tenant's people."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+
+    async def find_preferences(self, name: str) -> Preferences:
+        """Return a person's preferences, or the defaults."""
+        async with translated():
+            raw = await self._redis.hget(self._keys.preferences, name)
+        read = self._readings.read_other(Preferences, raw, f"preferences of {name}") if raw else None
+        return read or Preferences()
+
+    async def save_preferences(self, name: str, preferences: Preferences) -> None:
+        """Overwrite a person's preferences; raises `Unreadable` for those of a later version."""
+        async with translated():
+            raw = await self._redis.hget(self._keys.preferences, name)
+            if raw:
+                self._readings.require_other(Preferences, raw, f"preferences of {name}")
+            await self._redis.hset(self._keys.preferences, name, preferences.model_dump_json())
+
+    async def list_absences(self) -> list[Absence]:
+        """Return the absences of everybody, by start."""
+        async with translated():
+            stored = await self._redis.hgetall(self._keys.absences)
+        absences = [absence for name, raw in stored.items() for absence in self._read(text(name), raw)]
+        return sorted(absences, key=lambda absence: (absence.from_ms, absence.person))
+
+    async def absences_of(self, name: str) -> list[Absence]:
+        """Return a person's absences, by start."""
+        async with translated():
+            raw = await self._redis.hget(self._keys.absences, name)
+        return list(self._read(name, raw)) if raw else []
+
+    def _read(self, name: str, raw: bytes | str) -> tuple[Absence, ...]:
+        """Return a person's absences; none that this version cannot read, so that nobody decides for them."""
+        read = self._readings.read_other(_Absences, raw, f"absences of {name}")
+        return read.absences if read is not None else ()
+
+    async def change_absences(
+        self, name: str, change: Callable[[tuple[Absence, ...]], tuple[Absence, ...]]
+    ) -> tuple[Absence, ...]:
+        """Change a person's absences atomically and return them."""
+        key = self._keys.absences
+
+        async def write(pipe: Pipeline) -> tuple[Absence, ...]:
+            raw = await pipe.hget(key, name)
+            known = self._readings.require_other(_Absences, raw, f"absences of {name}").absences if raw else ()
+            changed = tuple(sorted(change(known), key=lambda absence: absence.from_ms))
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.hset(key, name, _Absences(absences=changed).model_dump_json())
+            return changed
+
+        async with translated():
+            changed: tuple[Absence, ...] = await self._redis.transaction(write, key, value_from_callable=True)
+        return changed

@@ -1,0 +1,339 @@
+"""Reviewers, sessions and API keys. Only hashes of passwords and tokens are stored.
+
+API keys, sessions and instances of all tenants, by the hash of their token.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from pydantic import Field
+from redis.asyncio.client import Pipeline
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.base import Immutable
+from service.core.settings.limits import LONGEST_SESSION_S
+from service.core.store.connection.connecting import text, translated
+from service.core.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
+from service.core.store.suspensions.reading import try_read
+from service.core.store.tenants import Connections, TenantStore
+
+_SCANNED = 1_000
+PERSON = "person:"
+"""The prefix of a person's name where uses of keys and of sessions are kept together."""
+
+Kept = TypeVar("Kept", "Reviewer", "ApiKey")
+
+
+FOREVER_MS = 2**53
+"""A moment that never comes."""
+
+
+class Made(NamedTuple):
+    """Who else made or reset a credential, and when; empty for a credential of its person alone."""
+
+    by: str = ""
+    at_ms: int = 0
+
+
+class Reviewer(Immutable):
+    """A person who may decide; an admin also manages people and keys."""
+
+    name: str
+    password_hash: str
+    roles: tuple[str, ...] = ("reviewer",)
+    active: bool = True
+    manager: str | None = None  # set by admins; rules may ask the manager of a person
+    created_at_ms: int
+    password_set_at_ms: int = 0
+    password_by: str = ""  # who set the password, until its person changes it; empty for the person
+    reset_by: str = ""  # who else set a password last, and when; it stays when the person changes it
+    reset_at_ms: int = 0
+    sessions_end_at_ms: int = 0  # sessions opened earlier are invalid
+
+    @property
+    def made(self) -> Made:
+        """Who else made the password: of items asked before that; of all while a reset one is in use."""
+        reset = bool(self.password_by) and self.reset_at_ms > self.created_at_ms
+        return Made(self.reset_by, FOREVER_MS if reset else self.reset_at_ms) if self.reset_by else Made()
+
+
+class Session(Immutable):
+    """One sign-in of one person; `address` and `client` come from the request that opened it."""
+
+    tenant: str
+    name: str
+    roles: tuple[str, ...]
+    csrf: str
+    created_at_ms: int
+    address: str = ""
+    client: str = ""
+    made_by: str = ""  # who else set the password with which it was opened
+    made_at_ms: int = 0
+
+
+class OpenSession(NamedTuple):
+    """A valid session, the hash of its token, and its remaining idle time."""
+
+    token_hash: str
+    session: Session
+    left_ms: int
+
+
+KeyKind = Literal["agent", "reviewer", "provisioner"]
+"""An agent starts and reads its own runs; a reviewer decides as that person; a provisioner manages instances of the
+Agent Approval Protocol."""
+
+
+class ApiKey(Immutable):
+    """A credential of a machine; `kind` is its permission."""
+
+    id: str
+    tenant: str
+    name: str
+    kind: KeyKind = "agent"
+    created_at_ms: int
+    revoked_at_ms: int | None = None
+    ends_at_ms: int | None = None
+    predecessor_id: str | None = None
+    context: JsonObject = Field(default_factory=dict)  # from the operator; rules read it
+
+    owner: str | None = None  # the person who answers for the agent, set by admins
+    created_by: str = ""  # the person who made the key; empty for setup, and for keys of earlier versions
+    made_by: str = ""  # who else set the password of the session that made the key
+    made_at_ms: int = 0
+    withdrawn: bool = False  # whether all runs of this revoked key were withdrawn
+
+    def holds(self, at_ms: int) -> bool:
+        """Return whether the key is neither revoked nor past its end after a rotation."""
+        return self.revoked_at_ms is None and (self.ends_at_ms is None or at_ms < self.ends_at_ms)
+
+
+class StoredKey(NamedTuple):
+    """An API key as the store has it. `listed` is false for one that is not in the index, so no Sayso made it."""
+
+    key_hash: str
+    key: ApiKey
+    listed: bool
+
+
+class People:
+    """Reviewers, sessions and API keys."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._tenant, self._readings = store.keys.tenant, store.readings
+        self._pipeline = store.connections.changes
+
+    async def add_reviewer(self, reviewer: Reviewer) -> bool:
+        """Save a new reviewer; return False, and save nothing, if the name is taken."""
+        async with translated():
+            key = self._keys.reviewers
+            return bool(await self._redis.hsetnx(key, reviewer.name, reviewer.model_dump_json()))
+
+    async def save_reviewer(self, reviewer: Reviewer) -> None:
+        async with translated():
+            await self._redis.hset(self._keys.reviewers, reviewer.name, reviewer.model_dump_json())
+
+    async def change_reviewer(self, name: str, change: Callable[[Reviewer], Reviewer]) -> Reviewer | None:
+        """Change a reviewer atomically and return it; None if the name is unknown."""
+        return await self._change(Reviewer, self._keys.reviewers, name, change)
+
+    async def change_reviewer_among(
+        self, name: str, change: Callable[[Reviewer, Sequence[Reviewer]], Reviewer]
+    ) -> Reviewer | None:
+        """Change a reviewer, given all reviewers, atomically and return it; None if the name is unknown."""
+
+        async def write(pipe: Pipeline) -> Reviewer | None:
+            kept: dict[Any, Any] = await pipe.hgetall(self._keys.reviewers)
+            stored = {text(key): raw for key, raw in kept.items()}
+            if name not in stored:
+                return None
+            known = self._readings.require_other(Reviewer, stored[name], f"person {name}")
+            people = (self._read(Reviewer, raw, f"person {key}") for key, raw in stored.items())
+            changed = change(known, [person for person in people if person is not None])
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.hset(self._keys.reviewers, name, changed.model_dump_json())
+            return changed
+
+        async with translated():
+            key = self._keys.reviewers
+            changed: Reviewer | None = await self._redis.transaction(write, key, value_from_callable=True)
+        return changed
+
+    async def find_reviewer(self, name: str) -> Reviewer | None:
+        async with translated():
+            raw = await self._redis.hget(self._keys.reviewers, name)
+        return self._read(Reviewer, raw, f"person {name}") if raw else None
+
+    async def find_with_groups(self, name: str) -> tuple[Reviewer | None, tuple[str, ...]]:
+        """Return a reviewer, or None, and the names of their groups, sorted."""
+        keys = self._keys
+        async with translated():
+            raw, groups = await self._pipeline.ask_all(
+                ("HGET", keys.reviewers, name), ("SMEMBERS", keys.groups_of(name))
+            )
+        person = self._read(Reviewer, raw, f"person {name}") if raw else None
+        return person, tuple(sorted(map(text, groups)))
+
+    async def list_reviewers(self) -> list[Reviewer]:
+        async with translated():
+            stored = await self._redis.hgetall(self._keys.reviewers)
+        people = (self._read(Reviewer, raw, f"person {text(name)}") for name, raw in stored.items())
+        return sorted((person for person in people if person is not None), key=lambda person: person.name)
+
+    async def find_inactive(self) -> frozenset[str]:
+        """Return the names of the deactivated reviewers, as of now."""
+        return frozenset(reviewer.name for reviewer in await self.list_reviewers() if not reviewer.active)
+
+    async def list_groups_of(self, name: str) -> tuple[str, ...]:
+        """Return the names of a person's groups, sorted."""
+        async with translated():
+            groups = await self._redis.smembers(self._keys.groups_of(name))
+        return tuple(sorted(map(text, groups)))
+
+    async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
+        """Save a session that ends after `idle_ms` without use, and add it to the person's sessions."""
+        index = self._keys.sessions_of(session.name)
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(SESSIONS + token_hash, session.model_dump_json(), px=idle_ms)
+            pipe.zadd(index, {token_hash: session.created_at_ms})
+            pipe.expire(index, LONGEST_SESSION_S)
+            await pipe.execute()
+
+    async def list_sessions(self, name: str) -> list[OpenSession]:
+        """Return a person's sessions, the newest first; remove ended ones from the index."""
+        index = self._keys.sessions_of(name)
+        async with translated():
+            listed: list[Any] = await self._redis.zrange(index, 0, -1, desc=True)
+            hashes = [text(member) for member in listed]
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for token_hash in hashes:
+                    pipe.get(SESSIONS + token_hash)
+                    pipe.pttl(SESSIONS + token_hash)
+                replies = await pipe.execute()
+            gone = [token_hash for token_hash, raw in zip(hashes, replies[::2], strict=True) if raw is None]
+            if gone:
+                await self._redis.zrem(index, *gone)
+        return [
+            OpenSession(token_hash, session, left_ms)
+            for token_hash, raw, left_ms in zip(hashes, replies[::2], replies[1::2], strict=True)
+            if raw is not None and (session := self._readings.read_other(Session, raw, f"session {token_hash[:12]}"))
+        ]
+
+    async def save_key(self, key_hash: str, key: ApiKey) -> None:
+        """Save an API key by its hash, and the hash by its id."""
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(KEYS + key_hash, key.model_dump_json())
+            pipe.hset(self._keys.api_keys, key.id, key_hash)
+            await pipe.execute()
+
+    async def change_key(self, key_hash: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey | None:
+        """Change an API key atomically and return it; None if the hash is unknown."""
+        return await self._change(ApiKey, KEYS + key_hash, None, change)
+
+    async def find_key_hash(self, key_id: str) -> str | None:
+        """Return the hash of the API key with this id, or None."""
+        async with translated():
+            raw = await self._redis.hget(self._keys.api_keys, key_id)
+        return text(raw) if raw else None
+
+    async def list_keys(self) -> Sequence[ApiKey]:
+        """Return all API keys of the tenant, the oldest first."""
+        async with translated():
+            hashes = [*map(text, await self._redis.hvals(self._keys.api_keys))]
+            raws = await self._redis.mget([KEYS + hash_ for hash_ in hashes]) if hashes else []
+        keys = (self._read(ApiKey, raw, f"key {hash_[:12]}") for hash_, raw in zip(hashes, raws, strict=True) if raw)
+        return sorted((key for key in keys if key is not None), key=lambda key: key.created_at_ms)
+
+    async def scan_keys(self) -> list[StoredKey]:
+        """Return all API keys of the tenant, the oldest first: every record of a key, also beside the index."""
+        index: Any
+        async with translated():
+            index = await self._redis.hgetall(self._keys.api_keys)
+            names = [text(name) async for name in self._redis.scan_iter(f"{KEYS}*", count=_SCANNED)]
+            records: list[Any] = []
+            for begin in range(0, len(names), _SCANNED):
+                records += await self._redis.mget(names[begin : begin + _SCANNED])
+        listed = {(text(key_id), text(key_hash)) for key_id, key_hash in index.items()}
+        stored = []
+        for name, raw in zip(names, records, strict=True):
+            key_hash = name.removeprefix(KEYS)
+            key = self._read(ApiKey, raw, f"key {key_hash[:12]}") if raw else None
+            if key is not None and key.tenant == self._tenant:
+                stored.append(StoredKey(key_hash, key, (key.id, key_hash) in listed))
+        return sorted(stored, key=lambda record: (record.key.created_at_ms, record.key.name))
+
+    def _read(self, model: type[Kept], raw: Any, name: str) -> Kept | None:
+        """Return a stored record; None for one that cannot be read, which is noted."""
+        return self._readings.read_other(model, raw, name)
+
+    async def list_uses(self) -> dict[str, int]:
+        """Return when each key, by id, and each person, by `PERSON` and name, was last here; ms."""
+        async with translated():
+            uses = await self._redis.hgetall(self._keys.used)
+        return {text(name): int(at_ms) for name, at_ms in uses.items()}
+
+    async def _change(
+        self, model: type[Kept], key: str, name: str | None, change: Callable[[Kept], Kept]
+    ) -> Kept | None:
+        described = f"key {key.removeprefix(KEYS)[:12]}" if name is None else f"person {name}"
+
+        async def write(pipe: Pipeline) -> Kept | None:
+            raw = await (pipe.get(key) if name is None else pipe.hget(key, name))
+            if raw is None:
+                return None
+            changed = change(self._readings.require_other(model, raw, described))
+            pipe.multi()  # type: ignore[no-untyped-call]
+            packed = changed.model_dump_json()
+            pipe.set(key, packed) if name is None else pipe.hset(key, name, packed)
+            return changed
+
+        async with translated():
+            changed: Kept | None = await self._redis.transaction(write, key, value_from_callable=True)
+        return changed
+
+
+class InstanceKey(Immutable):
+    """The instance of a credential of the Agent Approval Protocol."""
+
+    tenant: str
+    instance_id: str
+
+
+class Tokens:
+    """Look-ups by the hash of a token, for all tenants."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._redis, self._pipeline = connections.redis, connections.changes
+
+    async def find(self, token_hash: str) -> ApiKey | Session | None:
+        """Return the key or the session of a token, or None."""
+        async with translated():
+            key, session = await self._pipeline.ask_all(("GET", KEYS + token_hash), ("GET", SESSIONS + token_hash))
+        if key is not None:
+            return try_read(ApiKey, key)
+        return try_read(Session, session) if session is not None else None
+
+    async def find_key(self, token_hash: str) -> ApiKey | None:
+        async with translated():
+            raw = await self._redis.get(KEYS + token_hash)
+        return try_read(ApiKey, raw) if raw else None
+
+    async def find_instance(self, token_hash: str) -> InstanceKey | None:
+        async with translated():
+            raw = await self._redis.get(INSTANCE_KEYS + token_hash)
+        return try_read(InstanceKey, raw) if raw else None
+
+    async def extend_session(self, token_hash: str, idle_ms: int) -> bool:
+        """Restart the idle time of a session; return False if it has ended."""
+        async with translated():
+            return bool(await self._pipeline.ask("PEXPIRE", SESSIONS + token_hash, idle_ms))
+
+    async def note_use(self, tenant: str, holder: str, at_ms: int) -> None:
+        """Record when a key or a person was last here."""
+        async with translated():
+            await self._redis.hset(keys_of(tenant).used, holder, at_ms)
+
+    async def close_session(self, token_hash: str) -> None:
+        async with translated():
+            await self._redis.delete(SESSIONS + token_hash)

@@ -1,0 +1,165 @@
+"""What a commit keeps of decisions: measures of approved calls, the reviewer's last approval of a tool, and denials.
+
+Earlier approvals and denials, to compare open items with. The commits of decisions write them.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import DAY_MS, monotonic_ms
+from sayso.core.policy.counters.restraining import (
+    MOST_DENIALS,
+    describe_denial,
+    find_last,
+    is_denied,
+    list_denials,
+    name_denials,
+)
+from sayso.core.precedents import Measures, find_measures, read_measures, write_measures
+from sayso.core.records.decisions import ActorKind, Decision, DecisionAction, EarlierDenial, Verdict
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.text.redaction import redact
+from sayso.core.transitions.deciding import find_item
+from service.core.store.connection.commits import Commit, Update
+from service.core.store.connection.connecting import text, translated
+from service.core.store.counters import parse_denials
+from service.core.store.keys import TenantKeys
+from service.core.store.tenants import TenantStore
+
+MOST_PRECEDENTS = 200
+_KEPT_MS = 180 * DAY_MS
+
+
+def note_precedents(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Keep the approvals and denials by people that a change brings; most changes have none."""
+    before, after = update.before, update.after
+    if before is None:
+        return
+    for name, denial in list_denials(before, after):
+        key = keys.denials(name)
+        commit.write("RPUSH", key, denial.model_dump_json())
+        commit.write("LTRIM", key, -MOST_DENIALS, -1)
+        commit.write("PEXPIRE", key, _KEPT_MS)
+    run = after.run
+    for item in after.items:
+        earlier = find_item(before, item.item_id)
+        if item is earlier or item.drill is not None:
+            continue
+        for decision in item.decisions[len(earlier.decisions) :]:
+            if _is_approval(decision):
+                key = keys.last_approval(decision.by.id, run.owner, run.agent, item.tool.name)
+                commit.write("SET", key, f"{after.id} {item.item_id}", "PX", _KEPT_MS)
+        if earlier.open and _is_approved(item):
+            measures = find_measures(_find_args(item))
+            if measures:
+                key = keys.precedents(run.owner, run.agent, item.tool.name)
+                commit.write("RPUSH", key, write_measures(measures))
+                commit.write("LTRIM", key, -MOST_PRECEDENTS, -1)
+                commit.write("PEXPIRE", key, _KEPT_MS)
+
+
+def list_forgotten(keys: TenantKeys, record: SuspensionRecord) -> Iterator[tuple[str, str, *tuple[str | int, ...]]]:
+    """Yield the commands that remove what was kept of the record's calls for comparison."""
+    for item in record.items:
+        if is_denied(item):
+            name, denial = describe_denial(record, item)
+            yield "LREM", keys.denials(name), 0, denial.model_dump_json()
+        measures = find_measures(_find_args(item))
+        if _is_approved(item) and measures:
+            key = keys.precedents(record.run.owner, record.run.agent, item.tool.name)
+            yield "LREM", key, 1, write_measures(measures)
+
+
+def _find_args(item: Item) -> JsonObject:
+    """Return the approved arguments without secrets."""
+    outcome = item.outcome
+    args = item.tool.args if outcome is None or outcome.args is None else outcome.args
+    return redact(args, None, item.terms.secrets).args if item.terms.secrets else args
+
+
+def _is_approval(decision: Decision) -> bool:
+    return decision.by.kind is ActorKind.HUMAN and decision.action is DecisionAction.APPROVE
+
+
+def _is_approved(item: Item) -> bool:
+    outcome = item.outcome
+    return outcome is not None and outcome.verdict is Verdict.APPROVED and outcome.by.kind is ActorKind.HUMAN
+
+
+_CACHED_MS = 2_000
+_MOST_CACHED = 500
+
+
+class Kind(NamedTuple):
+    """Calls that are compared with each other: those of one owner's agent to one tool."""
+
+    owner: str
+    agent: str
+    tool: str
+
+
+Earlier = Mapping[Kind, tuple[Measures, ...]]
+
+NOTHING_EARLIER: Earlier = {}
+
+
+class Precedents:
+    """The earlier approvals of one tenant, cached for two seconds."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._cache: OrderedDict[Kind, tuple[float, tuple[Measures, ...]]] = OrderedDict()
+
+    async def find_earlier(self, records: Iterable[SuspensionRecord]) -> Earlier:
+        """Return the measures of the latest approved calls, for each kind of call in the open items of the records."""
+        return await self._read(
+            {kind_of(record, item.tool.name) for record in records for item in record.items if item.open}
+        )
+
+    async def find_all(self, kind: Kind) -> tuple[Measures, ...]:
+        """Return the measures of the latest approved calls of one kind."""
+        return (await self._read({kind}))[kind]
+
+    async def _read(self, kinds: set[Kind]) -> dict[Kind, tuple[Measures, ...]]:
+        now_ms = monotonic_ms()
+        earlier = {kind: held[1] for kind in kinds if (held := self._cache.get(kind)) and held[0] > now_ms}
+        wanted = [kind for kind in kinds if kind not in earlier]
+        if not wanted:
+            return earlier
+        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for kind in wanted:
+                pipe.lrange(self._keys.precedents(*kind), 0, -1)
+            replies: list[list[Any]] = await pipe.execute()
+        for kind, entries in zip(wanted, replies, strict=True):
+            earlier[kind] = tuple(map(read_measures, entries))
+            self._cache[kind] = now_ms + _CACHED_MS, earlier[kind]
+            self._cache.move_to_end(kind)
+        while len(self._cache) > _MOST_CACHED:
+            self._cache.popitem(last=False)
+        return earlier
+
+    async def find_last(self, reviewer: str, kind: Kind) -> tuple[str, str] | None:
+        """Return the suspension and the item of the latest call of this kind that the reviewer approved."""
+        async with translated():
+            place = await self._redis.get(self._keys.last_approval(reviewer, *kind))
+        if place is None:
+            return None
+        suspension_id, _, item_id = text(place).partition(" ")
+        return suspension_id, item_id
+
+    async def find_denial(self, record: SuspensionRecord, item: Item) -> EarlierDenial | None:
+        """Return the last denial of the same call in this run or thread, or of this agent; None for a closed item."""
+        if not item.open or item.doubt is not None or item.mandate is not None:
+            return None
+        key = self._keys.denials(name_denials(record.run.owner, item.tool.name, item.tool.args))
+        async with translated():
+            denials: list[Any] = await self._redis.lrange(key, 0, -1)
+        return find_last(parse_denials(denials), record.run, (record.id, item.item_id))
+
+
+def kind_of(record: SuspensionRecord, tool: str) -> Kind:
+    """Return the kind of a call of this run."""
+    return Kind(record.run.owner, record.run.agent, tool)

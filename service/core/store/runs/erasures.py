@@ -1,0 +1,243 @@
+"""Erasure of the contents of ended runs, each in one commit. Decisions stay, and the trail keeps its chain.
+
+Ended runs: the records of one, and whether it is old enough to be erased or deleted.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import structlog
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import DAY_MS
+from sayso.core.records.decisions import Actor, Erasure
+from sayso.core.records.events import (
+    Event,
+    EventType,
+    TrailEntry,
+    TrailHead,
+    describe_tombstones,
+    find_break,
+    write_entry,
+    write_events,
+)
+from sayso.core.records.suspensions import RunStatus, SuspensionRecord
+from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Unreadable
+from service.core.store.connection.commits import Commit
+from service.core.store.connection.connecting import text, translated
+from service.core.store.keys import CHANGES
+from service.core.store.precedents import list_forgotten
+from service.core.store.runs.runs import read_entry
+from service.core.store.runs.tombstones import erase_record, make_tombstone
+from service.core.store.suspensions.packing import Unpacked, pack_record
+from service.core.store.tenants import TenantStore
+from service.features.discussions.store import list_released
+from service.features.insights.facts import name_call
+from service.features.webhooks.announcements import list_event_ids
+
+PROMISED_MS = 8 * DAY_MS  # how long a request of another protocol, its key and its message are kept after its end
+
+
+class Age(NamedTuple):
+    """The times before which a run, or a request of another protocol, must have ended."""
+
+    ended_before_ms: int
+    promised_before_ms: int
+
+    def reached(self, record: SuspensionRecord) -> bool:
+        if record.resume.endpoint_id is not None:
+            promised_ms = max(record.updated_at_ms, *(item.terms.deadline_at_ms for item in record.items))
+            if promised_ms >= self.promised_before_ms:
+                return False
+        return record.updated_at_ms < self.ended_before_ms
+
+
+async def read_chain(store: TenantStore, run_id: str) -> list[Unpacked]:
+    """Return the stored records of a run, the latest first; none of a deleted run. Raises `Unreadable`."""
+    chain: list[Unpacked] = []
+    async with translated():
+        suspension_id: Any = await store.redis.get(store.keys.run(run_id))
+        while suspension_id is not None:
+            raw: Any = await store.redis.get(store.keys.suspension(text(suspension_id)))
+            if raw is None:
+                break
+            chain.append(store.readings.read(text(suspension_id), raw))
+            suspension_id = chain[-1].record.previous_id
+    return chain
+
+
+_ROUNDS = 10  # attempts for a run that changes at the same time, as with a second look
+_PAGE = 100
+_TOGETHER = 500  # values of one command
+
+_LOG = structlog.get_logger(__name__)
+
+
+class Why(NamedTuple):
+    """Who erases, why, and when, ms."""
+
+    by: Actor
+    reason: str
+    at_ms: int
+
+
+class _StoredRun(NamedTuple):
+    """A run as stored: its records, the latest first and none of a deleted run, and its verified trail."""
+
+    run_id: str
+    records: Sequence[Unpacked]
+    trail: Sequence[TrailEntry]
+    head: TrailHead
+
+
+class Erasures:
+    """Erasure of the contents of runs of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._store, self._redis, self._keys = store, store.redis, store.keys
+
+    async def erase(self, run_id: str, why: Why) -> Erasure:
+        """Erase the contents of an ended run and return its erasure, the first one if it was erased before.
+
+        Raises `NotFound`, `Unreadable`, and `Conflict` for a run that has not ended or whose trail was altered.
+        """
+        for _ in range(_ROUNDS):
+            run = await self._read(run_id)
+            if (before := _find_erasure(run)) is not None:
+                return before
+            await self._delete_messages(run.records)
+            erasure = Erasure(by=why.by, at_ms=why.at_ms, reason=why.reason, seq=run.head.seq + 1)
+            if await self._store.send(await self._build(run, erasure)):
+                return erasure
+        raise Unavailable("The run changes too often; nothing was erased. Try again in a moment.")
+
+    async def erase_old(self, ended_before_ms: int, limit: int, why: Why) -> int:
+        """Erase the contents of up to `limit` runs that ended before this time; return their number."""
+        age = Age(ended_before_ms, why.at_ms - PROMISED_MS)
+        erased = 0
+        async for run_id in self._list_old(age):
+            if erased == limit:
+                break
+            try:
+                chain = await read_chain(self._store, run_id)
+                if chain and not (chain[0].record.run_status.ended and age.reached(chain[0].record)):
+                    continue
+                await self.erase(run_id, why)
+            except (Unreadable, Conflict, NotFound) as error:
+                _LOG.warning("contents_not_erased", run=run_id, reason=error.message)
+                continue
+            erased += 1
+        return erased
+
+    async def _list_old(self, age: Age) -> AsyncIterator[str]:
+        """Yield runs that are not erased. The indexes are by start, or by end for deleted runs."""
+        indexes = [self._keys.runs(status) for status in RunStatus if status.ended]
+        for index in (*indexes, self._keys.trails):
+            skip = 0
+            while True:
+                async with translated():
+                    ids: list[Any] = await self._redis.zrangebyscore(
+                        index, "-inf", age.ended_before_ms, start=skip, num=_PAGE
+                    )
+                    erased: list[Any] = await self._redis.zmscore(self._keys.erased, ids) if ids else []
+                if not ids:
+                    break
+                for run_id, at_ms in zip(ids, erased, strict=True):
+                    if at_ms is None:
+                        yield text(run_id)
+                skip += _PAGE
+
+    async def _read(self, run_id: str) -> _StoredRun:
+        records = await read_chain(self._store, run_id)
+        if records and not records[0].record.run_status.ended:
+            raise Conflict("The run has not ended, so its calls may still be decided or run. Cancel it first.")
+        async with translated():
+            kept: Any = await self._redis.get(self._keys.head(run_id))
+            raw: list[Any] = await self._redis.lrange(self._keys.trail(run_id), 0, -1)
+        if records:
+            head = records[0].head
+        elif kept is not None:
+            seq, _, hash_ = text(kept).partition("|")
+            head = TrailHead(int(seq), hash_)
+        else:
+            raise NotFound(f"There is no run {run_id!r}. Its contents cannot be erased.")
+        trail = [read_entry(entry, seq) for seq, entry in enumerate(raw, start=1)]
+        broken = find_break(trail)
+        last = TrailHead(trail[-1].seq, trail[-1].hash) if trail else TrailHead()
+        if broken is not None or last != head:
+            place = f"at event {broken}" if broken is not None else "at its end"
+            raise Conflict(
+                f"The trail of the run was altered {place}. Nothing was erased, because an erasure would hide that. "
+                "Ask the operator to run `sayso doctor`."
+            )
+        return _StoredRun(run_id, records, trail, head)
+
+    async def _build(self, run: _StoredRun, erasure: Erasure) -> Commit:
+        keys, run_id = self._keys, run.run_id
+        trail = [make_tombstone(entry, erasure.seq) for entry in run.trail]
+        event = Event(EventType.CONTENTS_ERASED, _describe(erasure, trail))
+        head, added = write_events(run.head, (event,), erasure.at_ms)
+        commit = Commit()
+        for stored in run.records:
+            self._write_record(commit, stored, erasure, head if stored is run.records[0] else stored.head)
+        if not run.records:
+            commit.expect(keys.head(run_id), run.head.seq)
+            commit.write("SET", keys.head(run_id), f"{head.seq}|{head.hash}")
+        commit.write("DEL", keys.trail(run_id))
+        for some in _split([*map(write_entry, trail), *added]):
+            commit.write("RPUSH", keys.trail(run_id), *some)
+        for key in (keys.state, keys.external_events, keys.comments, keys.files, keys.file_contents):
+            commit.write("DEL", key(run_id))
+        for command, place, *args in await list_released(self._store, run_id):
+            commit.write(command, place, *args)
+        if drawn := [name_call(run_id, entry.seq) for entry in trail if "second_look" in entry.data]:
+            commit.write("ZREM", keys.second_look, *drawn)
+        commit.write("ZADD", keys.erased, erasure.at_ms, run_id)
+        for topic in (keys.tenant, run_id):
+            commit.write("PUBLISH", CHANGES + topic, " ".join(stored.record.id for stored in run.records))
+        return commit
+
+    def _write_record(self, commit: Commit, stored: Unpacked, erasure: Erasure, head: TrailHead) -> None:
+        record, keys = stored.record, self._keys
+        commit.expect(keys.suspension(record.id), record.version)
+        packed = pack_record(erase_record(record, erasure), head, stored.commit_id)
+        commit.write("SET", keys.suspension(record.id), packed)
+        for command, key, *args in list_forgotten(keys, record):
+            commit.write(command, key, *args)
+        commit.write("PUBLISH", CHANGES + record.id, record.id)
+
+    async def _delete_messages(self, records: Sequence[Unpacked]) -> None:
+        """Delete the messages about the run that webhook endpoints received, or have yet to receive."""
+        async with translated():
+            endpoints: list[Any] = await self._redis.hkeys(self._keys.endpoints)
+            events = [event_id for stored in records for event_id in list_event_ids(stored.record)] if endpoints else []
+            for some in _split([self._keys.delivery(f"{event}.{text(id_)}") for event in events for id_ in endpoints]):
+                await self._redis.unlink(*some)
+
+
+def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    for begin in range(0, len(values), _TOGETHER):
+        yield values[begin : begin + _TOGETHER]
+
+
+def _describe(erasure: Erasure, trail: Sequence[TrailEntry]) -> JsonObject:
+    tombstones = [entry for entry in trail if entry.erased_by == erasure.seq]
+    by = erasure.by.model_dump(mode="json")
+    return {"by": by, "reason": erasure.reason, **describe_tombstones(tombstones)}
+
+
+def _find_erasure(run: _StoredRun) -> Erasure | None:
+    """Return the erasure of the run. Of a deleted run its trail has it."""
+    if run.records:
+        return run.records[0].record.erasure
+    entry = next((entry for entry in run.trail if entry.type == EventType.CONTENTS_ERASED), None)
+    return read_erasure(entry) if entry is not None else None
+
+
+def read_erasure(entry: TrailEntry) -> Erasure:
+    """Return the erasure that a trail event recorded."""
+    try:
+        by = Actor.model_validate(entry.data["by"])
+        return Erasure(by=by, at_ms=entry.at_ms, reason=str(entry.data["reason"]), seq=entry.seq)
+    except (KeyError, ValueError) as error:
+        raise SaysoError("The event of the erasure cannot be read. Ask the operator to run `sayso doctor`.") from error

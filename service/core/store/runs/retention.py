@@ -1,0 +1,112 @@
+"""Deletion of ended runs, each in one commit if it is unchanged, and later of their trails with the comments."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sayso.core.records.events import TrailHead
+from sayso.core.records.suspensions import RunStatus, SuspensionRecord
+from sayso.errors import Unreadable
+from service.core.store.connection.commits import Commit
+from service.core.store.connection.connecting import text, translated
+from service.core.store.keys import TenantKeys
+from service.core.store.runs.erasures import PROMISED_MS, Age, Erasures, read_chain
+from service.core.store.tenants import TenantStore
+from service.features.discussions.store import list_released
+from service.features.rulebook.store import DEFAULT
+
+
+class Retention:
+    """Deletion of the ended runs of one tenant, and erasure of their contents before that."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._store, self._redis, self._keys = store, store.redis, store.keys
+        self.erasures = Erasures(store)
+        self._send = store.send
+
+    async def claim(self, every_s: int) -> bool:
+        """Return True once in `every_s`, to one of all processes."""
+        async with translated():
+            return bool(await self._redis.set(self._keys.retained, "1", nx=True, ex=every_s))
+
+    async def give_back(self) -> None:
+        """Withdraw the claim: more runs remain to be deleted."""
+        async with translated():
+            await self._redis.delete(self._keys.retained)
+
+    async def keeps_trail(self, run_id: str) -> bool:
+        """Return whether the run was deleted and its trail is still there."""
+        async with translated():
+            return await self._redis.zscore(self._keys.trails, run_id) is not None
+
+    async def forget_runs(self, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
+        """Delete up to `limit` ended runs, another protocol's only after `PROMISED_MS`; return their number."""
+        age = Age(ended_before_ms, now_ms - PROMISED_MS)
+        forgotten = 0
+        for status in filter(lambda state: state.ended, RunStatus):
+            forgotten += await self._forget_in(status, age, limit - forgotten)
+        return forgotten
+
+    async def forget_trails(self, ended_before_ms: int, limit: int) -> int:
+        """Delete up to `limit` trails of deleted runs that ended before this time; return their number."""
+        keys = self._keys
+        async with translated():
+            ids: list[Any] = await self._redis.zrangebyscore(keys.trails, "-inf", ended_before_ms, start=0, num=limit)
+            if not ids:
+                return 0
+            async with self._redis.pipeline(transaction=True) as pipe:
+                parts = (keys.trail, keys.head, keys.comments, keys.comments_seen)
+                pipe.unlink(*(key(text(run_id)) for run_id in ids for key in parts))
+                pipe.zrem(keys.trails, *ids)
+                pipe.zrem(keys.erased, *ids)
+                await pipe.execute()
+        return len(ids)
+
+    async def _forget_in(self, status: RunStatus, age: Age, limit: int) -> int:
+        """Delete runs in one status. The index is by start, so runs that ended too recently are skipped."""
+        forgotten = passed = 0
+        while forgotten < limit:
+            async with translated():
+                ids: list[Any] = await self._redis.zrangebyscore(
+                    self._keys.runs(status), "-inf", age.ended_before_ms, start=passed, num=min(100, limit - forgotten)
+                )
+            if not ids:
+                break
+            for run_id in ids:
+                gone = await self._forget(text(run_id), age)
+                forgotten += gone
+                passed += not gone
+        return forgotten
+
+    async def _forget(self, run_id: str, age: Age) -> bool:
+        try:
+            chain = await read_chain(self._store, run_id)
+            released = await list_released(self._store, run_id)
+        except Unreadable:
+            return False  # it is kept until it is readable
+        records = [stored.record for stored in chain]
+        if not records or not records[0].run_status.ended or not age.reached(records[0]):
+            return False
+        return await self._send(_build(self._keys, records, chain[0].head, released))
+
+
+def _build(
+    keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead, released: Iterable[tuple[str, ...]]
+) -> Commit:
+    last = records[0]
+    commit = Commit()
+    commit.expect(keys.suspension(last.id), last.version)
+    for record in records:
+        commit.write("DEL", keys.suspension(record.id))
+        for index in (keys.decided, keys.inbox, keys.schedule):
+            commit.write("ZREM", index, record.id)
+        for item in record.items:
+            commit.write("LREM", keys.asked_by(item.terms.rule_id or DEFAULT), 0, f"{record.id} {item.item_id}")
+    for key in (keys.run, keys.state, keys.external_events, keys.external_events_seen, keys.files, keys.file_contents):
+        commit.write("DEL", key(last.run.id))
+    for command, place, *args in released:
+        commit.write(command, place, *args)
+    commit.write("ZREM", keys.runs(last.run_status), last.run.id)
+    commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
+    commit.write("SET", keys.head(last.run.id), f"{head.seq}|{head.hash}")
+    commit.write("ZADD", keys.trails, last.updated_at_ms, last.run.id)
+    return commit

@@ -1,0 +1,365 @@
+"""Reads of runs, trails and states. Only the commit of a suspension changes a run.
+
+Look-ups in the indexes of runs and suspensions, without their records.
+"""
+
+import heapq
+from collections.abc import AsyncIterator, Iterable
+from itertools import islice
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.decisions import Erasure
+from sayso.core.records.events import TrailEntry
+from sayso.core.records.run_state import StateRef, open_state
+from sayso.core.records.suspensions import RunStatus, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.text.redaction import Redacted
+from sayso.core.transitions.masking import list_typed, mask_end
+from sayso.core.transitions.states import RunState, count_failed, find_run_state
+from sayso.errors import NotFound
+from service.core.cache import Memory
+from service.core.store.connection.connecting import text, translated
+from service.core.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of, split_readable
+from service.core.store.suspensions.turns import Turn, number_turn
+from service.core.store.tenants import TenantStore
+
+_PAGE = 200
+
+
+class RunIndex:
+    """The indexes of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+
+    async def page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
+        """Return `limit` ids of a sorted index after the first `skip`."""
+        async with translated():
+            ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
+        return [text(member) for member in ids]
+
+    async def newest(self, owner: str | None, skip: int, limit: int) -> list[str]:
+        """Return the ids of one owner's runs, or of all owners' runs, the newest first."""
+        if owner is not None:
+            return await self.page(self._keys.runs_of(owner), skip, limit, newest_first=True)
+        async with translated():
+            owners = await self._redis.smembers(self._keys.owners)
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for name in owners:
+                    pipe.zrange(self._keys.runs_of(text(name)), 0, skip + limit - 1, desc=True, withscores=True)
+                pages = await pipe.execute()
+        merged = heapq.merge(*pages, key=lambda entry: -entry[1])
+        return [text(entry[0]) for entry in islice(merged, skip, skip + limit)]
+
+    async def pages_of(self, owner: str) -> AsyncIterator[list[str]]:
+        """Yield the ids of the owner's runs in pages, the newest first."""
+        skip = 0
+        while ids := await self.page(self._keys.runs_of(owner), skip, _PAGE, newest_first=True):
+            yield ids
+            skip += _PAGE
+
+    async def latest(self, run_ids: list[str]) -> list[str]:
+        """Return the id of each run's latest suspension; an empty one for a deleted run."""
+        async with translated():
+            latest = await self._redis.mget([self._keys.run(run_id) for run_id in run_ids])
+        return [text(raw or b"") for raw in latest]
+
+    async def scores(self, index: str, ids: list[str]) -> list[float | None]:
+        """Return the score of each id in a sorted index, None for an absent one."""
+        async with translated():
+            scores: list[float | None] = await self._redis.zmscore(index, ids) if ids else []
+        return scores
+
+    async def among(self, index: str, ids: list[str]) -> list[str]:
+        """Return the ids that are in a sorted index, in the given order."""
+        return [member for member, score in zip(ids, await self.scores(index, ids), strict=True) if score is not None]
+
+
+class Run(BaseModel):
+    """One agent execution. `suspension_id` is its latest suspension, which links to the earlier ones."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    agent: str
+    owner: str
+    thread_id: str
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    status: RunStatus
+    suspension_id: str
+    created_at_ms: int
+    updated_at_ms: int
+    result: JsonValue = None
+    error: str | None = None
+    failed_calls: int = 0
+    erasure: Erasure | None = None
+    is_drill: bool = False
+    typed: frozenset[str] = Field(default=frozenset(), exclude=True, repr=False)
+    """The secrets that people typed, to mask in what agents report of the run."""
+
+    def mask(self, value: JsonObject) -> JsonObject:
+        """Return JSON with the secrets masked that people typed."""
+        return Redacted({}, self.typed).scrub_object(value)
+
+    @property
+    def state(self) -> RunState:
+        return find_run_state(self.status, self.failed_calls)
+
+
+UNREADABLE = "unreadable"  # the type of a damaged event
+_ENTRY = TypeAdapter(TrailEntry)
+_SAVED_MS, _MOST_SAVED = 60_000, 4_096
+
+
+class Runs:
+    """The runs of one tenant; most reads take one or two round trips."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._intake = store.connections.intake
+        self._pipeline = store.connections.changes
+        self._index = RunIndex(store)
+        self._manifests = Memory(self._read_manifests, store.connections.refresher)
+        self._definitions: dict[str, float] = {}
+
+    async def read(self, run_id: str) -> Run:
+        """Return the run; raises `NotFound`, or `Unreadable` for its latest record."""
+        runs = await self.read_many([run_id])
+        if not runs:
+            raise NotFound(f"There is no run {run_id!r} for this credential.")
+        run = runs[0]
+        if isinstance(run, UnreadableRecord):
+            raise describe_unreadable(run)
+        return run
+
+    async def list_runs(
+        self, *, status: str | None = None, owner: str | None = None, skip: int = 0, limit: int = 50
+    ) -> list[Run | UnreadableRecord]:
+        """Return runs, optionally of one status, one owner or both; the newest first.
+
+        Suspended runs of all owners come by deadline. A run that changes meanwhile may appear in its new status.
+        """
+        if status is None:
+            return await self.read_many(await self._index.newest(owner, skip, limit))
+        if owner is not None:
+            return await self.read_many((await self._list_in_status(owner, status, skip + limit))[skip:])
+        if status == RunStatus.SUSPENDED:
+            return [_run_of(record) for record in await self._records(await self._suspended(skip, limit))]
+        return await self.read_many(await self._index.page(self._keys.runs(status), skip, limit, newest_first=True))
+
+    async def trail(self, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
+        """Return up to `limit` events after number `after`, in order; a damaged one has the type `unreadable`."""
+        async with translated():
+            raw = await self._redis.lrange(self._keys.trail(run_id), after, after + limit - 1)
+        entries: list[TrailEntry] = []
+        for seq, entry in enumerate(raw, start=after + 1):
+            entries.append(read_entry(_bytes(entry), seq, entries[-1].at_ms if entries else 0))
+        return entries
+
+    async def state(self, run_id: str, ref: StateRef) -> bytes:
+        """Return the run's state; raises `InvalidInput` where it does not match `ref`."""
+        async with translated():
+            blob = await self._pipeline.ask("GET", self._keys.state(run_id))
+        return open_state(ref, _bytes(blob))
+
+    async def inbox(self, skip: int = 0, limit: int = 50) -> list[str]:
+        """Return the ids of pending suspensions, the earliest deadline first."""
+        return await self._index.page(self._keys.inbox, skip, limit, newest_first=False)
+
+    async def decided(self, skip: int = 0, limit: int = 50) -> list[str]:
+        """Return the ids of suspensions with items that are no longer pending, the latest first."""
+        return await self._index.page(self._keys.decided, skip, limit, newest_first=True)
+
+    async def count_decided_to(self, suspension_id: str) -> int:
+        """Return how many suspensions `decided` returns up to this one; 0 for one that is not among them."""
+        async with translated():
+            rank: Any = await self._redis.zrevrank(self._keys.decided, suspension_id)
+        return 0 if rank is None else int(rank) + 1
+
+    async def latest(self, limit: int) -> list[str]:
+        """Return the ids of the latest suspensions of the newest runs."""
+        run_ids = await self.list_ids(limit)
+        return [id_ for id_ in await self._index.latest(run_ids) if id_] if run_ids else []
+
+    async def list_ids(self, limit: int) -> list[str]:
+        return await self._index.newest(None, 0, limit)
+
+    async def count_pending(self) -> int:
+        async with translated():
+            return int(await self._redis.zcard(self._keys.inbox))
+
+    async def save_definitions(self, definitions: list[ToolDefinition]) -> None:
+        """Save tool definitions by digest, each at most once a minute."""
+        now_ms = monotonic_ms()
+        mapping: Any = {
+            definition.digest: definition.model_dump_json()
+            for definition in definitions
+            if self._definitions.get(definition.digest, -_SAVED_MS) < now_ms - _SAVED_MS
+        }
+        if mapping:
+            async with translated():
+                await self._redis.hset(self._keys.definitions, mapping=mapping)
+            if len(self._definitions) > _MOST_SAVED:
+                self._definitions.clear()
+            self._definitions |= dict.fromkeys(mapping, now_ms)
+
+    async def definition(self, digest: str) -> ToolDefinition | None:
+        """Return a tool's definition, or None; raises `Unreadable` for one of a later version."""
+        async with translated():
+            raw = await self._redis.hget(self._keys.definitions, digest)
+        return self._readings.require_other(ToolDefinition, raw, _name_definition(digest)) if raw else None
+
+    async def find_definitions(self, records: Iterable[SuspensionRecord]) -> dict[str, ToolDefinition | None]:
+        """Return the definitions of all tools in the records by digest."""
+        digests = {item.tool.definition for record in records for item in record.items if item.tool.definition}
+        return await self._read_definitions(sorted(digests)) if digests else {}
+
+    async def _read_definitions(self, digests: list[str]) -> dict[str, ToolDefinition | None]:
+        async with translated():
+            raws = await self._redis.hmget(self._keys.definitions, digests)
+        return {
+            digest: self._readings.read_other(ToolDefinition, raw, _name_definition(digest)) if raw else None
+            for digest, raw in zip(digests, raws, strict=True)
+        }
+
+    async def number_turn(self, owner: str, thread_id: str, ask: str) -> Turn:
+        """Return the number of this turn in the owner's thread, from 1, and what ran in the thread before."""
+        keys = self._keys
+        return await number_turn(self._intake, keys.thread(owner, thread_id), keys.thread_tools(owner, thread_id), ask)
+
+    async def save_agent(self, name: str, manifest: str) -> None:
+        async with translated():
+            await self._redis.hset(self._keys.agents, name, manifest)
+
+    async def agents(self, *, fresh: bool = True) -> dict[str, bytes]:
+        """Return the manifests by name; unless `fresh`, from a cache of 500 ms."""
+        return await self._manifests.find(fresh=fresh)
+
+    async def _read_manifests(self) -> dict[str, bytes]:
+        async with translated():
+            manifests = await self._redis.hgetall(self._keys.agents)
+        return {text(name): _bytes(manifest) for name, manifest in sorted(manifests.items())}
+
+    async def is_of(self, owner: str, *, run_id: str = "", suspension_id: str = "") -> bool:
+        """Return whether the run, or the run of this latest suspension, is the owner's, from indexes only."""
+        if run_id:
+            return bool(await self._index.among(self._keys.runs_of(owner), [run_id]))
+        async for ids in self._index.pages_of(owner):
+            if suspension_id in await self._index.latest(ids):
+                return True
+        return False
+
+    async def waiting_of(self, owner: str) -> list[str]:
+        """Return the ids of the owner's pending suspensions, the earliest deadline first."""
+        waiting: list[tuple[float, str]] = []
+        async for ids in self._index.pages_of(owner):
+            latest = await self._index.latest(ids)
+            dues = zip(latest, await self._index.scores(self._keys.inbox, latest), strict=True)
+            waiting += [(due_ms, id_) for id_, due_ms in dues if due_ms is not None]
+        return [id_ for _, id_ in sorted(waiting)]
+
+    async def unfinished_of(self, owner: str) -> list[str]:
+        """Return the owner's unfinished runs' latest suspensions, the newest first; all of them are scheduled."""
+        unfinished: list[str] = []
+        async for ids in self._index.pages_of(owner):
+            latest = [id_ for id_ in await self._index.latest(ids) if id_]
+            unfinished += await self._index.among(self._keys.schedule, latest)
+        return unfinished
+
+    async def _list_in_status(self, owner: str, status: str, most: int) -> list[str]:
+        run_ids: list[str] = []
+        async for ids in self._index.pages_of(owner):
+            run_ids += await self._keep(ids, status)
+            if len(run_ids) >= most:
+                break
+        return run_ids[:most]
+
+    async def _keep(self, run_ids: list[str], status: str) -> list[str]:
+        if status != RunStatus.SUSPENDED:
+            return await self._index.among(self._keys.runs(status), run_ids)
+        latest = await self._index.latest(run_ids)
+        waiting = await self._index.among(self._keys.inbox, latest)
+        suspended = {*waiting, *await self._decided([id_ for id_ in latest if id_ not in waiting])}
+        return [run_id for run_id, id_ in zip(run_ids, latest, strict=True) if id_ in suspended]
+
+    async def _decided(self, ids: list[str]) -> list[str]:
+        """Return which suspensions are decided, but not resumed; only scheduled ones can be."""
+        records, _ = split_readable(await self._records(await self._index.among(self._keys.schedule, ids)))
+        return [record.id for record in records if record.run_status == "suspended"]
+
+    async def _suspended(self, skip: int, limit: int) -> list[str]:
+        """Return pending suspensions, the earliest deadline first, then those decided, but not resumed."""
+        ids = await self.inbox(skip, limit)
+        if len(ids) == limit:
+            return ids
+        skip = max(0, skip - await self.count_pending())
+        decided: list[str] = []
+        begin, most, schedule = 0, skip + limit - len(ids), self._keys.schedule
+        while len(decided) < most and (page := await self._index.page(schedule, begin, _PAGE, newest_first=False)):
+            begin += _PAGE
+            waiting = {*ids, *await self._index.among(self._keys.inbox, page)}
+            decided += await self._decided([id_ for id_ in page if id_ not in waiting])
+        return ids + decided[skip:most]
+
+    async def read_many(self, run_ids: list[str]) -> list[Run | UnreadableRecord]:
+        """Return these runs in this order, without those that are not there."""
+        if not run_ids:
+            return []
+        run_of = {id_: run_id for run_id, id_ in zip(run_ids, await self._index.latest(run_ids), strict=True) if id_}
+        records = await self._records(list(run_of))
+        return [_run_of(record, run_of.get(id_of(record))) for record in records]
+
+    async def _records(self, ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
+        if not ids:
+            return []
+        async with translated():
+            raws = await self._redis.mget([self._keys.suspension(id_) for id_ in ids])
+        return await self._readings.read_several(ids, [_bytes(raw) if raw else None for raw in raws])
+
+
+def _name_definition(digest: str) -> str:
+    return f"definition {digest}"
+
+
+def read_entry(raw: bytes, seq: int, at_ms: int = 0) -> TrailEntry:
+    """Return an event of a trail; a damaged one has the type `unreadable`, the time `at_ms` and no hash."""
+    try:
+        return _ENTRY.validate_json(raw)
+    except ValidationError:
+        return TrailEntry(seq=seq, at_ms=at_ms, type=UNREADABLE, data={}, hash="")
+
+
+def _bytes(raw: Any) -> bytes:
+    return raw.encode() if isinstance(raw, str) else raw or b""
+
+
+def _run_of(record: SuspensionRecord | UnreadableRecord, run_id: str | None = None) -> Run | UnreadableRecord:
+    return record._replace(run_id=run_id) if isinstance(record, UnreadableRecord) else describe_run(record)
+
+
+def describe_run(record: SuspensionRecord) -> Run:
+    """Return the run as of its latest suspension, with the secrets masked that people typed."""
+    run, end = record.run, mask_end(record)
+    return Run(
+        id=run.id,
+        agent=run.agent,
+        owner=run.owner,
+        thread_id=run.thread_id,
+        title=run.title,
+        tags=run.tags,
+        status=record.run_status,
+        suspension_id=record.id,
+        created_at_ms=run.started_at_ms,
+        updated_at_ms=record.updated_at_ms,
+        result=end.result if end else None,
+        error=end.error if end else None,
+        failed_calls=count_failed(record),
+        erasure=record.erasure,
+        is_drill=record.is_drill,
+        typed=list_typed(record),
+    )

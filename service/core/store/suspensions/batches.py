@@ -1,0 +1,130 @@
+"""Batches of changes in one script. Each change succeeds or fails alone; the caller gets those that failed."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from redis.exceptions import ResponseError
+
+from sayso.core.records.events import TrailHead
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.errors import SaysoError
+from service.core.store.connection.connecting import as_ms, translated
+from service.core.store.connection.pipeline import Part, Script
+from service.core.store.lua import read_script
+from service.core.store.suspensions.commits import build_commit
+from service.core.store.suspensions.reading import read_record
+from service.core.store.tenants import TenantStore
+
+_LOAD = Script(read_script("load_many"))
+_COMMIT = Script(read_script("commit").removesuffix("return commit(KEYS, ARGV)\n") + read_script("commit_many"))
+
+PRECOMPUTED_FOR_MS = 2_000  # how long after its due time, ms, a precomputed commit may be saved
+Verb = Callable[[SuspensionRecord, int], Change]
+
+
+class PrecomputedCommit(NamedTuple):
+    """The precomputed commit of a suspension that is due at `at_ms`."""
+
+    suspension_id: str
+    at_ms: int
+    commit: Part
+
+
+class DueBatches:
+    """Batches on their own connections, so that single changes do not queue behind them."""
+
+    def __init__(self, store: TenantStore, mark_ms: Callable[[], int]) -> None:
+        self.mark_ms = mark_ms
+        self._keys = store.keys
+        self._pipelines = store.connections.batches
+        self._writers = store.writers
+
+    async def change(self, suspension_ids: Sequence[str], verb: Verb, valid_until_ms: int = 0) -> list[str]:
+        """Apply the transition to each, saved up to `valid_until_ms` only; return the ids that failed.
+
+        Raises `Unavailable`.
+        """
+        now_ms, packed = await self._load(suspension_ids)
+        left: list[str] = []
+        commits: dict[str, Part] = {}
+        for suspension_id, raw in zip(suspension_ids, packed, strict=True):
+            try:
+                commit = self._prepare(suspension_id, raw, verb, now_ms)
+            except (SaysoError, ValueError):
+                left.append(suspension_id)
+                continue
+            if commit is not None:
+                commits[suspension_id] = commit
+        return left + await self._send(list(commits), list(commits.values()), valid_until_ms)
+
+    async def precompute(
+        self, suspension_ids: Sequence[str], verb: Verb, until_ms: int
+    ) -> tuple[PrecomputedCommit, ...]:
+        """Return the commits of pending suspensions due before `until_ms`, each valid from its due time on."""
+        now_ms, packed = await self._load(suspension_ids)
+        commits: list[PrecomputedCommit] = []
+        for suspension_id, raw in zip(suspension_ids, packed, strict=True):
+            try:
+                commit = self._precompute(suspension_id, raw, verb, (now_ms, until_ms))
+            except (SaysoError, ValueError):
+                continue
+            if commit is not None:
+                commits.append(commit)
+        return tuple(commits)
+
+    async def fulfil(self, commits: Sequence[PrecomputedCommit], valid_until_ms: int = 0) -> list[str]:
+        """Save precomputed commits up to `valid_until_ms`; return the ids of those that changed or were too late."""
+        ids, parts = [commit.suspension_id for commit in commits], [commit.commit for commit in commits]
+        return await self._send(ids, parts, valid_until_ms)
+
+    async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
+        async with translated():
+            names = [self._keys.suspension(suspension_id) for suspension_id in suspension_ids]
+            seconds, micros, packed = await next(self._pipelines).run(_LOAD, names)
+        return max(as_ms(seconds, micros), self.mark_ms()), packed
+
+    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part], valid_until_ms: int) -> list[str]:
+        if not commits:
+            return []
+        async with translated():
+            try:
+                answers = await next(self._pipelines).run_parts(_COMMIT, valid_until_ms, commits)
+            except ResponseError:
+                return [*suspension_ids]  # the caller finds the malformed one by changing each alone
+        if not answers:
+            return [*suspension_ids]  # `valid_until_ms` is past
+        results = zip(suspension_ids, answers, strict=True)
+        return [suspension_id for suspension_id, answer in results if not isinstance(answer, list) or answer[0] != 0]
+
+    def _prepare(self, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
+        if raw is None:
+            raise ValueError("the suspension is gone")
+        record, head, *_ = read_record(self._keys.tenant, suspension_id, raw)
+        change = verb(record, max(now_ms, record.updated_at_ms))
+        return None if change.record is record else self._pack(record, change, head)
+
+    def _precompute(
+        self, suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tuple[int, int]
+    ) -> PrecomputedCommit | None:
+        if raw is None:
+            return None
+        record, head, *_ = read_record(self._keys.tenant, suspension_id, raw)
+        at_ms = record.due_at_ms
+        if record.status is not Status.PENDING or at_ms is None or not between_ms[0] < at_ms < between_ms[1]:
+            return None
+        change = verb(record, at_ms)
+        if change.record is record:
+            return None
+        return PrecomputedCommit(
+            suspension_id, at_ms, self._pack(record, change, head, (at_ms, at_ms + PRECOMPUTED_FOR_MS))
+        )
+
+    def _pack(
+        self, record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)
+    ) -> Part:
+        commit, _, _ = build_commit(
+            record, change, head, os.urandom(6).hex(), None, self._writers, small=between_ms != (0, 0)
+        )
+        commit.between_ms = between_ms
+        return Part.pack(*commit.arguments())

@@ -1,0 +1,322 @@
+"""Changes to one suspension: read it, apply a transition, commit on an unchanged version, else retry."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from sayso.core.clock import monotonic_ms
+from sayso.core.policy.counters.readings import Reading, Readings, Wanted
+from sayso.core.records.assessments import Question, assess_unanswered
+from sayso.core.records.events import TrailHead
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.errors import (
+    IdempotencyConflict,
+    NotAuthenticated,
+    NotFound,
+    OverLimit,
+    SaysoError,
+    TooManyRequests,
+    Unavailable,
+    Unreadable,
+)
+from service.core.store.connection.commits import Commit
+from service.core.store.connection.connecting import LOST, as_ms, translated
+from service.core.store.connection.pipeline import Script
+from service.core.store.counters import read_counters
+from service.core.store.load import WaitingWorkers
+from service.core.store.lua import read_script
+from service.core.store.people import People
+from service.core.store.suspensions.batches import DueBatches
+from service.core.store.suspensions.commits import Idempotency, Room, build_commit
+from service.core.store.suspensions.lookups import SuspensionLookups
+from service.core.store.suspensions.reading import read_record
+from service.core.store.tenants import TenantStore
+from service.features.control.store import Sampling
+
+_ROUNDS = 100  # attempts of one change; each failure means that another change succeeded
+_REMEMBERED = 512  # pending suspensions that a process caches, to change them without a read
+_EARLY_MS, _LATE_MS = 20, 200  # the allowed error, ms, of this process's estimate of the store's time
+ROOM_AFTER_S = 15  # `Retry-After` of a request over the limits of open items
+_READING_MS = 1_000  # the age, ms, up to which a reading of the store's time counts
+Verb = Callable[[SuspensionRecord, int], Change]
+Begin = Callable[[int], Change]
+Step = Callable[[SuspensionRecord | None, int], Change]
+
+
+AskAssessors = Callable[[Mapping[str, Question]], Awaitable[dict[str, Reading]]]
+"""Return what assessors say, by the key of the question."""
+
+
+async def ask_nobody(questions: Mapping[str, Question]) -> dict[str, Reading]:
+    """Answer for assessors where none can be asked: every call counts as high."""
+    why = "no assessor can be asked here"
+    return {key: Reading(assessment=assess_unanswered(question, why)) for key, question in questions.items()}
+
+
+class State(NamedTuple):
+    """One suspension with the server's time; `fresh` is false for a cached one."""
+
+    record: SuspensionRecord | None
+    now_ms: int
+    head: TrailHead
+    last_commit: str | None = None
+    fingerprint: str | None = None
+    ref: str | None = None
+    fresh: bool = True
+
+
+class Saved(NamedTuple):
+    """The record after a change, and the server's time of the change.
+
+    `repeated` marks a request that was carried out before, and `ref` its result. `sent_at_ms` and `saved_at_ms` are
+    monotonic times of this process; 0 if unknown.
+    """
+
+    record: SuspensionRecord
+    now_ms: int
+    repeated: bool = False
+    ref: str | None = None
+    following: SuspensionRecord | None = None
+    head: TrailHead = TrailHead()
+    saved_at_ms: float = 0
+    sent_at_ms: float = 0
+
+    def as_state(self) -> State:
+        """Return the record as if it was just read; the commit's guard notices a change since."""
+        return State(self.record, self.estimate_ms(), self.head, fresh=False)
+
+    def estimate_ms(self) -> int:
+        """Return the server's time now, by the monotonic time that has passed."""
+        return self.now_ms + (max(0, int(monotonic_ms() - self.saved_at_ms)) if self.saved_at_ms else 0)
+
+
+class _Attempt(NamedTuple):
+    commit: Commit
+    commit_id: str
+    saved: Saved
+
+
+class Suspensions(SuspensionLookups):
+    """The suspensions of one tenant; `mark_ms` returns the latest time that a clock confirmed, as cached.
+
+    `ask` puts questions to assessors.
+    """
+
+    def __init__(
+        self, store: TenantStore, mark_ms: Callable[[], int] = lambda: 0, ask: AskAssessors = ask_nobody
+    ) -> None:
+        super().__init__(store)
+        self._ask = ask
+        self.tenant = store.keys.tenant
+        self.mark_ms = mark_ms
+        self.sampling = Sampling(store)
+        self.find_inactive = People(store).find_inactive
+        self.due_batches = DueBatches(store, mark_ms)
+        self.waiting = WaitingWorkers(store.connections, store.keys)
+        self._load = partial(store.connections.changes.run, Script(read_script("load")))
+        self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
+        self._recent: OrderedDict[str, Saved] = OrderedDict()
+        self._connections = store.connections
+        self._writers = store.writers
+
+    async def read(self, suspension_id: str) -> Saved:
+        """Return the suspension and the server's time, and cache a pending one; raises `NotFound`."""
+        state = await self._find(suspension_id, None)
+        if state.record is None:
+            raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+        saved = _unchanged(state.record, state)
+        self._remember(saved)
+        return saved
+
+    async def read_time_ms(self) -> int:
+        """Return the store server's time; asks it only if its last answer is over a second old."""
+        read_ms, at_ms = self._connections.time_read
+        passed_ms = monotonic_ms() - at_ms
+        if passed_ms > _READING_MS:
+            async with translated():
+                read_ms, passed_ms = self._read_time(*await self._redis.time()), 0.0
+        return max(read_ms + int(passed_ms), self.mark_ms())
+
+    async def create(
+        self, suspension_id: str, begin: Begin, seen: Idempotency | None = None, room: Room | None = None
+    ) -> Saved:
+        """Save a new suspension, or return the first one of the key.
+
+        Raises `TooManyRequests` over `room`, and `OverLimit`.
+        """
+
+        def start(record: SuspensionRecord | None, now_ms: int) -> Change:
+            return begin(now_ms) if record is None else Change(record)
+
+        return await self._change(suspension_id, start, seen, new=True, room=room)
+
+    async def change(
+        self, suspension_id: str, verb: Verb, seen: Idempotency | None = None, known: Saved | None = None
+    ) -> Saved:
+        """Apply the transition `verb` and save its change. Nothing changes when it raises.
+
+        With `known`, what the caller saved last, no read is needed first. Raises `NotFound`, `IdempotencyConflict`,
+        `OverLimit`, `Unavailable`, and the errors of the transition.
+        """
+
+        def step(record: SuspensionRecord | None, now_ms: int) -> Change:
+            if record is None:
+                raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+            return verb(record, now_ms)
+
+        return await self._change(suspension_id, step, seen, known)
+
+    async def _change(
+        self,
+        suspension_id: str,
+        step: Step,
+        seen: Idempotency | None,
+        known: Saved | None = None,
+        *,
+        new: bool = False,
+        room: Room | None = None,
+    ) -> Saved:
+        doubtful: tuple[str, Saved] | None = None
+        state = self._recall(suspension_id, known, new=new)
+        for _ in range(_ROUNDS):
+            if state is None:
+                state = await self._find(suspension_id, seen)
+            if doubtful is not None and state.last_commit == doubtful[0]:
+                return doubtful[1]
+            if seen is not None and state.fingerprint is not None:
+                return await self._repeat(state, seen)
+            try:
+                change = step(state.record, state.now_ms)
+            except SaysoError:
+                if state.fresh:
+                    raise
+                state = None
+                continue
+            if change.record is state.record:
+                if state.fresh:
+                    return _unchanged(change.record, state)
+                state = None
+                continue
+            attempt = self._prepare(state, change, seen, room)
+            state = None
+            async with translated():
+                try:
+                    committed = await self._send(attempt)
+                except LOST:
+                    doubtful = (attempt.commit_id, attempt.saved)
+                    continue
+            if committed is not None:
+                self._remember(committed)
+                return committed
+        raise Unavailable("Too many concurrent changes; nothing was changed. Try again in a moment.")
+
+    async def recall(self, wanted: Collection[Wanted]) -> Readings:
+        """Return what the counters hold and assessors say; without counters nothing is read."""
+        questions = {need.counter: need.question for need in wanted if need.question is not None}
+        said = await self._ask(questions) if questions else {}
+        counted = [need for need in wanted if need.question is None] if questions else wanted
+        return {**said, **await read_counters(self._connections.changes, self._keys, counted)} if counted else said
+
+    def recall_packed(self, suspension_id: str, packed: bytes) -> Saved | None:
+        """Return a packed record as `known`; None where it must be read."""
+        read_ms, at_ms = self._connections.time_read
+        passed_ms = monotonic_ms() - at_ms
+        if passed_ms > _READING_MS:
+            return None
+        try:
+            record, head, *_ = read_record(self.tenant, suspension_id, packed)
+        except Unreadable:
+            return None
+        now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
+        if record.due_at_ms is not None and record.due_at_ms <= now_ms:
+            return None  # a tick may have changed it
+        return Saved(record, now_ms, head=head, saved_at_ms=monotonic_ms())
+
+    async def read_handed(self, suspension_id: str, packed: bytes) -> Saved:
+        """Return a run that was handed to this process, leased to it, as of now; raises `Unreadable`."""
+        record, head, *_ = read_record(self.tenant, suspension_id, packed)
+        now_ms = max(await self.read_time_ms(), record.updated_at_ms)
+        at_ms = monotonic_ms()
+        return Saved(record, now_ms, head=head, saved_at_ms=at_ms, sent_at_ms=at_ms)
+
+    def _recall(self, suspension_id: str, known: Saved | None, *, new: bool) -> State | None:
+        """Return the suspension as cached, None where it must be read; the guards of the commit notice changes."""
+        known = known or self._recent.pop(suspension_id, None)
+        if self._readings.doubts(suspension_id):
+            return None  # the cached record would overwrite one that is now unreadable
+        if known is not None:
+            return known.as_state()
+        read_ms, at_ms = self._connections.time_read
+        passed_ms = monotonic_ms() - at_ms
+        if not new or passed_ms > _READING_MS:
+            return None
+        return State(None, max(read_ms + int(passed_ms), self.mark_ms()), TrailHead(), fresh=False)
+
+    def _remember(self, saved: Saved) -> None:
+        if saved.record.status is Status.PENDING:
+            self._recent[saved.record.id] = saved
+            if len(self._recent) > _REMEMBERED:
+                self._recent.popitem(last=False)
+
+    def _read_time(self, seconds: Any, micros: Any) -> int:
+        now_ms = as_ms(seconds, micros)
+        self._connections.time_read = (now_ms, monotonic_ms())
+        return now_ms
+
+    async def _send(self, attempt: _Attempt) -> Saved | None:
+        keys, args = attempt.commit.arguments()
+        failed_guard, *time = await self._commit(keys=keys, args=args)
+        if failed_guard in attempt.commit.lasting:
+            raise NotAuthenticated("The instance was deleted; nothing was suspended.")
+        if failed_guard in attempt.commit.totals:
+            raise OverLimit
+        if failed_guard in attempt.commit.rooms:
+            raise TooManyRequests(attempt.commit.rooms[failed_guard], retry_after_s=ROOM_AFTER_S, limit="open_items")
+        if failed_guard:
+            self.waiting.forget(attempt.commit.hand_overs.get(failed_guard, ""))
+            return None
+        now_ms = self._read_time(*time)
+        return attempt.saved._replace(now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
+
+    async def _repeat(self, state: State, seen: Idempotency) -> Saved:
+        if state.fingerprint != seen.fingerprint:
+            raise IdempotencyConflict(idempotency_key=seen.key)
+        if state.record is not None:
+            return _unchanged(state.record, state)
+        return (await self.read(str(state.ref)))._replace(ref=state.ref)
+
+    async def _find(self, suspension_id: str, seen: Idempotency | None) -> State:
+        wanted = [self._keys.suspension(suspension_id)]
+        if seen is not None:
+            wanted.append(self._keys.idempotency(seen.actor, seen.key))
+        async with translated():
+            seconds, micros, raw, request = await self._load(keys=wanted)
+        # After the store's clock went back a little, time stands still until it passes the mark.
+        now_ms = max(self._read_time(seconds, micros), self.mark_ms())
+        fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)
+        if raw is None:
+            self._readings.forget(suspension_id)
+            return State(None, now_ms, TrailHead(), None, fingerprint, ref)
+        record, head, last_commit, _size = self._readings.read(suspension_id, raw)
+        return State(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)
+
+    def _prepare(self, state: State, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
+        commit_id = os.urandom(6).hex()
+        commit, after, head = build_commit(state.record, change, state.head, commit_id, seen, self._writers, room=room)
+        if not state.fresh:
+            due_ms = state.record.due_at_ms if state.record is not None else None
+            latest_ms = state.now_ms + _LATE_MS
+            commit.between_ms = (state.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))
+        if change.until_ms:
+            first_ms, last_ms = commit.between_ms
+            commit.between_ms = (first_ms, min(last_ms or change.until_ms, change.until_ms))
+        ref = seen.ref if seen else None
+        at_ms = monotonic_ms()
+        saved = Saved(after, state.now_ms, False, ref, change.following, head, saved_at_ms=at_ms, sent_at_ms=at_ms)
+        return _Attempt(commit, commit_id, saved)
+
+
+def _unchanged(record: SuspensionRecord, state: State) -> Saved:
+    return Saved(record, state.now_ms, repeated=True, ref=state.ref, head=state.head, saved_at_ms=monotonic_ms())

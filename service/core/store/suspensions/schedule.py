@@ -1,0 +1,134 @@
+"""The schedule and the ready list. Both are hints: every transition checks the record again."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sayso.errors import Unreadable
+from service.core.store.connection.connecting import WRITING, as_ms, text, translated
+from service.core.store.connection.pipeline import Script
+from service.core.store.keys import FORMAT
+from service.core.store.load import Sizes
+from service.core.store.suspensions.packing import unpack_record
+from service.core.store.tenants import TenantStore
+
+_WRITING = Script(WRITING)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A suspension that a worker may lease, or that was `handed` to it, and its packed record."""
+
+    id: str
+    packed: bytes
+    handed: bool = False
+
+
+class Queue(NamedTuple):
+    """The number of runs on the ready list, and how long the first has waited, ms; 0 if unreadable."""
+
+    runs: int
+    oldest_ms: int
+
+
+class Schedule:
+    """Suspensions by due time, and those that are ready for workers."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._taking = store.connections.ready
+        self.sizes = Sizes(store)
+
+    async def now_ms(self) -> int:
+        async with translated():
+            return as_ms(*await self._redis.time())
+
+    async def writing_ms(self) -> int:
+        """Return the store server's time if it accepts writes; raises `Unavailable`. Writes nothing."""
+        async with translated():
+            return as_ms(*await self._taking.run(_WRITING, []))
+
+    async def is_set_up(self) -> bool:
+        """Return whether the store has its format; one that was emptied has none. Raises `Unavailable`."""
+        async with translated():
+            return bool(await self._redis.exists(FORMAT))
+
+    async def due(self, now_ms: int, limit: int = 500) -> list[str]:
+        """Return due suspensions, the most overdue first."""
+        async with translated():
+            ids: list[Any] = await self._redis.zrangebyscore(self._keys.schedule, "-inf", now_ms, start=0, num=limit)
+        return [text(member) for member in ids]
+
+    async def deadlines(self, after_ms: int, until_ms: int, limit: int) -> list[str]:
+        """Return pending suspensions with a deadline after `after_ms` and up to `until_ms`, the earliest first."""
+        async with translated():
+            ids: list[Any] = await self._redis.zrangebyscore(
+                self._keys.inbox, f"({after_ms}", until_ms, start=0, num=limit
+            )
+        return [text(member) for member in ids]
+
+    async def everything(self) -> list[str]:
+        """Return all scheduled suspensions, the earliest first."""
+        async with translated():
+            ids: list[Any] = await self._redis.zrange(self._keys.schedule, 0, -1)
+        return [text(member) for member in ids]
+
+    async def forget(self, suspension_id: str) -> None:
+        """Remove an id whose record is gone; a commit removes any other."""
+        async with translated():
+            await self._redis.zrem(self._keys.schedule, suspension_id)
+
+    async def defer(self, suspension_id: str, due_at_ms: int) -> None:
+        """Postpone an unreadable record, so that it does not delay the others."""
+        async with translated():
+            await self._redis.zadd(self._keys.schedule, {suspension_id: due_at_ms}, xx=True)
+
+    async def read_queue(self) -> Queue:
+        """Return how many runs are on the ready list, and how long the first has waited."""
+        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+            pipe.time()
+            pipe.llen(self._keys.ready)
+            pipe.lindex(self._keys.ready, 0)
+            time, runs, first = await pipe.execute()
+        since_ms = _read_queued(first) if first is not None else None
+        return Queue(int(runs), max(0, as_ms(*time) - since_ms) if since_ms is not None else 0)
+
+    async def queued_since_ms(self) -> int | None:
+        """Return when the first entry of the ready list was added; None if it is empty or unreadable."""
+        async with translated():
+            first: Any = await self._redis.lindex(self._keys.ready, 0)
+        return _read_queued(first) if first is not None else None
+
+    async def announce_rush(self, for_ms: int) -> None:
+        """Let workers leave the ready list alone for a while, because many deadlines pass."""
+        async with translated():
+            await self._redis.psetex(self._keys.rush, for_ms, "1")
+
+    async def is_rush(self) -> bool:
+        """Return whether more deadlines pass than the clock can apply at once."""
+        async with translated():
+            return bool(await self._redis.exists(self._keys.rush))
+
+    async def take(self, timeout_s: float, limit: int = 1, worker: str = "") -> list[Ready]:
+        """Wait for suspensions, the oldest first: handed to `worker`, or ready. Empty after the timeout."""
+        lists = [*([self._keys.handed(worker)] if worker else []), self._keys.ready]
+        async with translated():
+            taken = await self._taking.ask("BLMPOP", f"{timeout_s:g}", len(lists), *lists, "LEFT", "COUNT", limit)
+        if not taken:
+            return []
+        handed = text(taken[0]) != self._keys.ready
+        return [read_ready(entry, handed=handed) for entry in taken[1]]
+
+
+def read_ready(raw: bytes, *, handed: bool = False) -> Ready:
+    """Return an entry of the ready list, or of a worker's own."""
+    name, _, packed = raw.partition(b" ")
+    return Ready(name.decode(errors="replace"), packed, handed)
+
+
+def _read_queued(raw: bytes) -> int | None:
+    """Return when an entry of the ready list was added; None if it is unreadable."""
+    try:
+        record = unpack_record(read_ready(raw).packed).record
+    except Unreadable:
+        return None
+    return record.receipt.enqueued_at_ms

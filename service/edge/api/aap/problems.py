@@ -1,0 +1,133 @@
+"""Every error as the protocol writes it: a type that follows from the status, a code, and a sentence."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from sayso import errors
+from sayso.core.clock import new_uuid
+from sayso.core.problems import problem_type_of
+from sayso.errors import SaysoError
+from service.edge.api.problems import headers_of
+from service.edge.http.bodies import misfit
+
+REQUEST_ID = "X-Request-ID"
+_KEY = "idempotency-key"
+_LOG = structlog.get_logger(__name__)
+
+TYPES = {  # the type of every error, by its status; the protocol has no other statuses
+    400: "invalid_request",
+    401: "authentication",
+    403: "authorization",
+    404: "not_found",
+    405: "invalid_request",
+    409: "conflict",
+    422: "invalid_request",
+    429: "rate_limit",
+    500: "internal",
+    503: "dependency",
+}
+
+CODES: Mapping[type[SaysoError], str] = {
+    SaysoError: "internal_error",
+    errors.InvalidInput: "invalid_field",
+    errors.InvalidJson: "invalid_json",
+    errors.TooLarge: "too_large",
+    errors.InvalidHeader: "invalid_header",
+    errors.UnsupportedMediaType: "unsupported_media_type",
+    errors.NotAuthenticated: "invalid_credential",
+    errors.NotAllowed: "not_allowed",
+    errors.NotFound: "not_found",
+    errors.Conflict: "conflict",
+    errors.IdempotencyConflict: "idempotency_conflict",
+    errors.AlreadyDecided: "already_terminal",
+    errors.DeadlinePassed: "already_terminal",
+    errors.AlreadyRedeemed: "already_consumed",
+    errors.Withdrawn: "approval_withdrawn",
+    errors.Frozen: "frozen",
+    errors.Unreadable: "conflict",
+    errors.TooManyRequests: "rate_limited",
+    errors.Unavailable: "store_unavailable",
+}
+"""The protocol's code of every error class. A class without a row takes the row of its nearest ancestor."""
+
+
+class Refusal(SaysoError):
+    """The protocol refuses the request, with a code of its own."""
+
+    def __init__(
+        self, status: int, code: str, message: str, param: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.param = param
+        self.headers = headers or {}
+
+
+def render_refusal(request: Request, error: Exception) -> JSONResponse:
+    """Return the protocol's response for an error."""
+    refusal = _describe(error)
+    request_id = request_id_of(request)
+    document: dict[str, Any] = {"type": TYPES[refusal.status], "code": refusal.code, "message": refusal.message}
+    if refusal.param is not None:
+        document["param"] = refusal.param
+    headers = {**refusal.headers, REQUEST_ID: request_id}
+    return JSONResponse({"error": {**document, "request_id": request_id}}, refusal.status, headers=headers)
+
+
+def request_id_of(request: Request) -> str:
+    """Return the id of this request; the first call makes it."""
+    if not hasattr(request.state, "aap_request_id"):
+        request.state.aap_request_id = new_uuid()
+    request_id: str = request.state.aap_request_id
+    return request_id
+
+
+def _describe(error: Exception) -> Refusal:
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, RequestValidationError):
+        return _describe_misfit(error)
+    if isinstance(error, HTTPException):
+        return _describe_http_exception(error)
+    code = next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), CODES[SaysoError])
+    if not isinstance(error, SaysoError) or code == CODES[SaysoError]:
+        _LOG.error("unexpected error", exc_info=error)
+        return Refusal(500, code, "Something broke on the server. Ask the operator to search the log.")
+    status = problem_type_of(type(error)).status
+    status = status if status in TYPES else 400
+    return Refusal(status, code, error.message, _first_path(error.facts.get("errors")), headers_of(status, error))
+
+
+def _describe_misfit(error: RequestValidationError) -> Refusal:
+    fault = misfit(error.errors())
+    first = error.errors()[0]
+    place, name = str(first["loc"][0]), str(first["loc"][-1])
+    if place == "body":
+        return Refusal(422, "invalid_field", fault.message, _first_path(fault.facts["errors"]))
+    if name.lower() == _KEY:
+        code = "missing_idempotency_key" if first["type"] == "missing" else "invalid_idempotency_key"
+        return Refusal(400, code, "Send the header Idempotency-Key once: 1 to 255 visible ASCII characters.", name)
+    return Refusal(400, "invalid_parameter", fault.message, name)
+
+
+def _describe_http_exception(error: HTTPException) -> Refusal:
+    if error.status_code == 405:
+        headers = dict(error.headers or {})
+        message = f"This path accepts {headers.get('Allow', 'another method')}."
+        return Refusal(405, "method_not_allowed", message, headers=headers)
+    if error.status_code == 404:
+        return Refusal(404, "not_found", "Nothing exists at this path; /api/aap/openapi.json lists the paths.")
+    return Refusal(400, "invalid_request", f"{error.detail}.")
+
+
+def _first_path(faults: object) -> str | None:
+    if not isinstance(faults, list) or not faults:
+        return None
+    return str(faults[0]["path"]).removeprefix("$").removeprefix(".") or None

@@ -1,0 +1,211 @@
+"""Route that evaluates calls of a run that is driven elsewhere, and suspends those that need people."""
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Response
+from pydantic import ConfigDict, Field
+
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.clock import new_id
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.suspensions import Origin, ResumeSpec, RunRef
+from sayso.core.records.tools import NAME_CHARACTERS, ToolCall, ToolDefinition, ToolName
+from sayso.core.schemas.bounds import check_size
+from sayso.core.schemas.validators import settle_object
+from sayso.errors import InvalidInput
+from sayso.runner.agents import AgentManifest
+from service.core.auth.credentials import Principal
+from service.core.desk.suspending import Foreign
+from service.core.operations.people import find_who, identify_request
+from service.core.policy.evaluations import SuspendedFramework
+from service.core.wiring import Wiring
+from service.edge.api.dependencies import Caller, Context, IdempotencyKey, Parts, PersonToken, find_agent
+from service.edge.api.item_views import RequestBody
+from service.edge.api.routes import SignedInRoute
+from service.edge.api.views import SuspensionView
+from service.edge.http.openapi import ASKS
+
+router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
+
+
+class DefinitionBody(RequestBody):
+    """The definition of a tool that the agent runs itself."""
+
+    description: str = Field(default="", max_length=20_000)
+    parameters: JsonObject = Field(default={"type": "object"}, description="A JSON Schema without external references.")
+    idempotent: bool = Field(
+        default=False, strict=True, description="Whether a repeated call with the same key has no further effect."
+    )
+
+
+class CallBody(RequestBody):
+    """One tool call."""
+
+    tool: ToolName = Field(description=f"A tool of the agent; its name has {NAME_CHARACTERS}.")
+    args: JsonObject = Field(default={}, description="All arguments.")
+    definition: DefinitionBody | None = Field(
+        default=None, description="The tool's definition; required with `mode: poll`, refused otherwise."
+    )
+    call_id: str = Field(default="", max_length=200, description="The agent's id of the call.")
+
+
+class SuspensionRequest(RequestBody):
+    """Calls to evaluate together. A worker, or the client, runs approved calls once."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "agent": "demo",
+                    "title": "Move savings",
+                    "calls": [
+                        {
+                            "tool": "bank_account.transfer",
+                            "args": {"from_account": "checking", "to_account": "saving", "amount": 5000.0},
+                        }
+                    ],
+                }
+            ]
+        }
+    )
+
+    agent: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="A registered agent; `GET /api/v1/agents` lists them. With `mode: poll` it is the key's name.",
+    )
+    mode: Literal["worker", "poll"] = Field(
+        default="worker",
+        description="Who runs approved calls: a worker, or with `poll` you, after `POST …/items/{item_id}/redeem`.",
+    )
+    calls: tuple[CallBody, ...] = Field(min_length=1, max_length=50)
+    title: str = Field(default="", max_length=200, description="The title for reviewers.")
+    thread_id: str | None = Field(default=None, min_length=1, max_length=200, description="Defaults to the run's id.")
+    context: Context = Field(default={}, description="Unverified context. Rules read it as `claimed`.")
+    step: int | None = Field(
+        default=None,
+        strict=True,
+        ge=1,
+        le=1_000_000,
+        description="The number of the model's turn, from 1. Sayso also counts turns; the higher number applies.",
+    )
+    tags: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(default=(), max_length=20)
+    coverage: Literal["all", "any"] = Field(
+        default="all", description="Whether all items must be decided, or one is enough."
+    )
+    on_deny: Literal["continue", "degrade", "fail"] = Field(
+        default="continue", description="What a denial means for the other calls: they run, or all are skipped."
+    )
+    framework_run: SuspendedFramework | None = Field(
+        default=None, description="The suspended run of a framework; a worker resumes it after the decisions."
+    )
+
+
+@router.post("", status_code=201, operation_id="createSuspension", responses=ASKS)
+async def create_suspension(
+    body: SuspensionRequest,
+    caller: Caller,
+    parts: Parts,
+    key: IdempotencyKey,
+    token: PersonToken,
+    response: Response,
+) -> SuspensionView:
+    """Evaluate calls. Rules allow or deny them immediately, or suspend them until people decide.
+
+    A worker then runs the approved calls. Wait for the decisions with `GET /suspensions/{suspension_id}?wait=30s`, and
+    for the results with `GET /runs/{run_id}?wait=30s`. With `mode: poll` you run the calls yourself, and the same
+    Idempotency-Key leads to the same suspension as long as it is stored.
+    """
+    polls = body.mode == "poll"
+    if not polls and any(call.definition is not None for call in body.calls):
+        raise InvalidInput("Workers register their tools. Send a definition only with mode 'poll'.")
+    if polls and body.framework_run is not None:
+        raise InvalidInput("With mode 'poll' no worker resumes a run; remove framework_run.")
+    manifest = _describe_caller(body, caller) if polls else await _find_registered(parts, caller, body.agent)
+    calls = [
+        replace(_define_call(manifest, index, call), known=not polls, step=body.step or 1)
+        for index, call in enumerate(body.calls)
+    ]
+    foreign = None
+    if body.framework_run is not None:
+        limit, evaluations = parts.settings.state_limit_bytes, parts.desk.evaluations
+        state = await evaluations.seal_state(manifest, body.framework_run, limit, caller=caller.name)
+        origin = Origin.model_validate(body.framework_run.model_dump(exclude={"state", "unseen"}))
+        foreign = Foreign(origin, state)
+    run_id, who = new_id("run"), await find_who(parts, caller, token)
+    run = RunRef(
+        id=run_id,
+        agent=manifest.name,
+        owner=caller.name,
+        thread_id=body.thread_id or run_id,
+        title=body.title,
+        tags=body.tags,
+        facts={**manifest.context, **caller.context},
+        claimed=body.context,
+        key_id=caller.key_id,
+        key_maker=caller.key_maker,
+        who=who,
+    )
+    saved = await parts.desk.suspend(
+        run,
+        calls,
+        ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),
+        body.on_deny,
+        key=key,
+        request=identify_request(body.model_dump(mode="json"), who) if key else None,
+        foreign=foreign,
+    )
+    response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
+    return SuspensionView.of(saved.record, await parts.freezes.in_force(), run.owner)
+
+
+def _find_resumer(body: SuspensionRequest, manifest: AgentManifest) -> str:
+    if body.mode == "poll":
+        return "poll"
+    return manifest.origin.resumer if body.framework_run is not None else "calls"
+
+
+async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -> AgentManifest:
+    if name is None:
+        why = "$.agent is missing. Name a registered agent, or run the calls yourself with mode 'poll'."
+        raise _misfit(why, "$.agent", "is missing; add it")
+    return await find_agent(parts, name)
+
+
+def _describe_caller(body: SuspensionRequest, caller: Principal) -> AgentManifest:
+    if body.agent not in (None, caller.name):
+        why = f"With mode 'poll' the agent is {caller.name!r}, the name of the key; leave agent out."
+        raise _misfit(why, "$.agent", "is not the name of this key")
+    tools: dict[str, ToolDefinition] = {}
+    for index, call in enumerate(body.calls):
+        if call.definition is None:
+            path = f"$.calls[{index}].definition"
+            why = f"{path} is missing. Mode 'poll' needs the definition of every tool."
+            raise _misfit(why, path, "is missing; add it")
+        check_size(call.definition.parameters)
+        definition = ToolDefinition(name=call.tool, **call.definition.model_dump())
+        if tools.setdefault(call.tool, definition) != definition:
+            raise InvalidInput(f"The tool {call.tool!r} has two definitions; send one.")
+    return AgentManifest(
+        name=caller.name,
+        description="",
+        approval_denial_policy=body.on_deny,
+        tools=tuple(tools.values()),
+        digest=digest_json([tool.digest for tool in tools.values()]),
+    )
+
+
+def _define_call(manifest: AgentManifest, index: int, call: CallBody) -> ExternalCall:
+    definition = next((tool for tool in manifest.tools if tool.name == call.tool), None)
+    if definition is None:
+        known = ", ".join(tool.name for tool in manifest.tools) or "none"
+        why = f"The agent {manifest.name!r} has no tool {call.tool!r}. It has: {known}."
+        raise _misfit(why, f"$.calls[{index}].tool", "is not a tool of the agent")
+    args = settle_object(definition.parameters, call.args)
+    return ExternalCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=args), definition)
+
+
+def _misfit(why: str, path: str, fault: str) -> InvalidInput:
+    return InvalidInput(why, errors=[{"path": path, "message": fault}])

@@ -1,0 +1,89 @@
+"""Health checks.
+
+Route of the metrics, for Prometheus.
+"""
+
+import hmac
+from typing import Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+
+from sayso.core.records.clock_readings import JUMP_MS
+from sayso.core.records.freezes import TIME
+from sayso.errors import NotAuthenticated, NotFound, Unavailable
+from service.core.settings import Settings, variable_of
+from service.edge.api.dependencies import OpenParts
+from service.edge.api.routes import OpenRoute, bearer_token
+from service.edge.http.middleware import is_closing
+from service.edge.http.openapi import problems
+from service.features.operate.metrics import Readings, render_metrics
+
+router = APIRouter(tags=["health"], route_class=OpenRoute)
+
+
+class Alive(BaseModel):
+    """The process is running."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Ready(BaseModel):
+    """The store is reachable, set up, and accepts writes."""
+
+    status: Literal["ready"] = "ready"
+    clock: Literal["right", "in doubt", "silent"] = Field(
+        description="`in doubt`: the store's clock jumped, and no deadline passes until an admin unfreezes time. "
+        "`silent`: no clock process has ticked for five minutes."
+    )
+    unreadable: int = Field(
+        description="The number of stored records known to be unreadable; `sayso doctor` names them."
+    )
+    rules: Literal["in force", "held"] = Field(
+        description="`held`: the rules file is invalid, and its last valid rules stay in force; `sayso doctor` "
+        "names the fault."
+    )
+
+
+@router.head("/healthz", include_in_schema=False)
+@router.get("/healthz", operation_id="getHealth", responses=problems())
+async def healthz() -> Alive:
+    """Answer while the process is running."""
+    return Alive()
+
+
+@router.head("/readyz", include_in_schema=False)
+@router.get("/readyz", operation_id="getReadiness", responses=problems())
+async def readyz(request: Request, parts: OpenParts) -> Ready:
+    """Answer while the store is reachable, set up and accepts writes; otherwise the status is 503."""
+    if is_closing(request.app.state):
+        raise Unavailable("draining: this process stops. Send requests to another one.")
+    now_ms = await parts.schedule.writing_ms()
+    if not await parts.schedule.is_set_up():
+        raise Unavailable("The store was emptied. Restore it from a copy, or run `python -m service.setup`.")
+    unreadable = len(await parts.inspections.sample())
+    rules: Literal["in force", "held"] = "held" if parts.rulebook.is_held() else "in force"
+    if any(freeze.scope == TIME for freeze in await parts.freezes.in_force(fresh=True)):
+        return Ready(clock="in doubt", unreadable=unreadable, rules=rules)
+    silent = now_ms - parts.freezes.mark_ms() > JUMP_MS
+    return Ready(clock="silent" if silent else "right", unreadable=unreadable, rules=rules)
+
+
+metrics = APIRouter(route_class=OpenRoute, include_in_schema=False)
+
+
+@metrics.get("/metrics")
+async def read_metrics(request: Request) -> Response:
+    """Return the metrics of this process and of the store to the holder of the token."""
+    _check_token(request, request.app.state.process.settings)
+    readings: Readings = request.app.state.readings
+    text, media_type = await render_metrics(readings, request.headers.get("accept", ""))
+    return Response(text, headers={"Content-Type": media_type})
+
+
+def _check_token(request: Request, settings: Settings) -> None:
+    if settings.metrics_token is None:
+        raise NotFound(f"The metrics are closed. Set {variable_of('metrics_token')} to open them.")
+    sent, token = bearer_token(request) or "", settings.metrics_token.get_secret_value()
+    if not hmac.compare_digest(sent.encode(), token.encode()):
+        raise NotAuthenticated(f"Send the token of {variable_of('metrics_token')} as 'Authorization: Bearer …'.")

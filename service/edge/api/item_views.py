@@ -1,0 +1,316 @@
+"""Base classes of request bodies and views, and their timestamps.
+
+Views of items, their decisions, outcomes and permits.
+"""
+
+from typing import Annotated
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    WithJsonSchema,
+)
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc
+from sayso.core.records.assessments import Level
+from sayso.core.records.charges import Remembered
+from sayso.core.records.decisions import Actor, DecisionAction, Shown, Verdict
+from sayso.core.records.deliveries import DeliveryState
+from sayso.core.records.envelopes import ConstraintKind
+from sayso.core.records.items import Answer, ItemKind, ItemTool, Prompt
+from sayso.core.records.terms import EscalationStep, Fallback, Quorum
+from sayso.core.sentences.counters import describe_remembered
+from sayso.core.transitions.states import ItemState
+
+Timestamp = Annotated[  # milliseconds since 1970 inside, RFC 3339 in UTC outside
+    int,
+    PlainSerializer(iso_utc, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-21T12:03:04.120Z"]}),
+]
+
+
+def _require_text(value: object) -> object:
+    """Refuse numbers: they could be seconds or milliseconds."""
+    if not isinstance(value, str) or "T" not in value:
+        raise ValueError("is not a timestamp; write it as 2026-11-21T12:00:00Z")
+    return value
+
+
+SentTimestamp = Annotated[AwareDatetime, BeforeValidator(_require_text)]  # RFC 3339 with its zone
+
+
+ListFiles = Annotated[
+    dict[str, str],
+    Field(max_length=100, description="The texts of the files that the lists of the rules name, by name."),
+]
+
+
+class RequestBody(BaseModel):
+    """Base class for request bodies: unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class View(BaseModel):
+    """Base class for records as the API shows them. Fields without a view stay internal."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+def _write_remembered(value: object) -> object:
+    return describe_remembered(value) if isinstance(value, Remembered) else value
+
+
+class DecisionView(View):
+    """A decision on an item."""
+
+    id: str
+    item_id: str
+    action: DecisionAction
+    args: JsonObject | None
+    value: JsonValue
+    message: str | None
+    args_digest: str = Field(description="The digest of the item when the reviewer decided.")
+    shown: Shown | None = Field(
+        description="What the reviewer's page had shown; null if not measured, as for decisions over API and channels."
+    )
+    by: Actor
+    at: Timestamp = Field(validation_alias="at_ms")
+    grant_id: str = Field(description="The grant that the decision made; empty without one.")
+
+
+class VoidedView(View):
+    """A decision that no longer counts, because its author was deactivated while the item was open."""
+
+    id: str
+    action: DecisionAction
+    by: Actor
+    at: Timestamp = Field(validation_alias="at_ms")
+    voided_at: Timestamp = Field(validation_alias="voided_at_ms")
+
+
+class AssessmentView(View):
+    """What an assessor outside Sayso said about the call. It can add scrutiny, and never decides."""
+
+    assessor: str
+    level: Level
+    score: float | None
+    reason: str
+    fault: str = Field(description="Why there is no usable answer, so that the call counts as high; or empty.")
+
+
+class ConstraintView(View):
+    """A limit on one argument. The value of `at_most` is in millionths."""
+
+    path: str
+    kind: ConstraintKind
+    value: JsonValue
+
+
+class OfferView(View):
+    """The call that a denial offers: within the constraints and otherwise the same, it runs once without asking."""
+
+    grant_id: str
+    until: Timestamp = Field(validation_alias="until_ms")
+    constraints: tuple[ConstraintView, ...]
+    text: str
+
+
+class OutcomeView(View):
+    """The outcome of an item."""
+
+    verdict: Verdict
+    args: JsonObject | None = Field(description="The arguments of the call as it runs; null if they are unchanged.")
+    value: JsonValue
+    message: str | None
+    by: Actor
+    at: Timestamp = Field(validation_alias="at_ms")
+    start_by: Timestamp = Field(validation_alias="start_by_ms", description="The call does not start after this time.")
+    digest: str = Field(description="The digest of the call as it runs.")
+    offer: OfferView | None = Field(description="The call that the denial offers instead; null without an offer.")
+
+
+class ReportView(View):
+    """The result of a call, as its owner reported it."""
+
+    success: bool
+    output: JsonValue
+    error: str | None
+    at: Timestamp = Field(validation_alias="at_ms")
+
+
+class PermitView(View):
+    """The redeemed permit to run a call."""
+
+    redeemed_at: Timestamp = Field(validation_alias="redeemed_at_ms")
+    attempt: int
+    holder: str
+    ended_at: Timestamp | None = Field(
+        validation_alias="ended_at_ms",
+        description="When the result was saved; null while the call runs or is in doubt.",
+    )
+    success: bool | None = Field(description="Whether the call succeeded.")
+    report: ReportView | None = Field(description="The owner's report; only for calls that no worker runs.")
+
+
+class DoubtView(View):
+    """A call that started and may have run: its result is unknown."""
+
+    begun_at: Timestamp = Field(validation_alias="begun_at_ms")
+    attempt: int
+    holder: str
+    idempotency_key: str = Field(description="The key that the tool received; other systems may know the call by it.")
+
+
+class TermsView(View):
+    """The terms of an item."""
+
+    rule_id: str | None
+    rule_version: str
+    reviewers: tuple[str, ...] = Field(description="Who may decide; empty for any reviewer.")
+    quorum: Quorum | None = Field(description="Null for agents, who do not see what was drawn for a second look.")
+    no_self_approval: bool
+    no_maker_approval: bool = Field(description="Whether the person who made the key cannot decide.")
+    deadline_at: Timestamp = Field(validation_alias="deadline_at_ms")
+    extend_until: Annotated[Timestamp | None, BeforeValidator(lambda at_ms: at_ms or None)] = Field(
+        validation_alias="extend_until_ms",
+        description="The latest deadline that reviewers may set; null if they may not.",
+    )
+    start_by_s: int
+    remind_at: tuple[Timestamp, ...] = Field(validation_alias="remind_at_ms")
+    escalate: tuple[EscalationStep, ...]
+    fallback: Fallback
+    channels: tuple[str, ...]
+    match_number: bool = Field(description="Whether an approval needs the number that the requester sees.")
+    secrets: tuple[str, ...] = Field(description="Paths of arguments that are masked in every text outside.")
+    deadline_waits: bool = Field(description="Whether the deadline waits while the requester is asked.")
+    urgent: bool = Field(description="Whether its notifications break through quiet hours.")
+    notify_requester: bool = Field(description="Whether the requester is notified of the outcome over `channels`.")
+
+
+class DeliveryView(View):
+    """The delivery of the item's card over one channel to one person, group or shared destination."""
+
+    channel: str = Field(description="The channel's name in the channels file.")
+    person: str = Field(description="A reviewer or `group:<name>`; empty for the channel's own destination.")
+    state: DeliveryState = Field(
+        description="`sent`: the provider accepted the card. `seen`: the person opened it. `failed`: see `reason`."
+    )
+    step: int = Field(description="The escalation step that added the person; 0 for the rule's reviewers.")
+    outcome: bool = Field(description="Whether it notifies the requester of the outcome, after the item closed.")
+    reason: str | None = Field(description="Why the last attempt failed; null after a success.")
+    next_try_at: Timestamp | None = Field(
+        validation_alias="next_try_at_ms", description="When the next attempt is due; null if none is planned."
+    )
+    sent_at: Timestamp | None = Field(validation_alias="sent_at_ms")
+    seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
+
+
+class ClaimView(View):
+    """A reviewer's notice that they handle the item. Others may still decide."""
+
+    by: Actor
+    at: Timestamp = Field(validation_alias="at_ms")
+    until: Timestamp = Field(validation_alias="until_ms", description="When the claim expires.")
+
+
+class InquiryView(View):
+    """A reviewer's question to the requester, and the answer."""
+
+    id: str
+    by: Actor
+    text: str
+    at: Timestamp = Field(validation_alias="at_ms")
+    answer: str | None = Field(description="A claim of the requester; null until it answers.")
+    answered_at: Timestamp | None = Field(validation_alias="answered_at_ms")
+
+
+class EarlierDenialView(View):
+    """The last denial of the same call by a person, in the same run or thread, or of the same agent."""
+
+    by: str
+    at: Timestamp = Field(validation_alias="at_ms")
+    message: str
+    suspension_id: str
+    item_id: str
+    run_id: str
+    thread_id: str | None
+
+
+class HoldView(View):
+    """The freeze in force that holds an item."""
+
+    id: str
+    scope: str = Field(description="`all`, `agent:<name>`, `tool:<name>`, or `time` after a jump of the clock.")
+    reason: str
+    by: str
+    at: Timestamp = Field(validation_alias="at_ms", description="Since when it is in force.")
+
+
+class ItemView(View):
+    """One question to reviewers about one call."""
+
+    item_id: str
+    kind: ItemKind
+    call_id: str
+    index: int
+    tool: ItemTool
+    subagent: str | None = Field(
+        description="The sub-agent that makes the call; empty for the agent itself, null if unknown."
+    )
+    prompt: Prompt
+    allowed: tuple[Answer, ...]
+    choices: tuple[JsonValue, ...] | None
+    response_schema: JsonObject | None
+    target_arg: str | None
+    terms: TermsView
+    resembles: tuple[str, ...] = Field(
+        description="Names in rules that the tool's name resembles; their rules were applied too."
+    )
+    remembered: tuple[Annotated[str, BeforeValidator(_write_remembered)], ...] = Field(
+        description="What rules remembered when it was asked, such as `18 of 20 calls in 1 h`."
+    )
+    computed: JsonObject | None = Field(
+        description="What Sayso computed from the call for the rules behind the item, such as the programs of a shell "
+        "command; null if they computed nothing. Secrets are masked."
+    )
+    assessment: AssessmentView | None = Field(
+        description="What the assessor of the rule said about the call; null if the rule has none."
+    )
+    digest: str = Field(description="Identifies what is decided; send it with a decision.")
+    decisions: tuple[DecisionView, ...] = Field(description="For agents the deciding one alone, once there is one.")
+    voided: tuple[VoidedView, ...] = Field(description="Decisions that no longer count.")
+    doubt: DoubtView | None
+    outcome: OutcomeView | None
+    permit: PermitView | None
+    number: str | None = Field(
+        default=None, description="The digits that a reviewer types to approve. Only the requester sees them."
+    )
+    denied_before: EarlierDenialView | None = Field(
+        default=None,
+        description="The last denial of the same call; for people who read one suspension, while the item is open.",
+    )
+    freeze: HoldView | None = Field(
+        default=None,
+        description="The freeze that holds the item now: its call does not start, and its deadline moves at the "
+        "unfreeze. Null if nothing holds it.",
+    )
+    drawn: str = Field(
+        description="For people: the HMAC that drew it for one more approval; empty if it was not drawn."
+    )
+    state: ItemState = Field(
+        default=ItemState.OPEN, description="The worst known state: an approved call that failed is `failed`."
+    )
+    seen_by: Actor | None = Field(description="Who saw the item first; recorded if its fallback would approve it.")
+    seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
+    claim: ClaimView | None = Field(description="The latest claim, which may have expired; null without one.")
+    inquiries: tuple[InquiryView, ...] = Field(description="Questions of reviewers to the requester.")
+    deliveries: tuple[DeliveryView, ...] = Field(
+        description="Who was notified over which channel; empty if the rule names no channels."
+    )

@@ -1,0 +1,204 @@
+"""Routes of suspensions: list, read, decide and extend."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Body, Request
+from fastapi.openapi.models import Example
+from pydantic import BaseModel, ConfigDict, Field
+
+from sayso.core.policy.budgets import measure
+from sayso.core.records.decisions import ActorKind, DecisionRequest
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.transitions.deciding import find_item
+from service.core.auth.credentials import Principal
+from service.core.operations.masking import note_seen
+from service.core.store.precedents import Precedents
+from service.core.store.suspensions.reading import UnreadableRecord
+from service.core.wiring import Wiring
+from service.edge.api.dependencies import (
+    Caller,
+    IdempotencyKey,
+    ItemId,
+    Limit,
+    Parts,
+    Person,
+    Skip,
+    SuspensionId,
+    Wait,
+    find_suspension,
+)
+from service.edge.api.item_views import DecisionView, EarlierDenialView, OutcomeView, RequestBody, SentTimestamp
+from service.edge.api.routes import SignedInRoute, wait_for
+from service.edge.api.views import SuspensionView, UnreadableView
+from service.edge.http.openapi import WAITS, WRITES, problems
+
+router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
+decisions = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
+
+_PAGE = 100
+_PAGE_CHARS = 4_000_000  # so much is written in some milliseconds
+_VALUE_CHARS = 20  # what one value takes beside its characters
+_MAX_SCANNED = 500  # above this inbox size, an agent's suspensions are found by the index of its runs
+_DIGEST = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184"
+_EXAMPLES: dict[str, Example] = {
+    "approve": {"value": {"action": "approve", "digest": _DIGEST}},
+    "approve with other arguments": {
+        "value": {"action": "approve", "digest": _DIGEST, "args": {"order": "A-1", "amount": 100}}
+    },
+    "deny": {"value": {"action": "deny", "digest": _DIGEST, "message": "The order was never delivered."}},
+    "give the value": {"value": {"action": "value", "digest": _DIGEST, "value": "2026-12-24"}},
+}
+
+
+class SuspensionPage(BaseModel):
+    """Pending suspensions by deadline, or decided ones, the latest first."""
+
+    suspensions: list[SuspensionView]
+    next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
+    unreadable: list[UnreadableView] = Field(description="Suspensions of this page that cannot be read or decided.")
+
+
+class ExtendRequest(RequestBody):
+    """The new deadline."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"until": "2026-11-21T18:00:00Z"}]})
+
+    until: SentTimestamp = Field(description="A time in RFC 3339.")
+
+
+class DecidedItem(BaseModel):
+    """An item and its suspension after a decision."""
+
+    suspension_id: str
+    item_id: str
+    status: Status = Field(description="The status of the suspension: pending until all items are decided.")
+    outcome: OutcomeView | None = Field(description="Null until the quorum is met.")
+    decision: DecisionView | None = Field(description="Your recorded decision.")
+
+
+@router.get("", operation_id="listSuspensions", responses=problems(401))
+async def list_suspensions(
+    caller: Caller, parts: Parts, status: Literal["pending", "decided"] = "pending", skip: Skip = 0, limit: Limit = 50
+) -> SuspensionPage:
+    """List pending suspensions by deadline, or decided ones, the latest first. Agents see their own.
+
+    A page of very large calls has fewer than `limit`; `next_skip` leads to the others.
+    """
+    page = await _page(parts, caller, status, skip, limit + 1)
+    listed, frozen = _cut_page(page[:limit]), await parts.freezes.in_force()
+    views = [
+        SuspensionView.of(record, frozen, caller.owner)
+        for record in listed
+        if isinstance(record, SuspensionRecord) and not (caller.owner is not None and record.is_drill)
+    ]
+    return SuspensionPage(
+        suspensions=views,
+        next_skip=skip + len(listed) if len(page) > len(listed) else None,
+        unreadable=UnreadableView.list_of(listed),
+    )
+
+
+@router.get("/{suspension_id}", operation_id="getSuspension", responses=WAITS)
+async def get_suspension(
+    request: Request, suspension_id: SuspensionId, caller: Caller, parts: Parts, wait: Wait
+) -> SuspensionView:
+    """Return a suspension. `wait` delays the answer until it is no longer pending or the time is over.
+
+    If an eligible reviewer reads it, its items count as seen.
+    """
+
+    async def read() -> SuspensionRecord:
+        return (await find_suspension(parts, caller.owner, suspension_id))[0]
+
+    if caller.kind is ActorKind.HUMAN:
+        seen = await note_seen(parts, await read(), caller, "api")
+        if not wait:
+            return await _with_denials(
+                parts, seen, SuspensionView.of(seen, await parts.freezes.in_force(), caller.owner)
+            )
+    record = await wait_for(
+        request,
+        suspension_id,
+        read,
+        who=caller.name,
+        done=lambda record: record.status is not Status.PENDING,
+        wait_s=wait,
+    )
+    return SuspensionView.of(record, await parts.freezes.in_force(), caller.owner)
+
+
+async def _with_denials(parts: Parts, record: SuspensionRecord, view: SuspensionView) -> SuspensionView:
+    """Return the view with the last denial of the same call for each open item."""
+    denials = [await parts.part(Precedents).find_denial(record, item) for item in record.items]
+    items = (
+        item if denial is None else item.model_copy(update={"denied_before": EarlierDenialView.model_validate(denial)})
+        for item, denial in zip(view.items, denials, strict=True)
+    )
+    return view.model_copy(update={"items": tuple(items)})
+
+
+@decisions.post("/{suspension_id}/items/{item_id}/decision", operation_id="decideItem", responses=WRITES)
+async def decide_item(
+    suspension_id: SuspensionId,
+    item_id: ItemId,
+    body: Annotated[DecisionRequest, Body(openapi_examples=_EXAMPLES)],
+    caller: Person,
+    parts: Parts,
+    key: IdempotencyKey,
+) -> DecidedItem:
+    """Approve, approve with edited arguments, deny, or give a value. The first decision to complete the quorum wins."""
+    saved = await parts.desk.decide(suspension_id, item_id, body, caller.reviewer("api"), key=key)
+    item = find_item(saved.record, item_id)
+    own = [DecisionView.model_validate(decision) for decision in item.decisions if decision.by.id == caller.name]
+    outcome = OutcomeView.model_validate(item.outcome) if item.outcome is not None else None
+    return DecidedItem(
+        suspension_id=suspension_id,
+        item_id=item_id,
+        status=saved.record.status,
+        outcome=outcome,
+        decision=own[-1] if own else None,
+    )
+
+
+@router.post("/{suspension_id}/items/{item_id}/extend", operation_id="extendItem", responses=WRITES)
+async def extend_item(
+    suspension_id: SuspensionId, item_id: ItemId, body: ExtendRequest, caller: Person, parts: Parts, key: IdempotencyKey
+) -> SuspensionView:
+    """Extend the deadline within the item's terms. The item's digest changes with it."""
+    until_ms = int(body.until.timestamp() * 1000)
+    saved = await parts.desk.extend(suspension_id, item_id, until_ms, caller.reviewer("api"), key)
+    return SuspensionView.of(saved.record, await parts.freezes.in_force())
+
+
+def _cut_page(page: list[SuspensionRecord | UnreadableRecord]) -> list[SuspensionRecord | UnreadableRecord]:
+    """Return the first of a page whose arguments are together short enough to write at once, and at least one."""
+    room = _PAGE_CHARS
+    for place, record in enumerate(page):
+        for item in record.items if isinstance(record, SuspensionRecord) else ():
+            size = measure(item.tool.args)
+            room -= size.chars + _VALUE_CHARS * size.values
+        if room < 0 and place:
+            return page[:place]
+    return page
+
+
+async def _page(
+    parts: Wiring, caller: Principal, status: str, skip: int, limit: int
+) -> list[SuspensionRecord | UnreadableRecord]:
+    """Return a page; an agent's is filtered from all, or in a long inbox found by the index of its runs."""
+    read_ids = parts.runs.inbox if status == "pending" else parts.runs.decided
+    if caller.owner is None:
+        return await parts.desk.suspensions.read_page(await read_ids(skip, limit))
+    if status == "pending" and await parts.runs.count_pending() > _MAX_SCANNED:
+        ids = await parts.runs.waiting_of(caller.owner)
+        return await parts.desk.suspensions.read_page(ids[skip : skip + limit])
+    own: list[SuspensionRecord | UnreadableRecord] = []
+    position = 0
+    while len(own) < skip + limit:
+        ids = await read_ids(position, _PAGE)
+        records = await parts.desk.suspensions.read_many(ids)
+        own += [record for record in records if record.run.owner == caller.owner and not record.is_drill]
+        position += _PAGE
+        if len(ids) < _PAGE:
+            break
+    return own[skip : skip + limit]

@@ -1,0 +1,338 @@
+"""Parts of an item's page: the reason for the request, the call's result, and the changes to its arguments.
+
+What differs between two texts, word by word.
+
+An agent's statements about itself; pages show them apart from facts that Sayso has checked.
+
+An item as its page shows it: with its secrets masked, until the reviewer has them shown.
+
+Attached files as the item's page shows them, with secrets masked.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import HOUR_MS
+from sayso.core.records.decisions import ActorKind, Decision, DecisionAction
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.items import Answer, Item, ItemKind
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.sentences.outcomes import describe_decision, describe_shown, describe_voided
+from sayso.core.text.language import _
+from sayso.core.text.redaction import Redacted
+from sayso.core.text.summaries import Leaf, list_values
+from sayso.core.transitions.closing import args_of
+from sayso.errors import InvalidInput
+from service.core.logs import log
+from service.core.operations.masking import collect_secrets, find_secrets, mask_item, mask_record
+from service.core.store.channels import ChannelNotes
+from service.edge.web.content.facts import Facts
+from service.edge.web.content.timeline import Line
+from service.edge.web.content.trees import name_currencies
+from service.features.discussions.store import Attachment, Attachments
+from service.forms.answers import Forms, make_forms
+
+LONG_TEXT_CHARS = 60
+MOST_WORDS = 1_000
+"""Above this number of words between the first and the last change, the comparison would take too long."""
+
+_WORD = re.compile(r"\s+|\S+")
+
+
+class Piece(NamedTuple):
+    """A part of both texts: `same`, `removed` or `added`."""
+
+    state: str
+    text: str
+
+
+def compare_texts(before: str, after: str) -> tuple[Piece, ...]:
+    """Return the pieces of two texts, or nothing if one of them is empty or both fit on one line."""
+    longest = max((before, after), key=len)
+    if not before or not after or (len(longest) <= LONG_TEXT_CHARS and "\n" not in before + after):
+        return ()
+    old, new = _WORD.findall(before), _WORD.findall(after)
+    shortest = min(len(old), len(new))
+    head = next((place for place in range(shortest) if old[place] != new[place]), shortest)
+    rest = shortest - head
+    tail = next((place for place in range(rest) if old[-1 - place] != new[-1 - place]), rest)
+    middle = _compare_words(old[head : len(old) - tail], new[head : len(new) - tail])
+    pieces = [Piece("same", "".join(old[:head])), *middle, Piece("same", "".join(old[len(old) - tail :]))]
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _compare_words(old: list[str], new: list[str]) -> list[Piece]:
+    if len(old) + len(new) > MOST_WORDS:
+        return [Piece("removed", "".join(old)), Piece("added", "".join(new))]
+    pieces: list[Piece] = []
+    for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new).get_opcodes():
+        if tag == "equal":
+            pieces.append(Piece("same", "".join(old[begin:end])))
+        else:
+            pieces += [Piece("removed", "".join(old[begin:end])), Piece("added", "".join(new[new_begin:new_end]))]
+    return pieces
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Unchecked statements: the run's title, the tool's description, the sent context, and the model's text."""
+
+    title: str
+    description: str
+    context: JsonObject
+    model_text: str
+
+    def __bool__(self) -> bool:
+        return bool(self.title or self.description or self.context or self.model_text)
+
+
+def find_claims(record: SuspensionRecord, definition: ToolDefinition | None, model_text: str) -> Claims:
+    """Return the agent's claims; with mode `poll` they include the tool's description, which no worker registered."""
+    own = definition if record.resume.mode == "poll" else None
+    description = own.description if own is not None else ""
+    return Claims(record.run.title, description, record.run.claimed, model_text)
+
+
+_EXTENSIONS_MS = tuple(minutes * 60_000 for minutes in (15, 60, 240, 1440))
+
+
+@dataclass(frozen=True)
+class Why:
+    """The rule decision behind an item: all rules that matched, and any error in the evaluation."""
+
+    matched: tuple[str, ...]
+    error: str
+
+
+class DecisionLine(NamedTuple):
+    """One decision on an item in a sentence, with its message, its edits, and what the reviewer's page had shown."""
+
+    sentence: str
+    message: str
+    at_ms: int
+    edits: "list[Change]"
+    seen: str
+
+
+def list_decisions(item: Item, *, minor: bool = False) -> list[DecisionLine]:
+    """Return the decisions on an item, and those that no longer count; `minor` is as in `compare_args`."""
+    lines = [
+        DecisionLine(
+            describe_decision(item, decision),
+            decision.message or "",
+            decision.at_ms,
+            find_changes(item, decision, minor=minor),
+            describe_shown(decision.shown) if decision.by.kind is ActorKind.HUMAN else "",
+        )
+        for decision in item.decisions
+    ]
+    voided = [DecisionLine(describe_voided(decision), "", decision.at_ms, [], "") for decision in item.voided]
+    return sorted((*lines, *voided), key=lambda line: line.at_ms)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of an item's call; `latency` is text such as ` in 12 ms`."""
+
+    success: bool
+    output: JsonValue
+    error: str
+    latency: str
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """One leaf of the arguments, requested (`was`) and decided (`now`); it is same, changed, added or removed.
+
+    A changed long text also has its `pieces`.
+    """
+
+    path: str
+    before: str
+    after: str
+    state: str
+    pieces: tuple[Piece, ...] = ()
+    was: Leaf | None = None
+    now: Leaf | None = None
+
+
+def find_why(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> Why:
+    """Return the item's rule decision from the trail."""
+    evaluated = Facts({})
+    for entry in trail[: _find_suspension(suspension_id, trail)]:
+        facts = Facts(entry.data)
+        if entry.type == EventType.POLICY_DECISION and facts.value("index") == item.index:
+            evaluated = facts
+    return Why(tuple(evaluated.texts("matched_rules")), evaluated.text("error"))
+
+
+def find_model_text(suspension_id: str, trail: Sequence[TrailEntry]) -> str:
+    """Return the model's text in the turn that requested the call."""
+    for entry in reversed(trail[: _find_suspension(suspension_id, trail)]):
+        if entry.type == EventType.LLM_COMPLETED:
+            return Facts(entry.data).text("text")
+    return ""
+
+
+def find_result(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> Result | None:
+    """Return the result of the item's call, or None before there is one."""
+    for entry in trail[_find_suspension(suspension_id, trail) :]:
+        facts = Facts(entry.data)
+        if entry.type == EventType.RUN_PAUSED and facts.object("payload").text("suspension_id") != suspension_id:
+            return None
+        if entry.type in (EventType.TOOL_COMPLETED, EventType.OUTCOME_REPORTED) and _is_about(item, facts):
+            success, output, error = facts.flag("success"), facts.value("output"), facts.text("error")
+            return Result(success, output, error, facts.latency(), entry.at_ms)
+    return None
+
+
+def find_doubt(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> str:
+    """Return the path of the later item that asks whether this item's call ran; empty if there is none."""
+    for entry in trail[_find_suspension(suspension_id, trail) + 1 :]:
+        payload = Facts(entry.data).object("payload")
+        for row in payload.objects("items") if entry.type == EventType.RUN_PAUSED else ():
+            about = (row.text("call_id"), row.text("tool_name"), row.text("kind"))
+            if about == (item.call_id, item.tool.name, ItemKind.INPUT):
+                return f"/items/{payload.text('suspension_id')}/{row.text('item_id')}"
+    return ""
+
+
+def list_extensions(item: Item) -> list[int]:
+    """Return the new deadlines on offer for an open item; the last one is the latest allowed."""
+    deadline_ms, limit_ms = item.terms.deadline_at_ms, item.terms.extend_until_ms
+    if not item.open or limit_ms <= deadline_ms:
+        return []
+    return [*(deadline_ms + by_ms for by_ms in _EXTENSIONS_MS if deadline_ms + by_ms < limit_ms), limit_ms]
+
+
+def compare_args(requested: JsonObject, decided: JsonObject, *, minor: bool = False) -> list[Change]:
+    """Return every leaf of both; with `minor`, amounts may be in cents and have no currency."""
+    before, after = (
+        {leaf.path: leaf for leaf in name_currencies(list_values(args), minor=minor)} if args else {}
+        for args in (requested, decided)
+    )
+    rows = []
+    for path in dict.fromkeys((*before, *after)):
+        was, now = before.get(path), after.get(path)
+        old, new = was.text if was else "", now.text if now else ""
+        state = "added" if was is None else "removed" if now is None else "same" if old == new else "changed"
+        rows.append(Change(path, old, new, state, compare_texts(old, new) if state == "changed" else (), was, now))
+    return rows
+
+
+def find_changes(item: Item, decision: Decision, *, minor: bool = False) -> list[Change]:
+    """Return the leaves that one decision changes, so that other reviewers can compare."""
+    if item.erasure is not None or (decision.args is None and decision.action is not DecisionAction.VALUE):
+        return []
+    return [row for row in compare_args(item.tool.args, args_of(item, decision), minor=minor) if row.state != "same"]
+
+
+def _find_suspension(suspension_id: str, trail: Sequence[TrailEntry]) -> int:
+    for index, entry in enumerate(trail):
+        begins = entry.type == EventType.RUN_PAUSED
+        if begins and Facts(entry.data).object("payload").text("suspension_id") == suspension_id:
+            return index
+    return len(trail)
+
+
+def _is_about(item: Item, facts: Facts) -> bool:
+    """Match by the index in the batch, because a model's call ids may be empty or repeated."""
+    if isinstance(facts.value("index"), int):
+        return facts.value("index") == item.index and facts.text("tool_name") == item.tool.name
+    return bool(item.call_id) and facts.text("tool_call_id") == item.call_id
+
+
+SHOW = "show"
+"""The control of a form whose page shows the secrets; with the value `only` the form decides nothing."""
+
+_NOTHING = Redacted({}, frozenset())
+_SHOWN_MS = HOUR_MS
+_PLACE = "web"
+
+
+@dataclass(frozen=True)
+class ItemView:
+    """The record and item to show, and the secrets that are masked in other texts."""
+
+    record: SuspensionRecord
+    item: Item
+    has_secrets: bool
+    shown: bool
+    secrets: Redacted
+
+    def make_forms(self, definition: ToolDefinition | None) -> Forms:
+        """Return the decision forms; nothing can be run while a value is masked."""
+        forms = make_forms(self.item, definition, nested=True)
+        if not self.has_secrets or self.shown:
+            return forms
+        return replace(
+            forms, allowed=tuple(answer for answer in forms.allowed if answer is Answer.DENY), args=(), value=()
+        )
+
+    def mask_result(self, result: Result | None) -> Result | None:
+        """Return the call's result with secrets masked."""
+        if result is None:
+            return None
+        scrub = self.secrets
+        return replace(result, output=scrub.scrub_json(result.output), error=scrub.scrub(result.error))
+
+    def mask_lines(self, lines: Sequence[Line]) -> list[Line]:
+        """Return the lines of the timeline with secrets masked."""
+        return mask_lines(lines, self.secrets)
+
+
+async def note_shown(notes: ChannelNotes, reviewer: str, record: SuspensionRecord, item: Item) -> None:
+    """Log that a reviewer had the secrets of an item shown, and remember it for an hour."""
+    log.info("secrets_shown", reviewer=reviewer, suspension=record.id, item=item.item_id)
+    await notes.save(_PLACE, f"shown {reviewer} {item.digest}", "shown", _SHOWN_MS)
+
+
+async def check_shown(notes: ChannelNotes, reviewer: str, view: ItemView, answer: str) -> None:
+    """Raise `InvalidInput` for a decision that runs a call whose secrets the reviewer did not have shown."""
+    runs = view.has_secrets and view.item.open and answer != Answer.DENY
+    if runs and await notes.read(_PLACE, f"shown {reviewer} {view.item.digest}") is None:
+        raise InvalidInput(_("Show the secret values before you approve. Nothing was changed."))
+
+
+def look_at(record: SuspensionRecord, item: Item, definition: ToolDefinition | None, *, shown: bool) -> ItemView:
+    """Return the item as its page shows it."""
+    schema = definition.parameters if definition is not None else None
+    own, all_secrets = find_secrets(item, schema), collect_secrets([record])
+    secrets = Redacted({}, own.secrets | all_secrets.secrets)
+    if not secrets.masked:
+        return ItemView(record, item, False, False, _NOTHING)
+    if shown:
+        return ItemView(record, item, own.masked, own.masked, _NOTHING)
+    return ItemView(mask_record(record), mask_item(item, schema), own.masked, False, secrets)
+
+
+def mask_lines(lines: Sequence[Line], secrets: Redacted) -> list[Line]:
+    """Return the lines of a timeline with secrets masked."""
+    if not secrets.masked:
+        return [*lines]
+    scrub = secrets.scrub
+    return [replace(line, text=scrub(line.text), note=scrub(line.note), data=scrub(line.data)) for line in lines]
+
+
+async def read_files(attachments: Attachments, view: ItemView) -> dict[str, object]:
+    """Return the files that the agent attached, which are claims, and those of reviewers."""
+    record, item = view.record, view.item
+    files = _mask(await attachments.list_all(record.run.id, record.id, item.item_id), view)
+    return {
+        "agent_files": [file for file in files if file.author_kind == "agent"],
+        "file_limit_bytes": attachments.limit_bytes,
+        "files": [file for file in files if file.author_kind == "human"],
+    }
+
+
+def _mask(files: Iterable[Attachment], view: ItemView) -> list[Attachment]:
+    scrub = view.secrets.scrub if view.secrets.masked else str
+    return [file.model_copy(update={"name": scrub(file.name), "preview": scrub(file.preview)}) for file in files]

@@ -1,0 +1,224 @@
+"""The review of an edit before it is sent: what it changes, and what the rules say of it.
+
+The different arguments that reviewers approved under a quorum, so that the next reviewer can agree with one.
+
+The values that an item's page displays, and what the page reports of them with a decision.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.clock import DAY_MS
+from sayso.core.policy.external import FinalJudgement
+from sayso.core.policy.rules import ASKING
+from sayso.core.records.decisions import DecisionAction, Shown
+from sayso.core.records.items import Answer, Item
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.rendering.renderers import render_call
+from sayso.core.rendering.views import View
+from sayso.core.sentences.names import join_words
+from sayso.core.text.language import _, mark, ngettext
+from sayso.core.text.summaries import hash_display, write_shown
+from sayso.core.transitions.closing import args_of
+from sayso.errors import InvalidInput
+from service.edge.web.content.details import Change, ItemView, compare_args
+from service.edge.web.form_posts import Post
+from service.forms.nested import is_change
+
+STEP = "step"
+"""The control of buttons that send no decision.
+
+`review` shows the changes of an edit, `change` goes back to its fields, and `ask` asks once more before a call with a
+severe warning. A step with a colon, such as `add:f3`, changes the form of a nested value.
+"""
+
+UNCHANGED = mark("Change something, or stop editing.")
+
+
+@dataclass(frozen=True)
+class EditReview:
+    """The leaves of the edited arguments, and the rules' opinion; nobody can send what they deny."""
+
+    changes: tuple[Change, ...]
+    same: tuple[Change, ...]
+    opinion: str
+    denied: bool = False
+    renewed: bool = False
+
+    @property
+    def count(self) -> str:
+        """The number of changes, such as `1 change`."""
+        return ngettext("%(num)s change", "%(num)s changes", len(self.changes))
+
+    @property
+    def action(self) -> str:
+        """The name of the button that sends the edit."""
+        name = _("Ask again with %(changes)s") if self.renewed else _("Approve with %(changes)s")
+        return name % {"changes": self.count}
+
+
+_STEPS = {"review": Answer.EDIT, "change": Answer.EDIT, "ask": Answer.APPROVE}
+
+
+def find_step(post: Post) -> str:
+    """Return the step that a form asks for; empty where it sends a decision."""
+    step, answer = post.get(STEP, ""), post.get("answer")
+    changes = is_change(step) and answer in (Answer.EDIT, Answer.VALUE)
+    return step if changes or (step and _STEPS.get(step) == answer) else ""
+
+
+def make_review(rows: Sequence[Change], judged: FinalJudgement | None, refusal: str = "") -> EditReview:
+    """Return the review of compared arguments. With `refusal`, the rules deny them."""
+    changes = tuple(row for row in rows if row.state != "same")
+    same = tuple(row for row in rows if row.state == "same")
+    if judged is None:
+        return EditReview(changes, same, _("Would be denied: %(refusal)s", refusal=refusal), denied=True)
+    return EditReview(changes, same, _describe(judged), renewed=judged.renewed is not None)
+
+
+def _describe(judged: FinalJudgement) -> str:
+    decision, renewed = judged
+    if decision is None:
+        return _("The rules do not evaluate this call.")
+    name = _("rule %(name)s", name=decision.policy_id) if decision.policy_id else _("the default")
+    if renewed is not None:
+        return _(
+            "Must be asked again: %(rule)s applies to the changed arguments. Nothing runs before that decision.",
+            rule=name,
+        )
+    return _("Still asks: %(rule)s.", rule=name) if decision.action in ASKING else _("Allowed: %(rule)s.", rule=name)
+
+
+VERSION = "version"
+"""The control and the query parameter that name a version by its digest."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """Edited arguments, and the reviewers who approved exactly them."""
+
+    digest: str
+    args: JsonObject
+    reviewers: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return _("%(who)s’s version", who=join_words(self.reviewers))
+
+
+def list_versions(item: Item) -> list[Version]:
+    """Return the versions of an open item that waits for more approvals, in the order of their first approval."""
+    versions: dict[str, Version] = {}
+    for decision in item.decisions if item.open else ():
+        args = args_of(item, decision)
+        if decision.action is DecisionAction.APPROVE and args != item.tool.args:
+            digest = digest_json(args)
+            earlier = versions[digest].reviewers if digest in versions else ()
+            versions[digest] = Version(digest, args, (*earlier, decision.by.id))
+    return list(versions.values())
+
+
+def find_version(item: Item, digest: str) -> Version:
+    """Return the version of that digest; raises `InvalidInput`."""
+    for version in list_versions(item):
+        if version.digest == digest:
+            return version
+    raise InvalidInput(_("No reviewer has approved that version. Choose one of the versions on the item's page."))
+
+
+MOST_PATHS, MOST_PATH_CHARS = 20, 200
+MOST_LOOK_MS = DAY_MS
+_PLACES = re.compile(r"([0-9]{1,6}(,[0-9]{1,6})*)?")
+_SPAN = re.compile(r"[0-9]{1,15}")
+
+
+@dataclass(frozen=True)
+class Display:
+    """The paths of the displayed values in order, and the hash of all their cells."""
+
+    paths: tuple[str, ...]
+    hash: str
+
+
+def make_display(item: Item, version: Version | None, schema: JsonObject | None, view: View | None = None) -> Display:
+    """Return what the page displays: the arguments, or their comparison with another reviewer's version.
+
+    `view` is that of the requested call, where it is known.
+    """
+    if version is not None:
+        return compare_display(compare_args(item.tool.args, version.args))
+    if not item.tool.args:
+        return _build([])
+    view = view or render_call(item.tool.name, item.tool.args, schema)
+    rows = (*view.notable, *view.body, *view.rest)
+    return _build(
+        [
+            (
+                write_shown(row.path),
+                "".join(write_shown(part.text, breaks=True) for line in row.lines for part in line),
+            )
+            for row in rows
+        ]
+    )
+
+
+def compare_display(rows: Sequence[Change]) -> Display:
+    """Return what the page displays of two arguments beside each other."""
+    return _build([(write_shown(row.path), *_list_cells(row)) for row in rows])
+
+
+def _list_cells(row: Change) -> tuple[str, ...]:
+    if row.pieces:
+        return ("".join(write_shown(piece.text, breaks=True) for piece in row.pieces),)
+    before = _("not sent") if row.state == "added" else write_shown(row.before, breaks=True)
+    after = _("not sent") if row.state == "removed" else write_shown(row.after, breaks=True)
+    return before, after
+
+
+def read_shown(
+    view: ItemView, definition: ToolDefinition | None, edited: JsonObject | None, post: Post
+) -> Shown | None:
+    """Return what the page reports as shown.
+
+    None means not measured: no report, a report that does not fit, a page that displayed something else, or masked
+    secrets. A report gives no rights, so it is never a reason to refuse a decision.
+    """
+    unseen, look_ms = post.get("unseen"), read_look_ms(post)
+    masked = view.has_secrets and not view.shown
+    if masked or look_ms is None or unseen is None or not _PLACES.fullmatch(unseen):
+        return None
+    schema = definition.parameters if definition is not None else None
+    displays = [make_display(view.item, version, schema) for version in (None, *list_versions(view.item))]
+    if edited is not None:
+        review = make_review(compare_args(view.item.tool.args, edited), None)
+        displays.append(compare_display((*review.changes, *review.same)))
+    display = next((display for display in displays if display.hash == post.get("display")), None)
+    missing = {int(place) for place in unseen.split(",") if place}
+    if display is None or max(missing, default=-1) >= len(display.paths):
+        return None
+    paths = [path for place, path in enumerate(display.paths) if place not in missing]
+    return make_shown(display.hash, len(display.paths), paths, look_ms, named=not view.has_secrets)
+
+
+def read_look_ms(post: Post) -> int | None:
+    """Return the look that the page reports, at most a day; None where it was not measured, as without scripts."""
+    look = post.get("look_ms", "")
+    return min(int(look), MOST_LOOK_MS) if _SPAN.fullmatch(look) else None
+
+
+def make_shown(display_hash: str, values: int, paths: Sequence[str], look_ms: int, *, named: bool = True) -> Shown:
+    """Return what was shown; the paths of the shown values are `named` only if they are few and short."""
+    named = named and len(paths) <= MOST_PATHS and max(map(len, paths), default=0) <= MOST_PATH_CHARS
+    return Shown(
+        display_hash=display_hash,
+        values=values,
+        values_shown=len(paths),
+        paths=tuple(paths) if named else (),
+        look_ms=look_ms,
+    )
+
+
+def _build(rows: list[tuple[str, ...]]) -> Display:
+    return Display(tuple(row[0] for row in rows), hash_display(rows))

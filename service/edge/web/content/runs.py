@@ -1,0 +1,172 @@
+"""The calls of a run as a tree: each turn of the model with the calls that it requested.
+
+The items of a run as rows: those that are open as in the inbox, the others with their state and outcome.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
+
+from sayso.core.records.decisions import Actor
+from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.rendering.renderers import render_call
+from sayso.core.rendering.views import View, shorten
+from sayso.core.sentences.outcomes import describe_outcome
+from sayso.core.text.language import _
+from sayso.core.text.redaction import Redacted
+from sayso.core.transitions.states import find_item_state
+from service.core.operations.masking import Definitions, mask_record
+from service.edge.web.content.cards import Card, Headline, item_href, make_cards, make_headline
+from service.edge.web.content.facts import Facts
+
+_MAX_CHARS = 200
+
+
+@dataclass(frozen=True)
+class TreeCall:
+    """One call; a call that nobody was asked about has no `href`. `subagent` is empty for the agent itself."""
+
+    tool: str
+    state: str
+    href: str = ""
+    subagent: str = ""
+
+
+@dataclass
+class Turn:
+    """One turn of the model: its text, which is a claim, and its calls."""
+
+    text: str = ""
+    calls: list[TreeCall] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)
+    """Where each call that has no item yet stands in `calls`, by its index."""
+
+    def put(self, index: int, call: TreeCall) -> None:
+        """Add a call, or replace the one with this index, whose state is now known."""
+        place = self.places.pop(index, len(self.calls))
+        self.calls[place : place + 1] = [call]
+        if not call.href:
+            self.places[index] = place
+
+
+def list_turns(trail: Iterable[TrailEntry], records: Sequence[SuspensionRecord]) -> list[Turn]:
+    """Return the turns in order. Calls that were suspended have the state of their item."""
+    by_id = {record.id: record for record in records}
+    turns: list[Turn] = []
+    begun = False  # a turn, which the next suspension belongs to
+    for entry in trail:
+        facts = Facts(entry.data)
+        if entry.type == EventType.LLM_COMPLETED:
+            turns.append(Turn(shorten(facts.text("text"), _MAX_CHARS)))
+            begun = True
+        elif entry.type == EventType.POLICY_DECISION and isinstance(facts.value("index"), int):
+            if not begun:
+                turns.append(Turn())
+                begun = True
+            state = "denied" if facts.text("action") == "deny" else "running"
+            turns[-1].put(facts.number("index"), TreeCall(facts.text("tool_name", _("A call")), state))
+        elif entry.type == EventType.TOOL_COMPLETED and turns:
+            _complete(turns[-1], facts)
+        elif entry.type == EventType.RUN_PAUSED:
+            if not begun:
+                turns.append(Turn())
+            _suspend(turns[-1], by_id.get(facts.object("payload").text("suspension_id")), facts.object("payload"))
+            begun = False
+    return [turn for turn in turns if turn.text or turn.calls]
+
+
+def mask_turns(turns: Iterable[Turn], secrets: Redacted) -> list[Turn]:
+    """Return the turns with secrets masked in the model's text."""
+    return [replace(turn, text=secrets.scrub(turn.text)) for turn in turns] if secrets.masked else [*turns]
+
+
+def _complete(turn: Turn, facts: Facts) -> None:
+    place = turn.places.get(facts.number("index"))
+    if place is not None and turn.calls[place].tool == facts.text("tool_name", _("A call")):
+        denied = turn.calls[place].state == "denied"
+        state = "denied" if denied else "completed" if facts.flag("success") else "failed"
+        turn.put(facts.number("index"), TreeCall(turn.calls[place].tool, state))
+
+
+def _suspend(turn: Turn, record: SuspensionRecord | None, payload: Facts) -> None:
+    """Put the items of the suspension in place of their calls; a record that is not read is named by the trail."""
+    if record is None:
+        turn.calls += [TreeCall(row.text("tool_name", _("A call")), "suspended") for row in payload.objects("items")]
+        return
+    for item in record.items:
+        state, subagent = find_item_state(record, item), item.subagent or ""
+        turn.put(item.index, TreeCall(item.tool.name, state, item_href(record, item), subagent))
+
+
+@dataclass(frozen=True)
+class ClosedRow:
+    """A decided or cancelled item; `subagent` is empty for the agent itself, `erased` says that its call is gone."""
+
+    row_id: str
+    href: str
+    headline: Headline
+    view: View
+    state: str
+    outcome: str
+    subagent: str
+    erased: bool
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """An item of a run: its card if it is open, else its closed row."""
+
+    card: Card | None
+    closed: ClosedRow | None
+
+
+Suspended = tuple[SuspensionRecord, list[RunRow]]
+
+
+def list_rows(
+    records: Sequence[SuspensionRecord],
+    reviewer: Actor,
+    freezes: Sequence[Freeze],
+    now_ms: int,
+    definitions: Definitions,
+) -> list[Suspended]:
+    """Return the suspensions that have items, each with the rows of its items in their order."""
+    cards = {card.row_id: card for card in make_cards(records, reviewer, freezes, now_ms, definitions=definitions)}
+    return [(record, _list_rows(record, cards, definitions)) for record in records if record.items]
+
+
+def render_result(result: JsonValue) -> View | None:
+    """Return the view of a run's result by its shape; None for plain text, or without a result."""
+    if result is None or isinstance(result, str):
+        return None
+    if isinstance(result, dict) and [*result] == ["text"] and isinstance(result["text"], str):
+        return None
+    return render_call("result", result if isinstance(result, dict) else {"result": result})
+
+
+def _list_rows(record: SuspensionRecord, cards: dict[str, Card], definitions: Definitions) -> list[RunRow]:
+    rows = []
+    for stored, item in zip(record.items, mask_record(record).items, strict=True):
+        card = cards.get(f"{record.id}-{item.item_id}")
+        closed = _close(record, item, definitions, describe_outcome(stored)) if card is None else None
+        rows.append(RunRow(card, closed))
+    return rows
+
+
+def _close(record: SuspensionRecord, item: Item, definitions: Definitions, outcome: str) -> ClosedRow:
+    definition = definitions.get(item.tool.definition or "")
+    view = render_call(item.tool.name, item.tool.args, definition.parameters if definition is not None else None)
+    return ClosedRow(
+        row_id=f"{record.id}-{item.item_id}",
+        href=item_href(record, item),
+        headline=make_headline(item, view),
+        view=view,
+        state=find_item_state(record, item),
+        outcome=outcome,
+        subagent=item.subagent or "",
+        erased=item.erasure is not None,
+    )

@@ -1,0 +1,381 @@
+"""The page of one item: the call, the reason, the deadline, and the decision forms.
+
+Claims of items, and questions to their requesters, on the item's page.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso import errors
+from sayso.core.precedents import Measures, find_unusual
+from sayso.core.problems import Problem
+from sayso.core.records.decisions import Actor, DecisionRequest, Shown
+from sayso.core.records.inquiries import find_claim, find_open_inquiry
+from sayso.core.records.items import Answer, Item
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.rendering.money import names_minor_unit
+from sayso.core.rendering.renderers import render_call
+from sayso.core.sentences import deadlines
+from sayso.core.sentences import items as sentences
+from sayso.core.sentences.counters import list_remembered
+from sayso.core.sentences.deliveries import describe_delivery, describe_silence
+from sayso.core.sentences.outcomes import describe_failure, describe_outcome, describe_outcome_when
+from sayso.core.text.language import _
+from sayso.core.text.summaries import summarize
+from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.deliveries import is_live
+from sayso.core.transitions.states import ItemState, find_item_state
+from sayso.errors import InvalidInput, SaysoError
+from service.core.operations.masking import find_secrets, note_seen
+from service.core.store.channels import ChannelNotes
+from service.core.store.precedents import Precedents, kind_of
+from service.core.store.runs.external_events import ExternalEvents
+from service.edge.web.content.comments import read_discussion
+from service.edge.web.content.details import (
+    SHOW,
+    check_shown,
+    compare_args,
+    find_claims,
+    find_doubt,
+    find_model_text,
+    find_result,
+    find_why,
+    list_decisions,
+    list_extensions,
+    look_at,
+    note_shown,
+)
+from service.edge.web.content.earlier import describe_precedents
+from service.edge.web.content.edits import (
+    UNCHANGED,
+    VERSION,
+    EditReview,
+    Version,
+    compare_display,
+    find_step,
+    find_version,
+    list_versions,
+    make_display,
+    make_review,
+    read_shown,
+)
+from service.edge.web.content.external_events import describe_both, read_external_events
+from service.edge.web.content.facts import MAX_ENTRIES, read_trail
+from service.edge.web.content.granting import add_grant, find_grant_step, make_grant_form, preview_granting
+from service.edge.web.content.stages import list_stages, write_banner
+from service.edge.web.errors import show_again
+from service.edge.web.form_posts import Post, RecordedRoute, check_session, read_post
+from service.edge.web.pages import render, show
+from service.edge.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
+from service.edge.web.sign_ins import receive_form
+from service.features.control.store import Recents
+from service.features.discussions.store import Comments
+from service.features.insights.attention import find_warning
+from service.features.search.menus import count_mine
+from service.forms.answers import Forms, change_forms, make_forms, mark_problems, read_answer, refill
+from service.forms.nested import is_change
+
+router = APIRouter(route_class=RecordedRoute)
+
+_NO_POST: Post = {}
+
+
+@router.get("/items/{suspension_id}/{item_id}")
+async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+    """Show the item."""
+    context = await _gather(request, visitor, suspension_id, item_id)
+    if _is_opened(request):
+        record: SuspensionRecord = context["record"]
+        if await note_seen(wiring_of(request), record, visitor.principal, "web", item_id) is not record:
+            context = await _gather(request, visitor, suspension_id, item_id)
+    return await show(request, visitor, "pages/item.html", **context)
+
+
+def _is_opened(request: Request) -> bool:
+    ahead = "prefetch" in request.headers.get("sec-purpose", "")
+    by_itself = "quiet" in request.query_params  # it follows a decision beside the inbox; see split.js
+    return request.method == "GET" and not ahead and not by_itself and REFRESH_HEADER not in request.headers
+
+
+@router.post("/items/{suspension_id}/{item_id}")
+async def decide(request: Request, suspension_id: str, item_id: str) -> Response:
+    """Record a decision, or extend the deadline; a repeated form counts once."""
+    post, visitor = await receive_form(request)
+    act = _extend if "until" in post else _decide
+    try:
+        check_session(post, visitor)
+        if post.get(SHOW) == "only":
+            context = await _gather(request, visitor, suspension_id, item_id, post)
+            return await show(request, visitor, "pages/item.html", **context)
+        step = find_step(post)
+        if find_grant_step(post):
+            return await _show_grant(request, visitor, suspension_id, item_id, post)
+        if step == "ask":
+            context = await _gather(request, visitor, suspension_id, item_id, post)
+            return await show(request, visitor, "pages/item.html", **{**context, "sure": True})
+        if step:
+            return await _show_edit(request, visitor, suspension_id, item_id, post, step)
+        await act(request, visitor, suspension_id, item_id, post)
+    except SaysoError as error:
+        await _show_again(request, visitor, suspension_id, item_id, post, error)
+        raise
+    if "until" in post:
+        context = await _gather(request, visitor, suspension_id, item_id, post)
+        typed = refill(context["forms"], post)
+        if typed != replace(context["forms"], chosen=typed.chosen):  # the form also has an unfinished decision
+            return await show(
+                request,
+                visitor,
+                "pages/item.html",
+                **{**context, "forms": typed, "editing": typed.chosen == Answer.EDIT},
+            )
+    return RedirectResponse(request.url.path, 303)
+
+
+async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
+    desk, until = wiring_of(request).desk, post["until"]
+    suspension = await desk.suspensions.read(suspension_id)
+    item = find_item(suspension.record, item_id)
+    waits = item.open and suspension.record.status is Status.PENDING
+    if waits and until == str(item.terms.deadline_at_ms):
+        return  # the form was sent twice
+    if not (until.isascii() and until.isdigit() and len(until) <= 15):
+        raise InvalidInput(_("Choose one of the new deadlines."))
+    if waits and not item.terms.deadline_at_ms < int(until) <= item.terms.extend_until_ms:
+        raise InvalidInput(_("The deadline cannot move to that time, or it has moved since. Choose again."))
+    await desk.extend(suspension_id, item_id, int(until), visitor.principal.reviewer("web"))
+
+
+async def _show_edit(
+    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, step: str
+) -> Response:
+    """Show what an edit changes and what the rules say of it, or its fields again. Records nothing."""
+    review = await _review(request, visitor, suspension_id, item_id, post) if step == "review" else None
+    context = await _gather(request, visitor, suspension_id, item_id, post)
+    if is_change(step):
+        forms = await asyncio.to_thread(change_forms, context["forms"], post, step)
+    else:
+        forms = await asyncio.to_thread(refill, context["forms"], post)
+    editing = forms.chosen == Answer.EDIT
+    edit = {"forms": forms, "editing": editing, "review": review if Answer.EDIT in forms.allowed else None}
+    if review is not None:
+        edit["display"] = compare_display((*review.changes, *review.same)).hash
+    return await show(request, visitor, "pages/item.html", **{**context, **edit})
+
+
+async def _show_grant(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> Response:
+    """Show which calls a grant or an offer would let run. Records nothing."""
+    item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
+    form = await preview_granting(wiring_of(request), suspension_id, item, decision, visitor.principal, post)
+    context = await _gather(request, visitor, suspension_id, item_id, post)
+    return await show(request, visitor, "pages/item.html", **{**context, "granting": form})
+
+
+async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> EditReview:
+    item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
+    definition = await wiring_of(request).runs.definition(item.tool.definition or "")
+    minor = definition is not None and names_minor_unit(definition.parameters)
+    rows = await asyncio.to_thread(compare_args, item.tool.args, decision.args or {}, minor=minor)
+    by = visitor.principal.reviewer("web")
+    try:
+        judged = await wiring_of(request).desk.judge_edit(suspension_id, item_id, decision, by)
+        review = make_review(rows, judged)
+    except errors.PolicyForbids as error:
+        review = make_review(rows, None, error.message)
+    if not review.changes:
+        raise InvalidInput(_(UNCHANGED))
+    return review
+
+
+async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
+    item, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
+    # A reviewer decides once per digest, so the digest makes a repeated form the same request.
+    key, by = f"web-{item_id}-{decision.digest}", visitor.principal.reviewer("web")
+    granting = await asyncio.to_thread(add_grant, wiring_of(request).rules.policy(), item, decision, post)
+    await wiring_of(request).desk.decide(suspension_id, item_id, granting, by=by, key=key, shown=shown)
+
+
+async def _read_decision(
+    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post
+) -> tuple[Item, DecisionRequest, Shown | None]:
+    wiring = wiring_of(request)
+    suspension = await wiring.desk.suspensions.read(suspension_id)
+    item = find_item(suspension.record, item_id)
+    definition = await wiring.runs.definition(item.tool.definition)
+    view = await asyncio.to_thread(look_at, suspension.record, item, definition, shown=SHOW in post)
+    await check_shown(wiring.part(ChannelNotes), visitor.name, view, post.get("answer", ""))
+    limit_bytes = wiring.settings.body_limit_bytes
+    decision = await asyncio.to_thread(
+        lambda: read_answer(make_forms(item, definition, nested=True), post, limit_bytes)
+    )
+    if VERSION in post:
+        decision = decision.model_copy(update={"args": find_version(item, post[VERSION]).args})
+    shown = await asyncio.to_thread(read_shown, view, definition, decision.args, post)
+    return item, decision, shown
+
+
+async def _show_again(
+    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, error: SaysoError
+) -> None:
+    context = await _gather(request, visitor, suspension_id, item_id, post)
+    forms: Forms = context["forms"]
+    record: SuspensionRecord = context["record"]
+    item: Item = context["item"]
+    context["forms"] = await asyncio.to_thread(lambda: mark_problems(refill(forms, post), error, item.target_arg))
+    context["editing"] |= post.get("answer") == Answer.EDIT
+    pending = await count_mine(wiring_of(request), visitor.principal.reviewer("web"))
+
+    def again(problem: Problem) -> Response:
+        context["banner"] = write_banner(error, problem, record, item, context["forms"])
+        return render(request, "pages/item.html", code=problem.status, visitor=visitor, pending=pending, **context)
+
+    show_again(request, again)
+
+
+async def _gather(
+    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post = _NO_POST
+) -> dict[str, Any]:
+    """Return what the page shows. Secrets are masked unless the form asks for them, which is logged."""
+    wiring = wiring_of(request)
+    suspension = await wiring.desk.suspensions.read(suspension_id)
+    record, item = suspension.record, find_item(suspension.record, item_id)
+    run = await wiring.runs.read(record.run.id)
+    end, trail = await wiring.trails.find_end(record.run.id), await read_trail(wiring.runs, record.run.id)
+    external = await read_external_events(wiring.part(ExternalEvents), record.run.id, until_ms=record.created_at_ms)
+    definition = await wiring.runs.definition(item.tool.definition)
+    freezes = await wiring.freezes.known()
+    view = await asyncio.to_thread(look_at, record, item, definition, shown=SHOW in post)
+    if view.shown:
+        await note_shown(wiring.part(ChannelNotes), visitor.name, record, item)
+    earlier = await wiring.part(Precedents).find_all(kind_of(record, item.tool.name))
+    result = view.mask_result(find_result(item, record.id, trail))
+    forms = await asyncio.to_thread(view.make_forms, definition)
+    versions = list_versions(item) if view.shown or not view.has_secrets else []
+    chosen = post.get(VERSION) or request.query_params.get(VERSION)
+    version = next((version for version in versions if version.digest == chosen), None)
+    lines = view.mask_lines(describe_both(trail, external.entries))
+    claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
+    return {
+        "title": item.tool.name,
+        "now_ms": suspension.now_ms,
+        "record": view.record,
+        "item": view.item,
+        "has_secrets": view.has_secrets,
+        "shown": view.shown,
+        "hold": deadlines.describe_hold(record, item, freezes, suspension.now_ms),
+        "run": run,
+        "run_id": run.id,
+        "definition": definition,
+        "doubt_href": find_doubt(item, record.id, trail) if find_item_state(record, item) is ItemState.IN_DOUBT else "",
+        "versions": versions,
+        "version": version,
+        "why": find_why(item, record.id, trail),
+        "claims": claims,
+        "external_cut": external.cut,
+        "trail_fault": end.fault or await wiring.trails.find_slice_fault(record.run.id, trail),
+        "trail_cut": len(trail) >= MAX_ENTRIES,
+        "result": result,
+        "failure": view.secrets.scrub(describe_failure(record, item, result.error if result is not None else "")),
+        "stages": list_stages(view.record, view.item, result),
+        "forms": forms,
+        "granting": await asyncio.to_thread(make_grant_form, wiring.rules.policy(), item, post),
+        "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
+        "fatigue": find_warning(await wiring.part(Recents).read(visitor.name), suspension.now_ms),
+        **await read_discussion(wiring.part(Comments), wiring.attachments, view, lines),
+        **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), suspension.now_ms),
+        **await describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
+        **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
+    }
+
+
+def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int) -> dict[str, object]:
+    return {
+        "review": None,
+        "banner": None,
+        "sure": False,
+        "item_state": find_item_state(record, item),
+        "extensions": list_extensions(item) if record.status is Status.PENDING else [],
+        "takes_answers": item.open and record.status is Status.PENDING,
+        "ineligibility": sentences.describe_ineligibility(record, item, visitor),
+        "fallback": deadlines.describe_fallback(record, item),
+        "deadline": deadlines.describe_deadline(record, item),
+        "next_step": deadlines.describe_next_step(record, item),
+        "number": sentences.describe_number(record, item),
+        "denial": sentences.describe_denial(record) if Answer.DENY in item.allowed else "",
+        "denial_name": sentences.name_denial(record, item),
+        "reviewers": sentences.describe_reviewers(record, item),
+        "quorum": sentences.describe_quorum(item),
+        "plan": sentences.find_plan(item),
+        "resemblance": sentences.describe_resemblance(item.resembles),
+        "origins": sentences.describe_origins(record.run, record.progress),
+        "deadlock": sentences.describe_deadlock(record, item),
+        "deliveries": [(delivery.state, describe_delivery(delivery)) for delivery in item.deliveries],
+        "silence": describe_silence(item.deliveries, live=is_live(record, item)),
+        "claim": find_claim(item.claim, now_ms) if item.open else None,
+        "waits_for_answer": find_open_inquiry(item.inquiries) is not None,
+        "outcome": describe_outcome(item),
+        "outcome_when": describe_outcome_when(item),
+    }
+
+
+def _describe_args(
+    record: SuspensionRecord,
+    item: Item,
+    version: Version | None,
+    definition: ToolDefinition | None,
+    earlier: Sequence[Measures],
+) -> dict[str, object]:
+    """Return what quotes arguments, of a record whose secrets are masked."""
+    schema = definition.parameters if definition is not None else None
+    decided = item.outcome.args if item.outcome is not None else None
+    args = version.args if version is not None else item.tool.args
+    view, minor = render_call(item.tool.name, args, schema), schema is not None and names_minor_unit(schema)
+    return {
+        "wanted": _("may already have run") if item.doubt is not None else sentences.describe_wanted(item),
+        "display": make_display(item, version, schema, view if version is None else None).hash,
+        "remembered": list_remembered(item),
+        "minor": minor,
+        "version_changes": compare_args(item.tool.args, version.args, minor=minor) if version is not None else [],
+        "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
+        "changes": compare_args(item.tool.args, decided, minor=minor) if decided is not None else [],
+        "decisions": list_decisions(item, minor=minor),
+        "siblings": [
+            (other, summarize(find_secrets(other).args), find_item_state(record, other))
+            for other in record.items
+            if other.item_id != item.item_id
+        ],
+    }
+
+
+@router.post("/items/{suspension_id}/{item_id}/claim")
+async def claim(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+    """Claim the item for 15 minutes."""
+    await read_post(request, visitor)
+    await wiring_of(request).desk.claim(suspension_id, item_id, visitor.principal.reviewer("web"))
+    return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
+
+
+@router.post("/items/{suspension_id}/{item_id}/release")
+async def release(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+    """Release the visitor's claim."""
+    await read_post(request, visitor)
+    await wiring_of(request).desk.release_claim(suspension_id, item_id, visitor.principal.reviewer("web"))
+    return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
+
+
+@router.post("/items/{suspension_id}/{item_id}/ask")
+async def ask(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+    """Put the visitor's question to the requester; a form sent twice asks once."""
+    post = await read_post(request, visitor)
+    text = post.get("text", "").replace("\r\n", "\n")
+    by = visitor.principal.reviewer("web")
+    await wiring_of(request).desk.ask_requester(
+        suspension_id, item_id, text, by, f"web {suspension_id} {item_id} {text}"
+    )
+    return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)

@@ -1,0 +1,141 @@
+"""Server-sent events that make open pages refresh."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from math import inf
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import StreamingResponse
+
+from sayso.core.records.decisions import Actor
+from sayso.core.records.freezes import Freeze
+from sayso.errors import NotAuthenticated, NotFound, Unavailable
+from service.core.store.connection.watch import HEARD_WITHIN_S, Wakes, wait_woken
+from service.core.wiring import Wiring
+from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.features.discussions.pages import Others
+from service.features.discussions.store import Presence
+from service.features.search.buckets import Buckets
+from service.features.search.menus import count_mine
+
+PING_S = 5.0  # pages take a stream without an event in 15 s for dead
+MOST_RUNS = 32
+CHECKED_MS = 5_000  # how long a stream relies on a check of its session; each read of rows checks it again
+APART_S = 0.25  # minimum seconds between two events; faster changes are merged
+router = APIRouter()
+
+
+async def limit_streams(request: Request, visitor: SignedIn) -> AsyncIterator[None]:
+    """Count the stream among the visitor's waiting requests until it ends."""
+    with wiring_of(request).waiters.take(visitor.name):
+        yield
+
+
+@router.get("/live")
+async def follow(
+    request: Request,
+    visitor: SignedIn,
+    _limited: Annotated[None, Depends(limit_streams)],
+    run: Annotated[tuple[str, ...], Query(max_length=MOST_RUNS)] = (),
+    joined: bool = False,
+) -> StreamingResponse:
+    """Stream the changes that the open pages of a browser show.
+
+    `inbox` has the number of items that the visitor can decide, and comes after any change. `rows` names the changed
+    suspensions, each with "@" and its earliest deadline, ms, if it is pending; `all` comes where they are not known.
+    `run` names each of the runs asked for that changed, and all of them after a change of freezes. `here` has the other
+    people who have items open, as JSON. `ping` comes where nothing else does. A stream that has `joined` another one
+    begins with the count alone.
+    """
+    wiring = wiring_of(request)
+    runs = await _find_runs(wiring, run)
+    closing: asyncio.Event = getattr(request.app.state, "closing", None) or asyncio.Event()
+    return StreamingResponse(
+        _stream(wiring, visitor, runs, closing, joined),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _find_runs(wiring: Wiring, runs: tuple[str, ...]) -> list[str]:
+    """Return the runs that exist: one that was deleted does not end the stream of the others."""
+    existing: list[str] = []
+    for run in dict.fromkeys(runs):
+        try:
+            await wiring.runs.read(run)
+        except NotFound:
+            if len(runs) == 1:
+                raise
+        else:
+            existing.append(run)
+    return existing
+
+
+async def _stream(
+    wiring: Wiring, visitor: Visitor, runs: list[str], closing: asyncio.Event, joined: bool
+) -> AsyncIterator[str]:
+    watch, others, bell = wiring.watch, Others(wiring.part(Presence), visitor.name), asyncio.Event()
+    with ExitStack() as topics:
+        changed = topics.enter_context(watch.on(visitor.tenant, bell))
+        of_runs = {run: topics.enter_context(watch.on(run, bell)) for run in runs}
+        moved = topics.enter_context(watch.on(wiring.part(Presence).topic, bell))
+        yield "retry: 2000\n\n"
+        await wait_woken(changed, HEARD_WITHIN_S)
+        for topic in (changed, *of_runs.values(), moved):
+            topic.set()  # covers changes between the page and this stream
+        changes = _Changes(wiring, of_runs, joined)
+        woken = True
+        try:
+            while not closing.is_set():
+                principal = await wiring.credentials.identify(visitor.token, in_use=False, within_ms=CHECKED_MS)
+                written: list[str] = []
+                if changed.is_set() or any(topic.is_set() for topic in of_runs.values()):
+                    written += await changes.write(changed, principal.reviewer("web"))
+                if moved.is_set() or not others.left_s:
+                    moved.clear()
+                    if (people := await others.read_change()) is not None:
+                        written.append(f"event: here\ndata: {people}\n\n")
+                if not (written or woken):
+                    written.append("event: ping\ndata:\n\n")
+                if written:
+                    yield "".join(written)
+                await asyncio.sleep(APART_S)
+                if not closing.is_set():  # closing wakes all topics
+                    woken = await wait_woken(bell, min(PING_S, others.left_s))
+        except (NotAuthenticated, Unavailable):
+            return  # the browser reconnects after two seconds and gets the error then
+
+
+class _Changes:
+    """The events of changes, and the freezes that were sent last."""
+
+    def __init__(self, wiring: Wiring, runs: dict[str, Wakes], joined: bool) -> None:
+        self._wiring, self._runs, self._joined = wiring, runs, joined
+        self._frozen: list[Freeze] = []
+
+    async def write(self, changed: Wakes, reviewer: Actor) -> list[str]:
+        """Return the events of what changed since the last call."""
+        wiring, of_inbox = self._wiring, changed.is_set()
+        runs = [run for run, topic in self._runs.items() if topic.is_set()]
+        names = changed.take()
+        for topic in self._runs.values():
+            topic.clear()
+        events = [f"event: inbox\ndata: {await count_mine(wiring, reviewer, changed.woken_ms or inf)}\n\n"]
+        before = self._frozen
+        if self._runs:
+            self._frozen = await wiring.freezes.in_force(fresh=True)
+        if self._joined:  # the pages are current: the stream that this one joins sent all until now
+            self._joined = False
+            return events
+        if of_inbox:
+            events.append("event: all\ndata:\n\n" if names is None else await _write_rows(wiring, names))
+        events += [f"event: run\ndata: {run}\n\n" for run in (self._runs if self._frozen != before else runs)]
+        return events
+
+
+async def _write_rows(wiring: Wiring, names: set[str]) -> str:
+    deadlines = await wiring.part(Buckets).find_deadlines(frozenset(names))
+    rows = " ".join(f"{name}@{at_ms or ''}" for name, at_ms in deadlines.items())
+    return f"event: rows\ndata: {rows}\n\n"

@@ -1,0 +1,143 @@
+"""Pages from templates: everything is escaped, and a missing name is an error."""
+
+import asyncio
+from functools import partial
+from math import inf
+
+from babel.dates import format_date
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from sayso.core.clock import iso_utc, now_ms
+from sayso.core.rendering.money import lacking_decimals
+from sayso.core.sentences.items import DENIAL_PRESETS, DOUBT_CHOICES, describe_characters
+from sayso.core.sentences.names import join_words
+from sayso.core.sentences.outcomes import describe_state
+from sayso.core.sentences.times import (
+    describe_ago,
+    describe_brief,
+    describe_clock,
+    describe_due,
+    describe_hour,
+    describe_local,
+    describe_span,
+    describe_when,
+)
+from sayso.core.text.invisible import UNCHECKED, write_signs
+from sayso.core.text.language import speaking, translate, translate_count
+from sayso.core.text.summaries import collapse, list_values, write_pretty
+from sayso.core.transitions.freezing import describe_scope
+from service.edge.http.assets import STATIC, asset, compress
+from service.edge.web import navigation
+from service.edge.web.content.trees import group_digits, make_tree, place_rows, reads_backwards
+from service.edge.web.display_choices import read_display
+from service.edge.web.languages import DEFAULT, choose_language, load_catalogue, write_script_words
+from service.edge.web.sessions import Visitor, wiring_of
+from service.features.search.menus import count_mine, show_count
+from service.features.search.store import LONGEST_SEARCH
+
+
+async def show(
+    request: Request,
+    visitor: Visitor,
+    template: str,
+    *,
+    title: str,
+    code: int = 200,
+    since_ms: float = inf,
+    **context: object,
+) -> Response:
+    """Return a page for a signed-in person, with the store's time and the number of items that they can decide.
+
+    A count that was read after the monotonic time `since_ms` counts.
+    """
+    wiring = wiring_of(request)
+    context.setdefault("now_ms", await wiring.schedule.now_ms())
+    pending = await count_mine(wiring, visitor.principal.reviewer("web"), since_ms)
+    await wiring.freezes.known()
+    fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
+    return await asyncio.to_thread(fill)  # 250 kB of arguments take most of a second
+
+
+def render(
+    request: Request,
+    template: str,
+    *,
+    title: str,
+    code: int = 200,
+    visitor: Visitor | None = None,
+    pending: int | None = None,
+    **context: object,
+) -> Response:
+    """Return the page; `pending` is None if it was not counted."""
+    language = choose_language(request)
+    frame: dict[str, object] = {
+        "search": "",
+        "language": language,
+        "script_words": "" if language == DEFAULT else write_script_words(language),
+        "title": write_signs(title),
+        "visitor": visitor,
+        "pending": pending,
+        "path": request.url.path,
+        "admin": visitor is not None and visitor.is_admin,
+        "screen": read_display(request),
+        "release": request.app.version,
+        "weak_durability": getattr(request.app.state, "weak_durability", None),
+        "now_ms": now_ms(),
+        "run_id": None,
+        "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
+    }
+    frame["others"] = navigation.list_others(
+        admin=bool(frame["admin"]), auditor=visitor is not None and "auditor" in visitor.principal.roles
+    )
+    with speaking(load_catalogue(language)):
+        html = _ENVIRONMENT.get_template(template).render({**frame, **context})
+    # Browsers send a form's origin only under this policy; check_origin needs it.
+    return compress(request, HTMLResponse(html, code, headers={"Referrer-Policy": "same-origin"}))
+
+
+def _make_environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(STATIC.parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    environment.install_gettext_callables(translate, translate_count, newstyle=True)  # type: ignore[attr-defined]
+    environment.policies["ext.i18n.trimmed"] = True
+    environment.filters |= {
+        "reveal": collapse,
+        "odd": describe_characters,
+        "signs": write_signs,
+        "ago": describe_ago,
+        "brief": describe_brief,
+        "when": describe_when,
+        "clock": describe_clock,
+        "due": describe_due,
+        "hour": describe_hour,
+        "day": partial(format_date, format="EEE d MMM"),
+        "local": describe_local,
+        "iso": iso_utc,
+        "span": describe_span,
+        "state": describe_state,
+        "pairs": list_values,
+        "pretty": write_pretty,
+        "tree": make_tree,
+        "placed": place_rows,
+        "grouped": group_digits,
+        "decimals": lacking_decimals,
+        "rtl": reads_backwards,
+        "listed": join_words,
+        "scope": describe_scope,
+        "count": show_count,
+    }
+    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "longest_search": LONGEST_SEARCH}
+    environment.globals |= {"main_places": navigation.MAIN, "in_bar": navigation.IN_BAR, "freeze": navigation.FREEZE}
+    environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
+    return environment
+
+
+_ENVIRONMENT = _make_environment()

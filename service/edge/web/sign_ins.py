@@ -1,0 +1,146 @@
+"""Sign in and sign out."""
+
+import re
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.core.problems import Problem
+from sayso.core.text.language import _, mark
+from sayso.errors import NotAuthenticated, SaysoError, TooLarge
+from service.core.auth.credentials import TENANT
+from service.core.auth.hosts import origin_of
+from service.core.operations.people import sign_in as sign_in_by
+from service.edge.http.middleware import STRANGER_BYTES
+from service.edge.web.errors import show_again
+from service.edge.web.form_posts import Post, RecordedRoute, read_form, read_post
+from service.edge.web.pages import render
+from service.edge.web.sessions import (
+    SignedIn,
+    Visitor,
+    clear_session,
+    find_visitor,
+    process_of,
+    safe_next,
+    session_token,
+    set_session,
+)
+
+_KEEPING_PAGES = re.compile(r"/items/[\w-]+/[\w-]+|/runs/[\w-]+/cancel|/operate|/batch", re.ASCII)
+"""Pages that show the input from before a sign-in again."""
+
+_KEPT_BYTES = STRANGER_BYTES - 4_096  # the sign-in sends the input again, with a name, a password and a place
+_TOO_LONG = mark(
+    "You were signed out. Nothing was changed. Your input is too long to be kept here: "
+    "sign in in another tab, then reload this page to send it again."
+)
+
+router = APIRouter(route_class=RecordedRoute)
+
+
+@router.get("/sign-in")
+async def ask(request: Request, next: str | None = None) -> Response:
+    """Show the form, or redirect a signed-in person."""
+    place = safe_next(next)
+    try:
+        await find_visitor(request)
+    except NotAuthenticated:
+        return show_sign_in(request, place)
+    return RedirectResponse(place, 303)
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Open a session, and end this browser's previous one."""
+    wiring = process_of(request).tenant(TENANT)
+    post = await read_form(request)
+    place, name = safe_next(post.get("next")), post.get("name", "").strip()
+    try:
+        opened = await sign_in_by(wiring, name, post.get("password", ""), origin_of(request), "web")
+    except SaysoError as error:
+        sentence = error.message
+        show_again(request, lambda problem: show_sign_in(request, place, name, sentence, problem, keep_input(post)))
+        raise
+    await _close(request)
+    if opened.password_by and not keep_input(post):
+        place = "/me"  # it asks for another password
+    # With 307 the browser resends the earlier form. Its CSRF token is old, so the page only shows the input.
+    response = RedirectResponse(place, 307 if keep_input(post) and _KEEPING_PAGES.fullmatch(place) else 303)
+    set_session(response, wiring.settings, opened.token)
+    return response
+
+
+@router.post("/sign-out")
+async def sign_out(request: Request, visitor: SignedIn) -> Response:
+    """End the session."""
+    await read_post(request, visitor)
+    await _close(request)
+    response = RedirectResponse("/sign-in", 303)
+    clear_session(response, process_of(request).settings)
+    return response
+
+
+async def _close(request: Request) -> None:
+    process = process_of(request)
+    token = session_token(request, process.settings)
+    if token is not None:
+        await process.credentials.sign_out(token)
+
+
+async def receive_form(request: Request) -> tuple[Post, Visitor]:
+    """Return a form and its sender; without a sign-in show the sign-in page, which keeps the form's input.
+
+    The person is identified before the form is read. A form too long to be kept is refused with the way to keep it.
+    """
+    try:
+        visitor = await find_visitor(request)
+        return await read_form(request), visitor
+    except NotAuthenticated:
+        post = await _read_keepable(request)
+        kept, sentence = keep_input(post), _("You were signed out. Sign in to continue with your input.")
+        if kept:
+            path = request.url.path
+            show_again(request, lambda problem: show_sign_in(request, path, "", sentence, problem, kept))
+        raise
+
+
+async def _read_keepable(request: Request) -> Post:
+    declared = request.headers.get("content-length", "")
+    too_long = TooLarge(_(_TOO_LONG), limit_bytes=_KEPT_BYTES)
+    if declared.isdecimal() and int(declared[:20]) > _KEPT_BYTES:
+        raise too_long
+    try:
+        post = await read_form(request)
+    except TooLarge:
+        raise too_long from None
+    if len(await request.body()) > _KEPT_BYTES:
+        raise too_long
+    return post
+
+
+def keep_input(post: Post) -> Post:
+    """Return the input of a form that was sent without a session; empty for a form without input."""
+    if "answer" not in post and "reason" not in post:
+        return {}
+    return {name: text for name, text in post.items() if name not in ("csrf", "next", "name", "password")}
+
+
+def show_sign_in(
+    request: Request,
+    place: str,
+    name: str = "",
+    sentence: str = "",
+    problem: Problem | None = None,
+    kept: Post | None = None,
+) -> Response:
+    """Return the sign-in page, which passes the kept input on to the next page."""
+    return render(
+        request,
+        "pages/sign_in.html",
+        title=_("Sign in"),
+        code=problem.status if problem is not None else 200,
+        next=place,
+        name=name,
+        sentence=sentence,
+        kept=kept or {},
+    )

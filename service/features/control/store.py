@@ -1,0 +1,189 @@
+"""The secret that draws items for second looks, and the draw.
+
+The latest drills of each person, and when the next one is planted.
+
+Calls that wait for a second look: drawn by the clock from the facts of commits, and open until one is taken.
+
+The latest decisions of each person, and when they were last warned that they decide too fast.
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sayso.core.clock import DAY_MS
+from sayso.core.records.items import ItemDraft, draw, draw_samples
+from sayso.core.records.suspensions import RunRef
+from service.core.store.connection.connecting import text, translated
+from service.core.store.tenants import TenantStore
+from service.features.insights.facts import Candidate, PersonFact, name_call
+
+_SECRET_BYTES = 32
+
+
+class Sampling:
+    """The draw of one tenant. The secret is made when it is first needed, and never changes."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._secret = b""
+
+    async def draw(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
+        """Return the drafts of a run, with one more approval for those that are drawn."""
+        if all(draft.terms.sample is None or draft.terms.sample.before is None for draft in drafts):
+            return drafts
+        return draw_samples(drafts, await self.read_secret(), (self._keys.tenant, run.owner, run.agent))
+
+    async def read_secret(self) -> bytes:
+        """Return the secret, the same in every process of the tenant."""
+        if not self._secret:
+            async with translated():
+                await self._redis.set(self._keys.sampling, secrets.token_bytes(_SECRET_BYTES), nx=True)
+                secret: Any = await self._redis.get(self._keys.sampling)
+            self._secret = bytes(secret)
+        return self._secret
+
+
+_KEPT = 100
+_KEPT_MS = 180 * DAY_MS
+
+
+class DrillResults:
+    """Whether one tenant's people approved the false calls of drills. A decision added again changes nothing."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+
+    async def add(self, name: str, decisions: Sequence[tuple[PersonFact, int]]) -> None:
+        """Add decisions on drills, each with its time, and forget the oldest."""
+        key = self._keys.drilled(name)
+        members = {f"{fact.decision_id}|{int(fact.approved)}": at_ms for fact, at_ms in decisions}
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.zadd(key, members)
+            pipe.zremrangebyrank(key, 0, -_KEPT - 1)
+            pipe.pexpire(key, _KEPT_MS)
+            await pipe.execute()
+
+    async def read(self, names: Sequence[str]) -> dict[str, tuple[bool, ...]]:
+        """Return for each person whether they approved each drill, the oldest first."""
+        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.zrange(self._keys.drilled(name), 0, -1)
+            replies: list[Any] = await pipe.execute()
+        return {
+            name: tuple(text(member).endswith("|1") for member in members)
+            for name, members in zip(names, replies, strict=True)
+        }
+
+    async def take_turn(self, every_ms: int) -> bool:
+        """Return whether a drill is due: once in `every_ms`, however many clocks ask."""
+        async with translated():
+            return bool(await self._redis.set(self._keys.next_drill, 1, nx=True, px=every_ms))
+
+
+class Waiting(NamedTuple):
+    """A call that was drawn; `at_ms` is when it was allowed or decided."""
+
+    run_id: str
+    seq: int
+    at_ms: int
+
+
+class SecondLook:
+    """The calls of one tenant that wait for a second look, the oldest first."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._sampling = Sampling(store)
+
+    async def add_drawn(self, candidates: Sequence[Candidate], at_ms: int) -> None:
+        """Draw candidates by HMAC of "<tenant> <run> <number of the event>", and add those that are drawn."""
+        if not candidates:
+            return
+        key = await self._sampling.read_secret()
+        named = ((call, f"{self._keys.tenant} {call.run_id} {call.seq}") for call in candidates)
+        members = {name_call(call.run_id, call.seq): at_ms for call, name in named if draw(key, name, call.share)}
+        if members:
+            async with translated():
+                await self._redis.zadd(self._keys.second_look, members)
+
+    async def list_waiting(self, limit: int) -> list[Waiting]:
+        """Return the calls that have waited longest."""
+        async with translated():
+            members: list[Any] = await self._redis.zrange(self._keys.second_look, 0, limit - 1, withscores=True)
+        parts = ((text(member).rpartition(" "), int(at_ms)) for member, at_ms in members)
+        return [Waiting(run_id, int(seq), at_ms) for (run_id, _, seq), at_ms in parts]
+
+    async def count(self) -> int:
+        async with translated():
+            return int(await self._redis.zcard(self._keys.second_look))
+
+    async def waits(self, run_id: str, seq: int) -> bool:
+        """Return whether this call waits for a second look."""
+        async with translated():
+            return await self._redis.zscore(self._keys.second_look, name_call(run_id, seq)) is not None
+
+    async def remove(self, run_id: str, seq: int) -> None:
+        """Remove a call that no longer needs one."""
+        async with translated():
+            await self._redis.zrem(self._keys.second_look, name_call(run_id, seq))
+
+
+_RECENTS_KEPT = 40
+_RECENTS_KEPT_MS = 30 * DAY_MS
+_WARNED = "warned"
+
+
+class Recent(NamedTuple):
+    """One decision; `look_ms` is None where it was not measured."""
+
+    at_ms: int
+    approved: bool
+    look_ms: int | None
+
+
+class RecentDecisions(NamedTuple):
+    """A person's latest decisions, the oldest first, and the time of the one at which they were warned."""
+
+    decisions: tuple[Recent, ...]
+    warned_at_ms: int | None
+
+
+class Recents:
+    """The latest decisions of one tenant's people. A decision that is added again changes nothing."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self.drills = DrillResults(store)
+        self.second_look = SecondLook(store)
+
+    async def add(self, name: str, decisions: Sequence[tuple[PersonFact, int]]) -> None:
+        """Add decisions, each with its time, and forget the oldest."""
+        members = {
+            f"{fact.decision_id}|{int(fact.approved)}|{'' if fact.look_ms is None else fact.look_ms}": at_ms
+            for fact, at_ms in decisions
+        }
+        key = self._keys.recent(name)
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.zadd(key, members)
+            pipe.zremrangebyrank(key, 0, -_RECENTS_KEPT - 1)
+            pipe.pexpire(key, _RECENTS_KEPT_MS)
+            await pipe.execute()
+
+    async def warn(self, name: str, at_ms: int) -> None:
+        """Warn a person from the decision of that time on."""
+        async with translated():
+            await self._redis.zadd(self._keys.recent(name), {_WARNED: at_ms})
+
+    async def read(self, name: str) -> RecentDecisions:
+        """Return a person's latest decisions."""
+        async with translated():
+            members: list[Any] = await self._redis.zrange(self._keys.recent(name), 0, -1, withscores=True)
+        pairs = [(text(member), int(at_ms)) for member, at_ms in members]
+        decisions = tuple(_parse(member, at_ms) for member, at_ms in pairs if member != _WARNED)
+        return RecentDecisions(decisions, next((at_ms for member, at_ms in pairs if member == _WARNED), None))
+
+
+def _parse(member: str, at_ms: int) -> Recent:
+    _, approved, look = member.rsplit("|", 2)
+    return Recent(at_ms, approved == "1", int(look) if look else None)

@@ -1,0 +1,114 @@
+"""The page of insights: what waits, what was decided and how fast, by tool and by reviewer."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from sayso.core.sentences.times import describe_brief
+from sayso.core.text.language import _, mark
+from service.edge.web.pages import show
+from service.edge.web.sessions import SignedIn, wiring_of
+from service.features.insights.attention import read_limits
+from service.features.insights.figures import RANGES, Insights, Range, read_insights
+
+RANGE_NAMES: dict[Range, str] = {
+    "24h": mark("24 h"),
+    "7d": mark("7 days"),
+    "30d": mark("30 days"),
+    "90d": mark("90 days"),
+}
+_BEFORE: dict[Range, str] = {
+    "24h": mark("the 24 h before"),
+    "7d": mark("the 7 days before"),
+    "30d": mark("the 30 days before"),
+    "90d": mark("the 90 days before"),
+}
+_AGO: dict[Range, str] = {
+    "24h": mark("24 h ago"),
+    "7d": mark("7 days ago"),
+    "30d": mark("30 days ago"),
+    "90d": mark("90 days ago"),
+}
+
+router = APIRouter()
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A number at the top of the page, and how it differs from the span before."""
+
+    name: str
+    value: str
+    change: str
+
+
+@router.get("/insights")
+async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Query(max_length=10)] = "7d") -> Response:
+    """Show the insights of a range. A reviewer sees their own row of the reviewers, an admin all."""
+    wanted: Range = next((choice for choice in RANGES if choice == range), "7d")
+    insights = await read_insights(wiring_of(request), wanted, None if visitor.is_admin else visitor.name)
+    return await show(
+        request,
+        visitor,
+        "pages/insights.html",
+        title=_("Insights"),
+        insights=insights,
+        limits=read_limits(wiring_of(request)),
+        headlines=list_headlines(insights),
+        points=_list_plotted(insights),
+        ranges=RANGE_NAMES,
+        hourly=wanted in ("24h", "7d"),
+        now_ms=insights.to_ms,
+    )
+
+
+def list_headlines(insights: Insights) -> list[Headline]:
+    """Return the numbers at the top of the page."""
+    now, before, earlier = insights.now, insights.before, _(_BEFORE[insights.range])
+    waiting = describe_change(insights.waiting, insights.waiting_before, _(_AGO[insights.range]))
+    decided = describe_change(now.decided, before.decided, earlier)
+    median = _compare_times(now.p50_ms, before.p50_ms, earlier)
+    most = _compare_times(now.p95_ms, before.p95_ms, earlier)
+    fallback = describe_change(now.fallback, before.fallback, earlier)
+    return [
+        Headline(_("Waiting now"), f"{insights.waiting:,}", waiting),
+        Headline(_("Decided"), f"{now.decided:,}", decided),
+        Headline(_("Median time to decision"), _describe_time(now.p50_ms), median),
+        Headline(_("95 % decided within"), _describe_time(now.p95_ms), most),
+        Headline(_("Went to fallback"), f"{now.fallback:,}", fallback),
+    ]
+
+
+def describe_change(now: int, before: int, when: str) -> str:
+    """Return how a count differs from an earlier one."""
+    if now == before:
+        return _("as many as %(when)s", when=when) if now else _("none %(when)s either", when=when)
+    count = f"{abs(now - before):,}"
+    if now > before:
+        return _("%(count)s more than %(when)s", count=count, when=when)
+    return _("%(count)s fewer than %(when)s", count=count, when=when)
+
+
+def _compare_times(now: int | None, before: int | None, when: str) -> str:
+    if before is None:
+        return _("no decisions %(when)s", when=when)
+    if now == before:
+        return _("the same %(when)s", when=when)
+    return _("%(time)s %(when)s", time=_describe_time(before), when=when)
+
+
+def _describe_time(span_ms: int | None) -> str:
+    return "–" if span_ms is None else describe_brief(span_ms)
+
+
+def _list_plotted(insights: Insights) -> list[list[float]]:
+    """Return the columns of the plot: times in seconds, then one column for each line."""
+    points = insights.points
+    return [
+        [point.from_ms / 1000 for point in points],
+        [point.waiting for point in points],
+        [point.decided for point in points],
+        [point.fallback for point in points],
+    ]

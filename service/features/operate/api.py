@@ -1,0 +1,206 @@
+"""The route of the activity log, for admins and auditors.
+
+Routes of the configured channels: list them, and send a test card over one.
+
+Routes that check this Sayso and its rules.
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import now_ms
+from sayso.core.policy.files.findings import Known
+from service.channels.config import describe_settings
+from service.channels.previews import send_test_card
+from service.core.auth.credentials import Principal
+from service.core.auth.reviewers import require_log_reader
+from service.core.operations.rule_checks import find_known
+from service.edge.api.dependencies import Admin, Caller, Limit, OpenChannels, Parts, Person, Skip
+from service.edge.api.item_views import ListFiles, RequestBody, Timestamp, View
+from service.edge.api.routes import SignedInRoute
+from service.edge.http.openapi import problems
+from service.features.operate.diagnostics import diagnose
+
+activity = APIRouter(prefix="/activity", tags=["activity"], route_class=SignedInRoute)
+
+
+async def reader_of(person: Person) -> Principal:
+    """Return the calling admin or auditor; raises `NotAllowed` for others."""
+    require_log_reader(person.roles)
+    return person
+
+
+class ActivityView(View):
+    """One act, or one refusal; `hash` covers it and the hash of the entry before it."""
+
+    seq: int
+    at: Timestamp = Field(validation_alias="at_ms")
+    act: str = Field(examples=["key_created"])
+    by: str = Field(description="Who did it; empty for somebody who has not signed in.")
+    door: str = Field(description="How: `web`, `api`, the name of a channel, or `setup`.")
+    address: str = Field(description="The address of the client; empty if unknown.")
+    target: str = Field(description="What it was done to: the id of a key, the name of a person, and so on.")
+    outcome: str = Field(description="`done` or `refused`.")
+    times: int = Field(description="Of a refusal: how many of this source there were in the hour.")
+    data: JsonObject
+    before: str = Field(description="The hash of the entry before; empty for the first.")
+    hash: str
+
+
+class ActivityList(BaseModel):
+    """Entries, the newest first."""
+
+    activity: list[ActivityView]
+    next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
+    broken_at: int | None = Field(description="The first entry of this page that does not fit the chain; else null.")
+
+
+@activity.get("", operation_id="listActivity", responses=problems(401, 403))
+async def list_activity(
+    caller: Annotated[Principal, Depends(reader_of)], parts: Parts, skip: Skip = 0, limit: Limit = 50
+) -> ActivityList:
+    """List what people did and what was refused, the newest first: sign-ins, keys, people, freezes, rules and more."""
+    page = await parts.activity.read_page(skip, limit + 1)
+    more = len(page.entries) > limit
+    return ActivityList(
+        activity=[ActivityView.model_validate(entry) for entry in page.entries[:limit]],
+        next_skip=skip + limit if more else None,
+        broken_at=page.broken_at,
+    )
+
+
+channels = APIRouter(prefix="/channels", tags=["channels"], route_class=SignedInRoute)
+
+ChannelName = Annotated[str, Path(min_length=1, max_length=40, examples=["ops-slack"])]
+
+
+class SettingView(View):
+    """A field of a channel; a secret is shown as `set, hidden`."""
+
+    name: str
+    text: str
+
+
+class ChannelView(View):
+    """A configured channel."""
+
+    name: str
+    kind: str
+    destination: str = Field(description="The provider's host.")
+    settings: tuple[SettingView, ...]
+
+
+class ChannelList(BaseModel):
+    """All configured channels by name."""
+
+    channels: list[ChannelView]
+
+
+class TrialRequest(RequestBody):
+    """The receiver of a test card."""
+
+    person: str = Field(
+        default="",
+        max_length=64,
+        description="A reviewer with an address on the channel; empty for the channel's own destination.",
+        examples=["anna"],
+    )
+
+
+class AnswerView(View):
+    """The provider's answer at one address."""
+
+    accepted: bool
+    text: str = Field(description="The provider's id of the message, or the reason of the failure.")
+
+
+class AnswerList(BaseModel):
+    """The provider's answers, one for each address of the person."""
+
+    answers: list[AnswerView]
+
+
+@channels.get("", operation_id="listChannels", responses=problems(401, 403))
+async def list_channels(_caller: Admin, channels: OpenChannels) -> ChannelList:
+    """List the configured channels, without their secrets."""
+    views = []
+    for name, channel in sorted(channels.by_name.items()):
+        config = channels.configs.get(name)
+        shown = describe_settings(config) if config is not None else ()
+        settings = tuple(map(SettingView.model_validate, shown))
+        views.append(ChannelView(name=name, kind=channel.kind, destination=channel.destination, settings=settings))
+    return ChannelList(channels=views)
+
+
+@channels.post("/{channel}/test", operation_id="testChannel", responses=problems(400, 401, 403, 404, 415, 429))
+async def send_test(
+    channel: ChannelName, body: TrialRequest, caller: Admin, parts: Parts, channels: OpenChannels
+) -> AnswerList:
+    """Send a test card to a person. It asks nobody and has no control that decides."""
+    answers = await send_test_card(parts, channels, channel, body.person, caller.name)
+    return AnswerList(answers=[AnswerView.model_validate(answer) for answer in answers])
+
+
+diagnostics = APIRouter(tags=["health"], route_class=SignedInRoute)
+
+
+class FindingView(View):
+    """The state of one part of Sayso."""
+
+    part: str
+    ok: bool
+    message: str
+    todo: str = Field(description="What to do; empty if the part works.")
+
+
+class FindingList(BaseModel):
+    """All findings."""
+
+    findings: list[FindingView]
+
+
+class RulesRequest(RequestBody):
+    """The text of a rules file."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "version: 1\ndefault: deny\nrules: []\n"}]})
+
+    text: str
+    file: str = Field(default="policy.yaml", max_length=200, description="The file name to use in faults.")
+    lists: ListFiles = Field(default_factory=dict)
+
+
+class RulesChecked(BaseModel):
+    """Whether the rules are valid."""
+
+    ok: bool
+    rules: int
+    version: str | None
+    faults: list[str] = Field(description="All faults with their lines.")
+    warnings: list[str] = Field(description="Valid parts of the rules that cannot work, as far as Sayso can tell.")
+
+
+@diagnostics.get("/diagnostics", operation_id="getDiagnostics", responses=problems(401, 403))
+async def diagnose_parts(_caller: Person, parts: Parts, channels: OpenChannels) -> FindingList:
+    """Check the store, the clock, the workers, the rules and the channels; for people."""
+    kinds = {name: channel.kind for name, channel in channels.by_name.items()}
+    return FindingList(findings=[FindingView.model_validate(finding) async for finding in diagnose(parts, kinds)])
+
+
+@diagnostics.post("/policy/check", operation_id="checkRules", responses=problems(400, 401, 415, 429))
+async def check_rules(body: RulesRequest, caller: Caller, parts: Parts) -> RulesChecked:
+    """Check rules without activating them. People also get warnings about reviewers and registered tools.
+
+    A check that takes too long is stopped.
+    """
+    known = await find_known(parts) if caller.owner is None else Known(now_ms=now_ms())
+    report = await parts.desk.evaluations.check_rules(body.text, body.file, known, lists=body.lists, caller=caller.name)
+    return RulesChecked(
+        ok=not report.faults,
+        rules=report.rules,
+        version=report.version,
+        faults=list(report.faults),
+        warnings=list(report.warnings),
+    )

@@ -1,0 +1,147 @@
+"""The first steps on a new desk: start the demo agent, decide its call, see the receipt; then connect an agent.
+
+Whether a desk is new: the inbox then leads admins to the first steps.
+"""
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.core.clock import now_ms
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.outcomes import describe_outcome
+from sayso.core.text.language import _
+from sayso.errors import SaysoError
+from service.core.auth.reviewers import require_role
+from service.core.operations.runs import is_demo_served, start_demo
+from service.core.settings import Settings
+from service.core.store.suspensions.reading import split_readable
+from service.edge.web.content.cards import Card, item_href, make_cards
+from service.edge.web.errors import show_page_again
+from service.edge.web.form_posts import RecordedRoute, check_admin, describe_refusal, read_form, read_post
+from service.edge.web.pages import show
+from service.edge.web.sessions import SignedIn, Visitor, set_cookie, wiring_of
+
+_COOKIE = "sayso_skipped"
+_KEPT_S = 30 * 86_400
+
+
+async def is_first_visit(request: Request, visitor: Visitor) -> bool:
+    """Return whether nothing was decided on this desk yet, and this admin has not skipped the first steps."""
+    if not visitor.is_admin or _COOKIE in request.cookies:
+        return False
+    return not await wiring_of(request).runs.decided(limit=1)
+
+
+def skip_first_steps(response: Response, settings: Settings) -> None:
+    """Keep in this browser that the first steps were skipped."""
+    set_cookie(response, settings, _COOKIE, "1", _KEPT_S)
+
+
+_PAGE = "pages/welcome.html"
+_MOST_WAITING = 3
+_PAGE_ROWS = 20
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]")  # what the id of a rule cannot have
+
+router = APIRouter(route_class=RecordedRoute)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The latest decided item: where its receipt is, its outcome, and whether its call ran."""
+
+    href: str
+    outcome: str
+    ran: bool
+    rule: str
+
+
+@router.get("/welcome")
+async def read(request: Request, visitor: SignedIn) -> Response:
+    """Show the first steps as far as they are done."""
+    require_role(visitor.principal.roles, "admin")
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor))
+
+
+@router.post("/welcome/demo")
+async def start(request: Request, visitor: SignedIn) -> Response:
+    """Start the demo agent."""
+    post = await read_form(request)
+    try:
+        check_admin(post, visitor)
+        await start_demo(wiring_of(request), visitor.name)
+    except SaysoError as error:
+        if visitor.is_admin:
+            context = await _gather(request, visitor, describe_refusal(error))
+            show_page_again(request, _PAGE, visitor=visitor, **context)
+        raise
+    return RedirectResponse("/welcome", 303)
+
+
+@router.post("/welcome/skip")
+async def skip(request: Request, visitor: SignedIn) -> Response:
+    """Go to the inbox, which no longer leads here in this browser."""
+    await read_post(request, visitor)
+    response = RedirectResponse("/", 303)
+    skip_first_steps(response, wiring_of(request).settings)
+    return response
+
+
+def write_rule(item: Item) -> str:
+    """Return a rule for calls like this one, as YAML: JSON strings are YAML strings."""
+    lines = [
+        f"- id: ask-{_UNFIT.sub('-', item.tool.name)[:60]}",
+        f"  tool: {json.dumps(item.tool.name)}",
+        "  action: request_approval",
+        "  reason: Calls of this tool need a person",
+    ]
+    for name, value in item.tool.args.items():
+        if name.isascii() and name.isidentifier() and isinstance(value, int | float) and not isinstance(value, bool):
+            lines.insert(2, f"  when: args.{name} >= {json.dumps(value)}")
+            break
+    return "\n".join(lines)
+
+
+async def _gather(request: Request, visitor: Visitor, sentence: str = "") -> dict[str, Any]:
+    wiring = wiring_of(request)
+    decided = await _find_decided(request)
+    started = bool(await wiring.runs.list_ids(1))
+    return {
+        "title": _("First steps"),
+        "started": started,
+        "served": started or await is_demo_served(wiring),
+        "cards": await _list_waiting(request, visitor),
+        "decided": decided,
+        "url": wiring.settings.public_url,
+        "now_ms": now_ms(),
+        "sentence": sentence,
+    }
+
+
+async def _list_waiting(request: Request, visitor: Visitor) -> list[Card]:
+    """Return the first items that the visitor can decide."""
+    wiring = wiring_of(request)
+    records, _ = split_readable(await wiring.desk.suspensions.read_page(await wiring.runs.inbox(limit=_PAGE_ROWS)))
+    definitions = await wiring.runs.find_definitions(records)
+    reviewer, freezes = visitor.principal.reviewer("web"), await wiring.freezes.known()
+    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, now_ms(), definitions=definitions)
+    return [card for card in cards if not card.ineligibility][:_MOST_WAITING]
+
+
+async def _find_decided(request: Request) -> Decided | None:
+    wiring = wiring_of(request)
+    ids = await wiring.runs.decided(limit=1)
+    records, _ = split_readable(await wiring.desk.suspensions.read_page(ids))
+    pairs = [(record, item) for record in records for item in record.items if item.outcome is not None]
+    return _describe(*pairs[-1]) if pairs else None
+
+
+def _describe(record: SuspensionRecord, item: Item) -> Decided:
+    ran = item.permit is not None and item.permit.success is not None
+    return Decided(item_href(record, item), describe_outcome(item), ran, write_rule(item))

@@ -1,0 +1,58 @@
+"""The router of all pages, those of the core and of each feature, with the origin check of forms."""
+
+from fastapi import APIRouter, Depends
+from starlette.routing import Route
+
+from service.core.auth.hosts import check_host
+from service.edge.web import inbox, items, live, runs, sign_ins
+from service.edge.web.form_posts import check_origin
+from service.edge.web.languages import speak_language
+from service.features.alike import pages as alike
+from service.features.control import pages as control
+from service.features.discussions import pages as discussions
+from service.features.history import pages as history
+from service.features.insights import pages as insights
+from service.features.operate import pages as operate
+from service.features.operate import slack_install, welcome
+from service.features.people import account_pages, admin_pages, group_pages
+from service.features.permissions import pages as permissions
+from service.features.phone import pages as phone
+from service.features.rulebook import pages as rulebook
+from service.features.search import pages as search
+from service.features.webhooks import pages as webhooks
+from service.features.whatif import pages as whatif
+from service.features.whatif import trial_pages
+
+_CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
+router = APIRouter(include_in_schema=False, dependencies=_CHECKS)
+_MODULES = (
+    sign_ins,
+    inbox,
+    search,
+    alike,
+    items,
+    discussions,
+    history,
+    insights,
+    runs,
+    operate,
+    control,
+    welcome,
+    account_pages,
+    admin_pages,
+    group_pages,
+    rulebook,
+    trial_pages,
+    whatif,
+    permissions,
+    phone,
+    slack_install,
+    webhooks,
+    live,
+)
+PAGES = tuple(module.router for module in _MODULES)
+for _pages in PAGES:
+    for _route in _pages.routes:
+        if isinstance(_route, Route) and _route.methods == {"GET"} and _pages is not live.router:
+            _route.methods.add("HEAD")  # required by RFC 9110, section 9.1
+    router.include_router(_pages)

@@ -1,0 +1,344 @@
+"""A secret that is shown once: a new password or key, never stored in plain text and never in a URL.
+
+The people page for admins: add people, reset passwords, deactivate and activate. Also the log of what people did.
+
+The keys page for admins: create, rotate and revoke the keys of agents, reviewers and provisioners.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple, get_args
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.core.clock import new_secret, now_ms
+from sayso.core.text.language import _, mark
+from sayso.errors import InvalidInput, SaysoError
+from service.channels.notices import reset_password
+from service.core.auth.reviewers import require_log_reader, require_role
+from service.core.operations import people as managing
+from service.core.operations.people import add_reviewer, deactivate_reviewer, find_shortages, list_duties
+from service.core.store.activity import Activity
+from service.core.store.people import ApiKey, KeyKind, Reviewer
+from service.core.store.suspensions.reading import UnreadableRecord
+from service.edge.web.errors import show_page_again
+from service.edge.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form
+from service.edge.web.pages import show
+from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.features.people.account_pages import show_again
+
+
+class Secret(NamedTuple):
+    """What the page shows: whose secret, the secret, what to do with it, a command to try it, and the way back."""
+
+    title: str
+    label: str
+    text: str
+    hint: str
+    command: str
+    back: str
+
+
+async def show_secret(request: Request, visitor: Visitor, secret: Secret) -> Response:
+    """Return the page with the secret, which no cache keeps."""
+    response = await show(request, visitor, "pages/secret.html", title=secret.title, secret=secret)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+_PAGE = "pages/people.html"
+_PASSWORD_CHARS = 20
+_ENTRIES = 50
+_DONE = {
+    "deactivate": mark("Deactivated. Their sessions end within a second; their decisions remain."),
+    "activate": mark("Activated, with the password they had."),
+    "manager": mark("The manager is set. Runs that have begun keep the earlier one."),
+}
+
+router = APIRouter(route_class=RecordedRoute)
+
+
+class PersonRow(NamedTuple):
+    """A person as the page shows them. `rules` are those that name the person or one of their groups."""
+
+    person: Reviewer
+    groups: tuple[str, ...]
+    seen_at_ms: int | None
+    rules: tuple[str, ...]
+
+
+@router.get("/people")
+async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
+    """Show everybody who can sign in."""
+    require_role(visitor.principal.roles, "admin")
+    return await show(request, visitor, _PAGE, **await _gather(request, {}, done=_DONE.get(done, "")))
+
+
+@router.post("/people")
+async def add(request: Request, visitor: SignedIn) -> Response:
+    """Add the person of the form, and show their first password."""
+    post = await read_form(request)
+    name, password = post.get("name", "").strip(), new_secret()[:_PASSWORD_CHARS]
+    try:
+        check_admin(post, visitor)
+        roles = ("reviewer", *(role for role in ("admin", "auditor") if role in post))
+        await add_reviewer(wiring_of(request), name, password, roles, visitor.name)
+    except SaysoError as error:
+        await _show_again(request, visitor, post, error)
+        raise
+    return await _show_password(request, visitor, _("%(who)s is added", who=name), name, password)
+
+
+@router.post("/people/{name}")
+async def change(request: Request, visitor: SignedIn, name: str) -> Response:
+    """Reset a password, or activate or deactivate a person; deactivating asks first."""
+    post = await read_form(request)
+    wiring, act = wiring_of(request), post.get("act", "")
+    try:
+        check_admin(post, visitor)
+        if act == "password":
+            password = new_secret()[:_PASSWORD_CHARS]
+            await reset_password(wiring, request.app.state.channels, name, password, visitor.name)
+            return await _show_password(request, visitor, _("%(who)s has a new password", who=name), name, password)
+        if act == "ask":
+            return await _ask(request, visitor, name)
+        if act == "deactivate":
+            await deactivate_reviewer(wiring, name, visitor.name)
+        elif act == "activate":
+            await wiring.reviewers.activate(name)
+        elif act == "manager":
+            await wiring.reviewers.set_manager(name, post.get("manager") or None)
+        else:
+            raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
+    except SaysoError as error:
+        await _show_again(request, visitor, {}, error)
+        raise
+    return RedirectResponse(f"/people?done={act}", 303)
+
+
+async def _ask(request: Request, visitor: Visitor, name: str) -> Response:
+    """Show which open items too few people could approve without this person."""
+    shortages = await find_shortages(wiring_of(request), name)
+    return await show(
+        request,
+        visitor,
+        "pages/deactivate.html",
+        title=_("Deactivate %(who)s", who=name),
+        name=name,
+        shortages=shortages,
+    )
+
+
+async def _show_password(request: Request, visitor: Visitor, title: str, name: str, password: str) -> Response:
+    url = wiring_of(request).settings.public_url
+    hint = _(
+        "Copy it now: it is shown only once. %(who)s signs in at %(url)s and changes it under Me.", who=name, url=url
+    )
+    return await show_secret(request, visitor, Secret(title, mark("Password"), password, hint, "", "/people"))
+
+
+async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
+    if visitor.is_admin:
+        context = await _gather(request, post, sentence=describe_refusal(error))
+        show_page_again(request, _PAGE, visitor=visitor, **context)
+
+
+async def _gather(request: Request, post: Post, *, sentence: str = "", done: str = "") -> dict[str, Any]:
+    return {
+        "title": _("People"),
+        "rows": await _list_rows(request),
+        "damaged": list_damaged(request, "person "),
+        "typed": {name: post.get(name, "") for name in ("name", "admin", "auditor")},
+        "sentence": sentence,
+        "done": done,
+    }
+
+
+def list_damaged(request: Request, kind: str) -> list[UnreadableRecord]:
+    """Return the known records of this kind that cannot be read, for a row each."""
+    records = wiring_of(request).inspections.readings.list_unreadable()
+    return [record for record in records if record.suspension_id.startswith(kind)]
+
+
+async def _list_rows(request: Request) -> Sequence[PersonRow]:
+    wiring = wiring_of(request)
+    seen = await wiring.reviewers.list_last_seen()
+    groups = await wiring.groups.list_all()
+    rows = []
+    for person in await wiring.reviewers.list_all():
+        held = tuple(group.name for group in groups if person.name in group.members)
+        rows.append(PersonRow(person, held, seen.get(person.name), list_duties(wiring, person.name, held)))
+    return sorted(rows, key=lambda row: not row.person.active)
+
+
+@router.get("/activity")
+async def read_log(request: Request, visitor: SignedIn, skip: Annotated[int, Query(ge=0, le=200_000)] = 0) -> Response:
+    """Show what people did and what was refused, the newest first."""
+    require_log_reader(visitor.principal.roles)
+    page = await wiring_of(request).activity.read_page(skip, _ENTRIES + 1)
+    return await show(
+        request,
+        visitor,
+        "pages/activity.html",
+        title=_("Activity"),
+        rows=[(entry, write_facts(entry)) for entry in page.entries[:_ENTRIES]],
+        broken_at=page.broken_at,
+        skip=skip,
+        following=skip + _ENTRIES if len(page.entries) > _ENTRIES else None,
+    )
+
+
+def write_facts(entry: Activity) -> str:
+    """Return the further facts of an entry as one text."""
+    return ", ".join(f"{name}: {value}" for name, value in entry.data.items())
+
+
+_KEYS_PAGE = "pages/keys.html"
+KINDS = {
+    "agent": mark("It starts runs, sends calls for approval and reads its own runs. It cannot decide."),
+    "reviewer": mark("It decides in the name of a person, as a reviewer. It cannot manage people, keys or freezes."),
+    "provisioner": mark(
+        "It creates and deletes instances of the Agent Approval Protocol. It cannot read runs or decide."
+    ),
+}
+_TRIALS = {
+    "agent": "/api/v1/agents",
+    "reviewer": "/api/v1/suspensions",
+    "provisioner": "/api/aap/v1/instances -H 'Idempotency-Key: trial-1' --json '{\"instance_name\": \"trial\"}'",
+}
+"""A first request for each kind."""
+
+OVERLAPS = (
+    (3600, mark("1 hour")),
+    (86_400, mark("1 day")),
+    (604_800, mark("7 days")),
+    (0, mark("none: it ends now")),
+)
+
+
+class KeyRow(NamedTuple):
+    """A key as the page shows it."""
+
+    key: ApiKey
+    used_at_ms: int | None
+    holds: bool
+    listed: bool
+
+
+@router.get("/keys")
+async def read_keys(request: Request, visitor: SignedIn, done: str = "") -> Response:
+    """Show all keys, without their secrets."""
+    require_role(visitor.principal.roles, "admin")
+    said = mark("Revoked. It fails everywhere within a second.") if done == "revoke" else ""
+    return await show(request, visitor, _KEYS_PAGE, **await _gather_keys(request, {}, done=said))
+
+
+@router.post("/keys")
+async def create(request: Request, visitor: SignedIn) -> Response:
+    """Create the key of the form, and show it once."""
+    post = await read_form(request)
+    try:
+        check_admin(post, visitor)
+        name, kind = post.get("name", "").strip(), _read_kind(post)
+        owner = post.get("owner", "").strip() or None
+        made, secret = await managing.create_key(wiring_of(request), visitor.principal, name, kind, owner=owner)
+    except SaysoError as error:
+        await _show_again_keys(request, visitor, post, error)
+        raise
+    return await _show_key(request, visitor, made, secret, _("Copy it now: it is shown only once."))
+
+
+@router.post("/keys/{key_id}")
+async def change_keys(request: Request, visitor: SignedIn, key_id: str) -> Response:
+    """Rotate or revoke a key; revoking asks first."""
+    post = await read_form(request)
+    wiring, act = wiring_of(request), post.get("act", "")
+    try:
+        check_admin(post, visitor)
+        if act == "rotate":
+            made, secret = await managing.rotate_key(wiring, visitor.principal, key_id, _read_overlap(post))
+            hint = _("Copy it now: it is shown only once. The old key stays valid until its overlap ends.")
+            return await _show_key(request, visitor, made, secret, hint)
+        if act == "ask":
+            key = await managing.find_key(wiring, visitor.principal, key_id)
+            return await show(request, visitor, "pages/revoke.html", title=_("Revoke a key"), key=key)
+        if act != "revoke":
+            raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
+        await managing.revoke_key(wiring, visitor.principal, key_id)
+    except SaysoError as error:
+        await _show_again_keys(request, visitor, {}, error)
+        raise
+    return RedirectResponse("/keys?done=revoke", 303)
+
+
+@router.post("/me/keys")
+async def create_own(request: Request, visitor: SignedIn) -> Response:
+    """Create a key that decides in the visitor's name, and show it once."""
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        made, secret = await managing.create_key(wiring_of(request), visitor.principal, visitor.name, "reviewer")
+    except SaysoError as error:
+        await show_again(request, visitor, error)
+        raise
+    return await _show_key(request, visitor, made, secret, _("Copy it now: it is shown only once."), "/me")
+
+
+@router.post("/me/keys/{key_id}/revoke")
+async def revoke_own(request: Request, visitor: SignedIn, key_id: str) -> Response:
+    """Revoke a key of the visitor's."""
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        await managing.revoke_key(wiring_of(request), visitor.principal, key_id)
+    except SaysoError as error:
+        await show_again(request, visitor, error)
+        raise
+    return RedirectResponse("/me?done=key", 303)
+
+
+def _read_kind(post: Post) -> KeyKind:
+    kind: KeyKind | None = next((kind for kind in get_args(KeyKind) if kind == post.get("kind")), None)
+    if kind is None:
+        raise InvalidInput(_("Choose the kind of the key."))
+    return kind
+
+
+def _read_overlap(post: Post) -> int:
+    seconds = next((seconds for seconds, _ in OVERLAPS if str(seconds) == post.get("overlap")), None)
+    if seconds is None:
+        raise InvalidInput(_("Choose how long the old key stays valid."))
+    return seconds
+
+
+async def _show_key(
+    request: Request, visitor: Visitor, made: ApiKey, secret: str, hint: str, back: str = "/keys"
+) -> Response:
+    url = wiring_of(request).settings.public_url
+    command = f'curl -H "Authorization: Bearer {secret}" {url}{_TRIALS[made.kind]}'
+    title = _("New key of the %(kind)s %(name)s", kind=made.kind, name=made.name)
+    return await show_secret(request, visitor, Secret(title, mark("Key"), secret, hint, command, back))
+
+
+async def _show_again_keys(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
+    if visitor.is_admin:
+        context = await _gather_keys(request, post, sentence=describe_refusal(error))
+        show_page_again(request, _KEYS_PAGE, visitor=visitor, **context)
+
+
+async def _gather_keys(request: Request, post: Post, *, sentence: str = "", done: str = "") -> dict[str, Any]:
+    wiring, at_ms = wiring_of(request), now_ms()
+    uses = await wiring.api_keys.list_uses()
+    keys = await wiring.api_keys.scan()
+    rows = [KeyRow(key, uses.get(key.id), key.holds(at_ms), listed) for _hash, key, listed in keys]
+    return {
+        "title": _("Keys"),
+        "rows": [row for row in rows if row.holds],
+        "ended": [row for row in reversed(rows) if not row.holds],
+        "damaged": list_damaged(request, "key "),
+        "kinds": KINDS,
+        "overlaps": OVERLAPS,
+        "typed": {name: post.get(name, "") for name in ("kind", "name", "owner")},
+        "sentence": sentence,
+        "done": done,
+    }

@@ -1,0 +1,182 @@
+"""The groups page: everybody who reviews sees the groups, admins and editors change them.
+
+The page that says who is asked when under a rule, and what happens at the deadline.
+"""
+
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.core.clock import now_ms
+from sayso.core.policy.rules import ASKING
+from sayso.core.sentences.names import name_reviewers
+from sayso.core.sentences.times import describe_local
+from sayso.core.text.language import _, mark
+from sayso.errors import SaysoError
+from service.channels.previews import SampleCall
+from service.core.auth.groups import may_edit
+from service.core.auth.reviewers import require_role
+from service.core.store.directory import Group
+from service.edge.web.errors import show_page_again
+from service.edge.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form
+from service.edge.web.pages import show
+from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.features.people.account_pages import read_moment, read_working_hours, write_working_hours
+from service.features.people.who import Asked, Plan, plan
+
+_PAGE = "pages/groups.html"
+_DONE = {
+    "created": mark("The group is created. Rules can name it now."),
+    "changed": mark("The group is changed. This takes effect everywhere within a second."),
+    "deleted": mark("The group is deleted."),
+}
+
+router = APIRouter(route_class=RecordedRoute)
+
+
+@dataclass(frozen=True)
+class GroupForm:
+    """A group as its form shows it."""
+
+    group: Group
+    may_edit: bool
+    members: str
+    editors: str
+    typed: Post
+
+
+@router.get("/groups")
+async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
+    """Show the groups."""
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, {}, done=_DONE.get(done, "")))
+
+
+@router.post("/groups")
+async def create(request: Request, visitor: SignedIn) -> Response:
+    """Create the group of the form."""
+    post = await read_form(request)
+    try:
+        check_admin(post, visitor)
+        members, editors = _read_names(post, "members"), _read_names(post, "editors")
+        working = read_working_hours(post, _read_zone(post))
+        groups = wiring_of(request).groups
+        await groups.create(post.get("name", "").strip(), members, editors, visitor.name, working)
+    except SaysoError as error:
+        await _show_again(request, visitor, post, error)
+        raise
+    return RedirectResponse("/groups?done=created", 303)
+
+
+@router.post("/groups/{name}")
+async def change(request: Request, visitor: SignedIn, name: str) -> Response:
+    """Change or delete a group."""
+    post = await read_form(request)
+    groups = wiring_of(request).groups
+    deletes = post.get("act") == "delete"
+    try:
+        check_session(post, visitor)
+        if deletes:
+            require_role(visitor.principal.roles, "admin")
+            await groups.delete(name, visitor.name)
+        else:
+            known, roles = await groups.read(name), visitor.principal.roles
+            editors = _read_names(post, "editors") if "admin" in roles else known.editors
+            working = read_working_hours(post, _read_zone(post))
+            await groups.update(name, _read_names(post, "members"), editors, visitor.name, roles, working)
+    except SaysoError as error:
+        await _show_again(request, visitor, {**post, "changed": name}, error)
+        raise
+    return RedirectResponse(f"/groups?done={'deleted' if deletes else 'changed'}", 303)
+
+
+async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
+    context = await _gather(request, visitor, post, sentence=describe_refusal(error))
+    show_page_again(request, _PAGE, visitor=visitor, **context)
+
+
+async def _gather(request: Request, visitor: Visitor, post: Post, sentence: str = "", done: str = "") -> dict[str, Any]:
+    groups = await wiring_of(request).groups.list_all()
+    changed = post.get("changed")
+    return {
+        "title": _("Groups"),
+        "sentence": sentence,
+        "done": done,
+        "groups": [_form(group, visitor, post if group.name == changed else None) for group in groups],
+        "typed": {**write_working_hours(None), **(post if changed is None else {})},
+    }
+
+
+def _form(group: Group, visitor: Visitor, post: Post | None) -> GroupForm:
+    zone = group.working_hours.time_zone if group.working_hours is not None else ""
+    saved = {**write_working_hours(group.working_hours), "time_zone": zone}
+    return GroupForm(
+        group=group,
+        may_edit=may_edit(group, visitor.name, visitor.principal.roles),
+        members=post.get("members", "") if post is not None else "\n".join(group.members),
+        editors=post.get("editors", "") if post is not None else "\n".join(group.editors),
+        typed=post if post is not None else saved,
+    )
+
+
+def _read_names(post: Post, field: str) -> tuple[str, ...]:
+    """Return the names of a field, separated by spaces, commas or lines."""
+    return tuple(name for name in re.split(r"[\s,;]+", post.get(field, "")) if name)
+
+
+def _read_zone(post: Post) -> str:
+    return post.get("time_zone", "").strip() or "UTC"
+
+
+_WHO_PAGE = "pages/who.html"
+
+
+@router.get("/who")
+async def read_who(
+    request: Request,
+    visitor: SignedIn,
+    rule: Annotated[str, Query(max_length=200)] = "",
+    at: Annotated[str, Query(max_length=40)] = "",
+) -> Response:
+    """Show who would be asked under a rule at a time; by default now, under the first rule that asks."""
+    context = await _gather_who(request, visitor, rule, at)
+    try:
+        plan = await _plan(request, context) if context["rule_id"] else None
+    except SaysoError as error:
+        show_page_again(request, _WHO_PAGE, visitor=visitor, **{**context, "sentence": describe_refusal(error)})
+        raise
+    return await show(request, visitor, _WHO_PAGE, **{**context, **describe_plan(plan)})
+
+
+async def _gather_who(request: Request, visitor: Visitor, rule_id: str, at: str) -> dict[str, Any]:
+    wiring = wiring_of(request)
+    zone = ZoneInfo((await wiring.duty.find_preferences(visitor.name)).time_zone)
+    rules = [rule.rule_id for rule in wiring.rules.policy().rules if rule.action in ASKING]
+    return {
+        "title": _("Who is asked"),
+        "sentence": "",
+        "rules": rules,
+        "rule_id": rule_id or (rules[0] if rules else ""),
+        "at": at or describe_local(now_ms(), zone).replace(" ", "T"),
+        "zone": zone,
+        **describe_plan(None),
+    }
+
+
+async def _plan(request: Request, context: dict[str, Any]) -> Plan:
+    wiring, zone = wiring_of(request), context["zone"]
+    at_ms = read_moment(context["at"], zone, _("Enter a time such as 2026-12-24T18:00."))
+    policy, call = wiring.rules.policy(), SampleCall(tool="refund")
+    return await plan(wiring, request.app.state.channels, policy, context["rule_id"], call, at_ms)
+
+
+def describe_plan(plan: Plan | None) -> dict[str, object]:
+    """Return what `parts/plan.html` shows of a plan."""
+    asked: tuple[Asked, ...] = plan.asked if plan is not None else ()
+    steps = [(step, [*rows]) for step, rows in groupby(asked, lambda entry: entry.step)]
+    names = {entry.reviewer: name_reviewers([entry.reviewer]) if entry.reviewer else _("everybody") for entry in asked}
+    return {"plan": plan, "steps": steps, "names": names}

@@ -1,0 +1,303 @@
+"""Routes of mandates: propose a plan, follow it, list what is in force, and end it."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from sayso.core.clock import new_id
+from sayso.core.policy.counters.readings import write_amount
+from sayso.core.policy.engine import Policy
+from sayso.core.records.decisions import ActorKind
+from sayso.core.records.items import ItemDraft
+from sayso.core.records.permissions import Mandate, MandateState
+from sayso.core.records.plans import MOST_PLAN_CHARS, MOST_TOOLS, Plan, PlannedCalls, check_plan_size
+from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
+from sayso.core.schemas.bounds import check_size
+from sayso.core.text.invisible import write_signs
+from sayso.errors import Conflict, InvalidInput, NotFound
+from sayso.features.permissions.making import draft_from, name_mandate, name_suspension
+from sayso.features.permissions.plans import Definitions, draft_mandate
+from sayso.features.permissions.text import describe_plan, write_plan
+from service.core.auth.credentials import Principal
+from service.core.operations.people import find_who, identify_request
+from service.core.wiring import Wiring
+from service.edge.api.calls import DefinitionBody
+from service.edge.api.dependencies import (
+    Caller,
+    IdempotencyKey,
+    Parts,
+    PersonToken,
+    Wait,
+    find_agent,
+    find_run,
+    find_suspension,
+)
+from service.edge.api.item_views import Timestamp, View
+from service.edge.api.routes import SignedInRoute, wait_for
+from service.edge.http.openapi import ASKS, WAITS, WRITES, problems
+from service.features.permissions.store import Use
+
+router = APIRouter(prefix="/mandates", tags=["grants"], route_class=SignedInRoute)
+
+MandateId = Annotated[str, Path(min_length=1, max_length=100, examples=["man_019aa4a2f4a5b6c7d8e9f0a1b2c3d4e5"])]
+
+
+class PlannedCallsBody(PlannedCalls):
+    """Calls of one tool of the plan."""
+
+    definition: DefinitionBody | None = Field(
+        default=None, description="The tool's definition, if you run the calls yourself; as with `mode: poll`."
+    )
+
+
+class MandateRequest(Plan):
+    """A plan: the calls that the agent wants to make without being asked about each."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "thread_id": "invoices-november",
+                    "title": "Pay the invoices of November",
+                    "for_s": 3600,
+                    "count": 20,
+                    "sum": 900,
+                    "tools": [
+                        {"tool": "read_file", "definition": {}, "within": {"args.path": "/srv/invoices"}},
+                        {
+                            "tool": "send_money",
+                            "definition": {},
+                            "one_of": {"args.recipient": ["DE89370400440532013000", "GB29NWBK60161331926819"]},
+                            "at_most": {"args.amount": 500},
+                            "free": ["args.subject"],
+                            "sum": {"of": "args.amount"},
+                        },
+                    ],
+                }
+            ]
+        }
+    )
+
+    agent: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="A registered agent. Leave it out if you run the calls yourself; then it is the key's name.",
+    )
+    thread_id: str | None = Field(
+        default=None, min_length=1, max_length=200, description="The conversation that it covers; by default a new one."
+    )
+    run_id: str | None = Field(
+        default=None, min_length=1, max_length=100, description="One of your runs, if it covers that run alone."
+    )
+    tools: tuple[PlannedCallsBody, ...] = Field(min_length=1, max_length=MOST_TOOLS)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_size(cls, given: Any) -> Any:
+        tools = given.get("tools") if isinstance(given, dict) else None
+        if isinstance(tools, list):
+            check_plan_size(tools)
+        return given
+
+
+class MandateView(View):
+    """A mandate, or the plan of one, and its use."""
+
+    id: str
+    state: MandateState
+    void: bool = Field(description="Whether a rule that permitted it is gone or changed; calls of that rule are asked.")
+    sentences: list[str] = Field(
+        description="Which calls run without asking, how often and for how long, and which are asked about or denied."
+    )
+    agent: str
+    owner: str
+    thread_id: str = Field(description="The conversation whose calls it covers.")
+    run_id: str | None = Field(description="The only run whose calls it covers; null for all of the conversation.")
+    title: str
+    count: int = Field(description="The most calls.")
+    sum: str | None = Field(description="The most that all calls may add up, as a number.")
+    at: Timestamp | None = Field(description="When it was approved; null before.")
+    until: Timestamp | None
+    approved_by: list[str]
+    suspension_id: str
+    item_id: str
+    calls: int = Field(description="The calls that it has let run, and those it holds a place for.")
+    total: str = Field(description="Their sum, as a number.")
+    last_used_at: Timestamp | None
+    revoked_by: str | None
+    revoked_at: Timestamp | None
+
+
+class MandateList(BaseModel):
+    """Approved mandates of the last month, the latest first."""
+
+    mandates: list[MandateView]
+
+
+@router.post("", status_code=201, operation_id="proposeMandate", responses=ASKS)
+async def propose_mandate(
+    body: MandateRequest, caller: Caller, parts: Parts, key: IdempotencyKey, token: PersonToken, response: Response
+) -> MandateView:
+    """Propose a plan. When people have approved its item, calls inside it run without asking, and all others ask.
+
+    With `outside: deny` all others are denied. Such a plan is in force at once if it lets nothing run that the rules
+    would ask about. Calls with `ask: true` are asked about as without the plan.
+
+    Wait for the decision with `GET /mandates/{mandate_id}?wait=30s`. Rules must permit mandates with `mandates:`.
+    """
+    about = await find_run(parts, caller, body.run_id) if body.run_id is not None else None
+    if about is not None and (about.status.ended or body.thread_id not in (None, about.thread_id)):
+        raise InvalidInput(f"The run {about.id} has ended, or is of the thread {about.thread_id!r}. Correct run_id.")
+    agent = body.agent or (about.agent if about is not None else caller.name)
+    definitions = await _find_definitions(parts, caller, agent, body)
+    run_id, who = new_id("run"), await find_who(parts, caller, token)
+    run = RunRef(
+        id=run_id,
+        agent=agent,
+        owner=caller.name,
+        thread_id=body.thread_id or (about.thread_id if about is not None else run_id),
+        title=body.title,
+        facts=caller.context,
+        key_id=caller.key_id,
+        key_maker=caller.key_maker,
+        who=who,
+    )
+    item = await asyncio.to_thread(_draft, parts.rules.policy(), run, body, definitions)
+    request = await asyncio.to_thread(identify_request, body.model_dump(mode="json"), who) if key else None
+    saved = await parts.desk.propose(run, item, key, request)
+    view = await _read(parts, saved.record)
+    response.headers["Location"] = f"/api/v1/mandates/{view.id}"
+    return view
+
+
+@router.get("", operation_id="listMandates", responses=problems(401))
+async def list_mandates(caller: Caller, parts: Parts) -> MandateList:
+    """List approved mandates with their use, also those that ended in the last month. Agents see their own."""
+    uses, now_ms = await parts.grants.mandates.list_uses(), await parts.grants.mandates.now_ms()
+    own = [use for use in uses if caller.owner in (None, use.grant.owner)]
+    return MandateList(mandates=[_view(parts, use, now_ms) for use in own])
+
+
+@router.get("/{mandate_id}", operation_id="getMandate", responses=WAITS)
+async def get_mandate(request: Request, mandate_id: MandateId, caller: Caller, parts: Parts, wait: Wait) -> MandateView:
+    """Return a mandate, or its plan. `wait` delays the answer until the plan is decided or the time is over."""
+
+    async def read() -> SuspensionRecord:
+        return await _find(parts, caller, mandate_id)
+
+    record = await wait_for(
+        request,
+        name_suspension(mandate_id),
+        read,
+        who=caller.name,
+        done=lambda record: record.status is not Status.PENDING,
+        wait_s=wait,
+    )
+    return await _read(parts, record)
+
+
+@router.post("/{mandate_id}/revoke", operation_id="revokeMandate", responses=WRITES)
+async def revoke_mandate(mandate_id: MandateId, caller: Caller, parts: Parts) -> MandateView:
+    """End a mandate at once, also for calls that it allowed and that have not started.
+
+    Every reviewer may, and the agent that proposed it, which can also withdraw a plan that waits.
+    """
+    record = await _find(parts, caller, mandate_id)
+    by = caller.reviewer("api") if caller.kind is ActorKind.HUMAN else caller.actor("api")
+    if record.status is not Status.PENDING:
+        await parts.grants.mandates.revoke(mandate_id, by)
+    elif caller.kind is ActorKind.HUMAN:
+        raise Conflict("Nobody has decided this plan yet. Deny its item instead.")
+    else:
+        await parts.desk.withdraw(record.id, by)
+    return await _read(parts, await _find(parts, caller, mandate_id))
+
+
+async def _find_definitions(parts: Wiring, caller: Principal, agent: str, body: MandateRequest) -> Definitions:
+    """Return the definitions of the agent's tools: those sent, or those of a registered agent."""
+    sent = [(entry.tool, entry.definition) for entry in body.tools if entry.definition is not None]
+    if not sent:
+        return {tool.name: tool for tool in (await find_agent(parts, agent)).tools}
+    if agent != caller.name:
+        raise InvalidInput("Workers register their tools. Send definitions only for calls that you run yourself.")
+    definitions: dict[str, ToolDefinition] = {}
+    for name, definition in sent:
+        check_size(definition.parameters)
+        tool = ToolDefinition(name=name, **definition.model_dump())
+        if definitions.setdefault(name, tool) != tool:
+            raise InvalidInput(f"The tool {name!r} has two definitions; send one.")
+    return definitions
+
+
+def _draft(policy: Policy, run: RunRef, body: MandateRequest, definitions: Definitions) -> ItemDraft:
+    outside: Any = {"agent": True, "thread_id": True, "run_id": True, "tools": {"__all__": {"definition"}}}
+    plan = Plan.model_validate(body.model_dump(exclude=outside))
+    return _show(draft_mandate(policy, run, plan, definitions, body.run_id or ""))
+
+
+def _show(item: ItemDraft) -> ItemDraft:
+    """Return the item with its plan in sentences, for cards and the command line; raises `InvalidInput` if too long."""
+    body = write_signs(write_plan(item.mandate)) if item.mandate is not None else ""
+    if len(body) > MOST_PLAN_CHARS:
+        limit = f"{len(body):,} characters; the limit is {MOST_PLAN_CHARS:,}"
+        raise InvalidInput(f"The plan is too long to read: {limit}. Name fewer calls, or shorter values.")
+    return item.model_copy(update={"prompt": item.prompt.model_copy(update={"body": body})})
+
+
+async def _find(parts: Wiring, caller: Principal, mandate_id: str) -> SuspensionRecord:
+    unknown = NotFound(f"There is no mandate {mandate_id!r} for this credential.")
+    record, _ = await find_suspension(parts, caller.owner, name_suspension(mandate_id), unknown)
+    if record.items[:1] and record.items[0].mandate is not None and name_mandate(record.id) == mandate_id:
+        return record
+    raise unknown
+
+
+async def _read(parts: Wiring, record: SuspensionRecord) -> MandateView:
+    use = await parts.grants.mandates.find_use(name_mandate(record.id))
+    if use is not None:
+        return _view(parts, use, await parts.grants.mandates.now_ms())
+    item = record.items[0]
+    outcome = item.outcome
+    state = MandateState.PROPOSED if record.status is Status.PENDING else MandateState.WITHDRAWN
+    if outcome is not None:
+        state = MandateState.ENDED if outcome.may_run else MandateState.DENIED
+    assert item.mandate is not None  # noqa: S101  `_find` refuses other items
+    return _describe(parts, draft_from(record, item, item.mandate, 0), state, None)
+
+
+def _view(parts: Wiring, use: Use[Mandate], now_ms: int) -> MandateView:
+    return _describe(parts, use.grant, MandateState(use.grant.find_state(now_ms)), use)
+
+
+def _describe(parts: Wiring, mandate: Mandate, state: MandateState, use: Use[Mandate] | None) -> MandateView:
+    envelope, plan = mandate.envelope, describe_plan(mandate.envelope)
+    shown: dict[str, Any] = {
+        name: getattr(mandate, name) for name in Mandate.model_fields if name in MandateView.model_fields
+    }
+    return MandateView.model_validate(
+        {
+            **shown,
+            "state": state,
+            "void": parts.grants.mandates.find_void(mandate),
+            "sentences": [
+                *plan.calls,
+                *(f"Asked about each time: {call}" for call in plan.asked),
+                plan.limits,
+                plan.outside,
+            ],
+            "run_id": envelope.run_id or None,
+            "count": envelope.count,
+            "sum": write_amount(envelope.sum) if envelope.sum is not None else None,
+            "at": mandate.at_ms or None,
+            "until": mandate.until_ms if mandate.at_ms else None,
+            "approved_by": [granter.id for granter in mandate.granters],
+            "calls": use.calls if use is not None else 0,
+            "total": write_amount(use.total if use is not None else 0),
+            "last_used_at": use.last_ms if use is not None else None,
+            "revoked_at": mandate.revoked_at_ms,
+        }
+    )

@@ -1,0 +1,209 @@
+"""Grants and mandates of one tenant. One whose people may no longer decide lets nothing run."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from redis.asyncio.client import Pipeline as Transaction
+
+from sayso.core.clock import DAY_MS
+from sayso.core.policy.counters.readings import Readings, Wanted
+from sayso.core.records.decisions import Actor
+from sayso.core.records.permissions import Grant, GrantState, Mandate
+from sayso.features.permissions.grants import list_counters, name_scope
+from sayso.features.permissions.mandates import list_mandate_counters, name_scope_of
+from service.core.store.connection.connecting import as_ms, text, translated
+from service.core.store.connection.pipeline import Pipeline, Script
+from service.core.store.directory import Group
+from service.core.store.keys import CHANGES, TenantKeys
+from service.core.store.lua import read_script
+from service.core.store.people import Reviewer
+from service.core.store.suspensions.reading import try_read
+from service.core.store.tenants import TenantStore
+from service.features.permissions.lessons import TRIED
+
+_GRANTS = Script(read_script("grants"))
+_KEPT_MS = 30 * DAY_MS
+_MAX_LISTED = 1_000
+
+
+Kept = TypeVar("Kept", bound=Grant | Mandate)
+
+
+class Use(NamedTuple, Generic[Kept]):
+    """A grant or mandate, and what its calls used: how many, their total in millionths, the last one's time or None."""
+
+    grant: Kept
+    calls: int
+    total: int
+    last_ms: int | None
+
+
+class Kind(NamedTuple, Generic[Kept]):
+    """Grants or mandates: how one is read, where they are kept, and the counters of all calls of one."""
+
+    model: type[Kept]
+    find_all: Callable[[TenantKeys], str]
+    find_scope: Callable[[TenantKeys, str], str]
+    name_scope: Callable[[Kept], str]
+    list_counters: Callable[[Kept], Iterable[Wanted]]
+
+
+GRANTS = Kind(
+    Grant,
+    lambda keys: keys.grants,
+    lambda keys, scope: keys.grants_of(scope),
+    lambda grant: name_scope(grant.rule_id, grant.agent),
+    list_counters,
+)
+MANDATES = Kind(
+    Mandate,
+    lambda keys: keys.mandates,
+    lambda keys, scope: keys.mandates_of(scope),
+    name_scope_of,
+    list_mandate_counters,
+)
+
+
+async def read_current(
+    pipeline: Pipeline, keys: TenantKeys, kind: Kind[Kept], scopes: Sequence[str]
+) -> Mapping[str, tuple[Kept, ...]]:
+    """Return the grants or mandates in force by scope, with those whose people may no longer decide."""
+    if not scopes:
+        return {}
+    async with translated():
+        read = [kind.find_all(keys), *(kind.find_scope(keys, scope) for scope in scopes)]
+        seconds, micros, *replies = await pipeline.run(_GRANTS, read)
+    now_ms = as_ms(seconds, micros)
+    return {scope: tuple(_list_current(kind, held, now_ms)) for scope, held in zip(scopes, replies, strict=True)}
+
+
+def _list_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> Iterator[Kept]:
+    grants = (try_read(kind.model, raw) for raw in held if raw)
+    return (grant for grant in grants if grant is not None and _counts(grant, now_ms))
+
+
+def _counts(grant: Grant | Mandate, now_ms: int) -> bool:
+    return grant.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(grant, now_ms)
+
+
+def _returns(known: Grant | Mandate, changed: Grant | Mandate) -> bool:
+    """Return whether a change lifts the denial that suspended a grant."""
+    return isinstance(known, Grant) and isinstance(changed, Grant) and bool(known.denial) and not changed.denial
+
+
+def _is_tried(grant: Grant | Mandate, now_ms: int) -> bool:
+    return isinstance(grant, Grant) and grant.tries(now_ms)
+
+
+async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
+    """Return those who are active reviewers, and members of a group if one entitled them."""
+    people = list(dict.fromkeys(granters))
+    names = list(dict.fromkeys(name for by in people for name in (by.id, by.for_person) if name))
+    groups = list(dict.fromkeys(group for by in people for group in by.groups))
+    if not names:
+        return set()
+    async with translated():
+        reviewers = await pipeline.ask("HMGET", keys.reviewers, *names)
+        kept = await pipeline.ask("HMGET", keys.groups, *groups) if groups else []
+    held = (try_read(Reviewer, raw) for raw in reviewers if raw)
+    active = {reviewer.name for reviewer in held if reviewer is not None and reviewer.active}
+    read = (try_read(Group, raw) for raw in kept if raw)
+    members = {group.name: set(group.members) for group in read if group is not None}
+    return {by for by in people if _is_entitled(by, active, members)}
+
+
+def _is_entitled(by: Actor, active: set[str], members: Mapping[str, set[str]]) -> bool:
+    person = by.for_person or by.id
+    if not {by.id, person} <= active:
+        return False
+    return not by.groups or any(person in members.get(group, ()) for group in by.groups)
+
+
+class GrantStore(Generic[Kept]):
+    """The grants, or the mandates, of one tenant."""
+
+    def __init__(self, store: TenantStore, recall: Callable[..., Any], kind: Kind[Kept]) -> None:
+        self._redis, self._keys, self._recall = store.redis, store.keys, recall
+        self._readings = store.readings
+        self._kind, self._all = kind, kind.find_all(store.keys)
+
+    async def now_ms(self) -> int:
+        async with translated():
+            return as_ms(*await self._redis.time())
+
+    async def find(self, grant_id: str) -> Kept | None:
+        """Return the one with this id, or None; raises `Unreadable` for one of a later version."""
+        async with translated():
+            raw = await self._redis.hget(self._all, grant_id)
+        return self._readings.require_other(self._kind.model, raw, self._name(grant_id)) if raw else None
+
+    def _name(self, grant_id: str) -> str:
+        return f"{self._kind.model.__name__.lower()} {grant_id}"
+
+    async def _list_readable(self) -> list[Kept]:
+        async with translated():
+            stored = await self._redis.hgetall(self._all)
+        read = (self._readings.read_other(self._kind.model, raw, self._name(text(id_))) for id_, raw in stored.items())
+        return [grant for grant in read if grant is not None]
+
+    async def list_uses(self) -> list[Use[Kept]]:
+        """Return those of the last month with their use, the latest first."""
+        kept = sorted(await self._list_readable(), key=lambda grant: (-grant.at_ms, grant.id))
+        return await self.add_uses(kept[:_MAX_LISTED])
+
+    async def add_uses(self, kept: Sequence[Kept]) -> list[Use[Kept]]:
+        """Return them with their use."""
+        if not kept:
+            return []
+        async with translated():
+            used: Any = await self._redis.zmscore(self._keys.grant_uses, [grant.id for grant in kept])
+        held: Readings = await self._recall([counter for grant in kept for counter in self._kind.list_counters(grant)])
+        sums = {name: reading.total for name, reading in held.items()}
+        return [
+            Use(grant, sums[grant.count_counter], sums.get(grant.sum_counter, 0), None if last is None else int(last))
+            for grant, last in zip(kept, used, strict=True)
+        ]
+
+    async def change(self, grant_id: str, change: Callable[[Kept], Kept]) -> Kept | None:
+        """Change one atomically and return it, or None if the id is unknown. A revoked one is in force no more."""
+        key, model = self._all, self._kind.model
+
+        async def write(pipe: Transaction) -> Kept | None:
+            raw: Any = await pipe.hget(key, grant_id)
+            if raw is None:
+                return None
+            known = self._readings.require_other(model, raw, self._name(grant_id))
+            changed = change(known)
+            pipe.multi()  # type: ignore[no-untyped-call]
+            if changed != known:
+                pipe.hset(key, grant_id, changed.model_dump_json())
+                pipe.publish(CHANGES + self._keys.tenant, "")
+            if changed.until_ms != known.until_ms or _returns(known, changed):
+                pipe.zadd(self._find_scope(changed), {grant_id: changed.until_ms})
+            if changed.revoked_at_ms is not None:
+                pipe.zrem(self._find_scope(changed), grant_id)
+            return changed
+
+        async with translated():
+            changed: Kept | None = await self._redis.transaction(write, key, value_from_callable=True)
+        return changed
+
+    async def forget_old(self, now_ms: int) -> None:
+        """Delete those that ended a month ago, and end those whose time is over."""
+        kept = await self._list_readable()
+        over = [grant for grant in kept if grant.until_ms <= now_ms]
+        old_ms = now_ms - _KEPT_MS
+        old = [grant for grant in kept if min(grant.until_ms, grant.revoked_at_ms or grant.until_ms) < old_ms]
+        if not over and not old:
+            return
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            for grant in (*over, *old):
+                pipe.zrem(self._find_scope(grant), grant.id)
+            for grant in old:
+                pipe.hdel(self._all, grant.id)
+                pipe.zrem(self._keys.grant_uses, grant.id)
+                pipe.hdel(self._keys.grant_trials, *(f"{grant.id} {field}" for field in TRIED))
+            await pipe.execute()
+
+    def _find_scope(self, grant: Kept) -> str:
+        return self._kind.find_scope(self._keys, self._kind.name_scope(grant))

@@ -1,0 +1,78 @@
+"""The routers of the API: those of the core, and of each feature."""
+
+from fastapi import APIRouter
+
+from service.edge.api import (
+    calls,
+    execution,
+    external_events,
+    freezes,
+    health,
+    inquiries,
+    runs,
+    sessions,
+    suspensions,
+    trails,
+)
+from service.features.control import api as control
+from service.features.discussions import api as discussions
+from service.features.insights import api as insights
+from service.features.operate import api as operate
+from service.features.people import api as people
+from service.features.people import directory_api as directory
+from service.features.permissions import api as grants
+from service.features.permissions import mandate_api as mandates
+from service.features.rulebook import api as rulebook
+from service.features.search import api as search
+from service.features.webhooks import api as webhooks
+from service.features.whatif import api as whatif
+
+api = APIRouter(prefix="/api/v1")
+for _router in (  # routes are matched in this order; the most frequent come first
+    suspensions.decisions,
+    calls.router,
+    sessions.opening,
+    sessions.closing,
+    runs.agents,
+    runs.router,
+    trails.router,
+    external_events.router,
+    execution.router,
+    suspensions.router,
+    inquiries.router,
+    discussions.comments,
+    discussions.attachments,
+    freezes.router,
+    operate.diagnostics,
+    operate.activity,
+    whatif.trials,
+    operate.channels,
+    insights.router,
+    control.drills,
+    control.second_look,
+    whatif.replays,
+    rulebook.router,
+    whatif.shadows,
+    grants.router,
+    mandates.router,
+    webhooks.events,
+    webhooks.endpoints,
+    webhooks.failures,
+    webhooks.senders,
+    people.account,
+    people.passwords,
+    people.reviewers,
+    people.keys,
+    directory.groups,
+    directory.own_contacts,
+    directory.contacts,
+    search.account,
+    directory.own_duty,
+    directory.duty,
+    directory.absences,
+    directory.who,
+):
+    api.include_router(_router)
+
+health_router = health.router
+metrics_router = health.metrics

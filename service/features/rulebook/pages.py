@@ -1,0 +1,301 @@
+"""The rules in force in the order of trial, and the page of one rule.
+
+Pages of the rulebook's versions: when each was in force, who attests it, and the return to an earlier one.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+from pydantic import ValidationError
+
+from sayso.core.clock import now_ms
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.rules import ASKING, Action, Mode, PolicyRule
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.rules import (
+    ACTIONS,
+    describe_calls,
+    describe_default,
+    describe_end,
+    describe_rule,
+    describe_shadow_hits,
+    describe_wait,
+    describe_who,
+    runs_by_itself,
+)
+from sayso.core.text.language import _
+from sayso.core.text.summaries import Summary, summarize
+from sayso.core.transitions.states import find_item_state
+from sayso.errors import SaysoError
+from sayso.features.whatif.diff_text import list_differences
+from sayso.features.whatif.diffs import RuleSource, compare_rulebooks, find_sources
+from service.channels.previews import SampleCall
+from service.core.auth.reviewers import require_role
+from service.core.operations.masking import mask_record
+from service.core.wiring import Wiring
+from service.edge.web.content.cards import item_href
+from service.edge.web.errors import show_page_again
+from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form
+from service.edge.web.pages import show
+from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.features.insights.figures import read_rule_cost
+from service.features.people.group_pages import describe_plan
+from service.features.people.who import plan, plan_weeks
+from service.features.rulebook.store import DEFAULT
+from service.features.rulebook.versions import (
+    VersionState,
+    attest_version,
+    describe_held_back,
+    list_versions,
+    read_version,
+    restore,
+)
+from service.features.whatif.trial_pages import find_cases
+
+DAYS = 7
+
+router = APIRouter(route_class=RecordedRoute)
+
+
+@dataclass(frozen=True)
+class RuleRow:
+    """A rule in the list; `hits` counts the calls that it decided in the last days."""
+
+    rule: PolicyRule
+    calls: str
+    action: str
+    who: str
+    wait: str
+    end: str
+    hits: int
+    by_itself: bool
+
+    @property
+    def look(self) -> str:
+        """The state whose colour the action has."""
+        return {Action.ALLOW: "approved", Action.DENY: "denied"}.get(self.rule.action, "")
+
+
+@dataclass(frozen=True)
+class AskedRow:
+    """One of the last items that a rule asked for."""
+
+    href: str
+    tool: str
+    summary: Summary
+    state: str
+    agent: str
+    at_ms: int
+
+
+@router.get("/rules")
+async def list_rules(request: Request, visitor: SignedIn) -> Response:
+    """Show the rules in force in the order of trial."""
+    wiring = wiring_of(request)
+    rules = wiring.rules
+    policy, hits = rules.policy(), await rules.count_hits(DAYS)
+    return await show(
+        request,
+        visitor,
+        "pages/rules.html",
+        title=_("Rules"),
+        rows=[_describe_row(rule, hits.get(rule.rule_id, 0)) for rule in policy.rules],
+        default=describe_default(policy),
+        default_hits=hits.get(DEFAULT, 0),
+        rules_version=policy.version,
+        cases=await find_cases(wiring),
+        held=" ".join(describe_held_back(wiring.rules.held_back)) if wiring.rules.held_back is not None else "",
+        days=DAYS,
+    )
+
+
+@router.get("/rules/{rule_id}")
+async def read_rule(request: Request, visitor: SignedIn, rule_id: str) -> Response:
+    """Show one rule: in words, as it stands in its file, who is asked, and the last items."""
+    wiring = wiring_of(request)
+    policy = wiring.rules.policy()
+    rule = next((rule for rule in policy.rules if rule.rule_id == rule_id), None)
+    hits = await wiring.rules.count_hits(DAYS)
+    shadow = await wiring.rules.count_shadow_hits(rule_id, DAYS) if rule is not None and not rule.is_live else {}
+    return await show(
+        request,
+        visitor,
+        "pages/rule.html",
+        title=rule_id,
+        code=200 if rule is not None else 404,
+        rule=rule,
+        rule_id=rule_id,
+        words=describe_rule(rule) if rule is not None else "",
+        row=_describe_row(rule, hits.get(rule_id, 0)) if rule is not None else None,
+        shadow=describe_shadow_hits(shadow) if rule is not None and rule.mode is Mode.SHADOW else "",
+        number=policy.rules.index(rule) + 1 if rule is not None else 0,
+        count=len(policy.rules),
+        source=await asyncio.to_thread(_find_source, wiring, rule_id),
+        asked=await _list_asked(wiring, rule_id),
+        cost=await read_rule_cost(wiring, rule_id),
+        days=DAYS,
+        **await _plan(request, visitor, policy, rule),
+    )
+
+
+def _find_source(wiring: Wiring, rule_id: str) -> tuple[str, RuleSource] | None:
+    """Return the name of this service's file and the rule's lines; None where the rule in force is not from it."""
+    file = wiring.rules.read_source()
+    source = find_sources(file[1]).get(rule_id) if file is not None else None
+    return (file[0].name, source) if file is not None and source is not None else None
+
+
+def _describe_row(rule: PolicyRule, hits: int) -> RuleRow:
+    asks = rule.action in ASKING
+    return RuleRow(
+        rule=rule,
+        calls=describe_calls(rule),
+        action=ACTIONS[rule.action],
+        who=describe_who(rule.terms) if asks else "",
+        wait=describe_wait(rule.terms) if asks else "",
+        end=describe_end(rule.terms) if asks else "",
+        hits=hits,
+        by_itself=runs_by_itself(rule),
+    )
+
+
+async def _list_asked(wiring: Wiring, rule_id: str) -> list[AskedRow]:
+    entries = await wiring.rules.list_asked(rule_id)
+    records = await wiring.desk.suspensions.read_many(list(dict.fromkeys(record_id for record_id, _ in entries)))
+    masked = {record.id: mask_record(record) for record in records}
+    items = {(record.id, item.item_id): (record, item) for record in masked.values() for item in record.items}
+    return [_describe_asked(*items[entry]) for entry in entries if entry in items]
+
+
+def _describe_asked(record: SuspensionRecord, item: Item) -> AskedRow:
+    return AskedRow(
+        href=item_href(record, item),
+        tool=item.tool.name,
+        summary=summarize(item.tool.args),
+        state=find_item_state(record, item),
+        agent=record.run.agent,
+        at_ms=record.created_at_ms,
+    )
+
+
+async def _plan(request: Request, visitor: Visitor, policy: Policy, rule: PolicyRule | None) -> dict[str, Any]:
+    """Return who would be asked now; nothing for a rule that asks nobody."""
+    wiring = wiring_of(request)
+    zone = ZoneInfo((await wiring.duty.find_preferences(visitor.name)).time_zone)
+    if rule is None or rule.action not in ASKING or not rule.is_live:
+        return {"zone": zone, "weeks": [], **describe_plan(None)}
+    at_ms = now_ms()
+    call = SampleCall(tool=next(iter(rule.condition.tools), "tool"))
+    forecast = await plan(wiring, request.app.state.channels, policy, rule.rule_id, call, at_ms)
+    today = datetime.fromtimestamp(at_ms / 1000, tz=zone).date()
+    weeks = await plan_weeks(wiring, rule.terms, today, zone)
+    return {"zone": zone, "weeks": weeks, **describe_plan(forecast)}
+
+
+_PAGE = "pages/rule_version.html"
+
+
+@dataclass(frozen=True)
+class VersionPage:
+    """A version, its rules in words, and how it differs from `beside`, the version in force or the one before."""
+
+    state: VersionState
+    words: Sequence[str]
+    beside: str
+    differences: Sequence[str]
+    in_force: str
+    mine: bool
+
+
+@router.get("/rules/-/versions")
+async def read_all(request: Request, visitor: SignedIn) -> Response:
+    """Show the versions, the last saved first."""
+    wiring = wiring_of(request)
+    held = wiring.rules.held_back
+    return await show(
+        request,
+        visitor,
+        "pages/rule_versions.html",
+        title=_("Versions of the rules"),
+        versions=await list_versions(wiring),
+        needed=wiring.settings.policy_attestations,
+        held=" ".join(describe_held_back(held)) if held is not None else "",
+    )
+
+
+@router.get("/rules/-/versions/{version}")
+async def read_one(request: Request, visitor: SignedIn, version: str) -> Response:
+    """Show one version: the rules as they were, when they were in force, and who attests them."""
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, version))
+
+
+@router.post("/rules/-/versions/{version}")
+async def change(request: Request, visitor: SignedIn, version: str) -> Response:
+    """Attest the bytes of a version, or put it back in force."""
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        require_role(visitor.principal.roles, "admin")
+        await _act(request, visitor, version, post)
+    except SaysoError as error:
+        context = {**await _gather(request, visitor, version), "sentence": describe_refusal(error)}
+        show_page_again(request, _PAGE, visitor=visitor, **context)
+        raise
+    return RedirectResponse(f"/rules/-/versions/{version}", 303)
+
+
+async def _act(request: Request, visitor: Visitor, version: str, post: Post) -> None:
+    wiring = wiring_of(request)
+    if post.get("act") == "restore":
+        await restore(wiring, version, visitor.name, post.get("replaces", ""))
+    else:
+        await attest_version(wiring, version, post.get("digest", ""), visitor.name)
+
+
+async def _gather(request: Request, visitor: Visitor, version: str) -> dict[str, Any]:
+    wiring = wiring_of(request)
+    state, others = await read_version(wiring, version), await list_versions(wiring)
+    return {
+        "title": _("Version of the rules"),
+        "sentence": "",
+        "page": await asyncio.to_thread(_describe, state, others, visitor.name),
+        "needed": wiring.settings.policy_attestations,
+    }
+
+
+def _describe(state: VersionState, others: Sequence[VersionState], visitor: str) -> VersionPage:
+    current = next((other for other in others if other.in_force), None)
+    beside = _find_before(state, others) if state.in_force else current
+    mine, other = _parse(state), _parse(beside) if beside is not None else None
+    words = [*(f"{rule.rule_id}: {describe_rule(rule)}" for rule in mine.rules), describe_default(mine)] if mine else []
+    differences = list_differences(compare_rulebooks(other, mine)) if mine and other else []
+    return VersionPage(
+        state=state,
+        words=words,
+        beside=beside.saved.version if beside is not None and mine and other else "",
+        differences=differences,
+        in_force=current.saved.version if current is not None else "",
+        mine=any(attestation.by == visitor for attestation in state.attestations),
+    )
+
+
+def _find_before(state: VersionState, others: Sequence[VersionState]) -> VersionState | None:
+    """Return the version that was in force last before this one."""
+    began_ms = max((span.from_ms for span in state.spans), default=0)
+    earlier = [(span.to_ms, other) for other in others for span in other.spans if span.to_ms and span.to_ms <= began_ms]
+    return max(earlier, key=lambda pair: pair[0])[1] if earlier else None
+
+
+def _parse(state: VersionState) -> Policy | None:
+    """Return the rules, or None where another version of Sayso wrote them."""
+    try:
+        return Policy.model_validate_json(state.saved.rules)
+    except ValidationError:
+        return None

@@ -1,0 +1,217 @@
+"""Announcements of a change for webhook endpoints; saved in the commit of the change, if any endpoint exists.
+
+The message that notifies an endpoint of a decision, but not of its outcome; saved in the deciding commit.
+"""
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from hashlib import sha256
+from uuid import UUID
+
+from sayso.core.clock import DAY_MS, iso_utc
+from sayso.core.records.base import Immutable
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
+from service.core.store.connection.commits import Commit, Update
+from service.core.store.keys import TenantKeys
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class WebhookEvent(StrEnum):
+    """The types of event that endpoints receive."""
+
+    ITEM_CREATED = "item.created"
+    ITEM_DECIDED = "item.decided"
+    ITEM_ESCALATED = "item.escalated"
+    ITEM_WITHDRAWN = "item.withdrawn"
+    RUN_SUSPENDED = "run.suspended"
+    RUN_RESUMED = "run.resumed"
+    RUN_FINISHED = "run.finished"
+
+
+class Announcement(Immutable):
+    """One event of an item or a run. Its content is read from the record when it is sent to endpoints."""
+
+    id: str
+    type: WebhookEvent
+    suspension_id: str
+    item_id: str = ""
+    at_ms: int
+
+
+def announce(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Save the announcements of a change if any endpoint exists."""
+    for announcement in list_announcements(update.before, update.after, update.change.following):
+        commit.write_if(keys.endpoints, "ZADD", keys.announcements, update.at_ms, announcement)
+
+
+def list_announcements(
+    before: SuspensionRecord | None, after: SuspensionRecord, following: SuspensionRecord | None
+) -> Iterator[str]:
+    """Yield the announcements of a change, as stored; none of a drill. The same change yields the same ids."""
+    if any(item.drill is not None for item in after.items):
+        return
+    for type_, item_id in _list_item_events(before, after):
+        yield _pack(after, type_, item_id)
+    if following is not None:
+        for type_, item_id in _list_item_events(None, following):
+            yield _pack(following, type_, item_id)
+    last = following or after
+    run_event = _find_run_event(before, last)
+    if run_event is not None:
+        yield _pack(last, run_event)
+
+
+def list_event_ids(record: SuspensionRecord) -> Iterator[str]:
+    """Yield the ids that announcements of this record's changes have or could have."""
+    places = ("", *(item.item_id for item in record.items))
+    for version in range(1, record.version + 1):
+        for type_ in WebhookEvent:
+            yield from (_name_event(record.id, version, type_, place) for place in places)
+
+
+def _list_item_events(before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[tuple[WebhookEvent, str]]:
+    priors = {item.item_id: item for item in before.items} if before is not None else {}
+    pending = after.status is Status.PENDING
+    closed = before is not None and before.status is Status.PENDING and not pending
+    for item in after.items:
+        prior = priors.get(item.item_id)
+        if prior is item and not closed:
+            continue
+        event = _find_item_event(prior, item, pending=pending, closed=closed)
+        if event is not None:
+            yield event, item.item_id
+
+
+def _find_item_event(prior: Item | None, item: Item, *, pending: bool, closed: bool) -> WebhookEvent | None:
+    if prior is None or (item.open and item.tool != prior.tool):
+        return WebhookEvent.ITEM_CREATED if item.open and pending else None
+    if not prior.open:
+        return None
+    if not item.open:
+        return WebhookEvent.ITEM_DECIDED
+    if closed:
+        return WebhookEvent.ITEM_WITHDRAWN
+    return WebhookEvent.ITEM_ESCALATED if item.escalated > prior.escalated else None
+
+
+def _find_run_event(before: SuspensionRecord | None, last: SuspensionRecord) -> WebhookEvent | None:
+    status, was = last.run_status, before.run_status if before is not None else None
+    if status is was:
+        return None
+    if status.ended:
+        return WebhookEvent.RUN_FINISHED if was is None or not was.ended else None
+    if status is RunStatus.SUSPENDED:
+        return WebhookEvent.RUN_SUSPENDED if last.status is Status.PENDING else None
+    resumes = before is not None and was is RunStatus.SUSPENDED and before.receipt.leased_at_ms is None
+    return WebhookEvent.RUN_RESUMED if resumes and before is not None and _asked(before) else None
+
+
+def _asked(record: SuspensionRecord) -> bool:
+    """Return whether the run waited, rather than being decided by a rule at once."""
+    outcomes = (item.outcome for item in record.items)
+    return any(outcome is None or outcome.at_ms > record.created_at_ms for outcome in outcomes)
+
+
+def _pack(record: SuspensionRecord, type_: WebhookEvent, item_id: str = "") -> str:
+    event_id = _name_event(record.id, record.version, type_, item_id)
+    return (
+        f'{{"id":"{event_id}","type":"{type_.value}","suspension_id":{_quote(record.id)},'
+        f'"item_id":{_quote(item_id)},"at_ms":{record.updated_at_ms}}}'
+    )
+
+
+def _name_event(suspension_id: str, version: int, type_: WebhookEvent, item_id: str) -> str:
+    return f"evt_{sha256(f'{suspension_id} {version} {type_.value} {item_id}'.encode()).hexdigest()[:32]}"
+
+
+RETRY_FOR_MS = 7 * DAY_MS  # how long after the decision a message is sent
+LANE = "lane:"  # before the endpoint in the list of lanes
+
+
+class Delivery(Immutable):
+    """A message, its endpoint, and in `not_before_ms` its next attempt or the end of the current claim.
+
+    `event_id` is the id that the receiver sees, if it differs from the message's own: one event goes to many endpoints.
+    `reason` says why the last attempt failed.
+    """
+
+    id: str
+    endpoint_id: str
+    body: str
+    until_ms: int
+    event_id: str = ""
+    type: str = ""
+    created_at_ms: int = 0
+    tries: int = 0
+    not_before_ms: int = 0
+    status: int = 0
+    reason: str = ""
+    tried_at_ms: int = 0
+    ended: str | None = None
+    ended_at_ms: int | None = None
+
+    @property
+    def message_id(self) -> str:
+        return self.event_id or self.id
+
+
+def request_id_of(suspension_id: str) -> str:
+    """Return the UUID of a suspension as a request."""
+    return str(UUID(hex=suspension_id.removeprefix("sus_")))
+
+
+def closed_at_ms(record: SuspensionRecord) -> int | None:
+    """Return when a record with one item got its outcome or was cancelled; None while pending."""
+    outcome = record.items[0].outcome
+    if outcome is not None:
+        return outcome.at_ms
+    return record.updated_at_ms if record.status is Status.CANCELLED else None
+
+
+def draft_message(before: SuspensionRecord | None, after: SuspensionRecord) -> Delivery | None:
+    """Return the message for the change from `before` to `after`, or None where no endpoint waits for one."""
+    endpoint_id = after.resume.endpoint_id
+    was_open = before is None or before.status is Status.PENDING
+    if endpoint_id is None or not after.resume.notifies or not was_open or after.status is Status.PENDING:
+        return None
+    at_ms = closed_at_ms(after) or after.updated_at_ms
+    event_id = str(UUID(bytes=sha256(f"{after.id} resolved".encode()).digest()[:16], version=5))
+    body = {
+        "id": event_id,
+        "type": "request.resolved",
+        "instance_id": endpoint_id,
+        "request_id": request_id_of(after.id),
+        "created_at": iso_utc(at_ms),
+    }
+    text = json.dumps(body, separators=(",", ":"))
+    return Delivery(
+        id=event_id,
+        endpoint_id=endpoint_id,
+        body=text,
+        until_ms=at_ms + RETRY_FOR_MS,
+        type="request.resolved",
+        created_at_ms=at_ms,
+    )
+
+
+def notify_endpoint(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Save the message for the endpoint that waits for the decision; a new suspension needs an endpoint that exists."""
+    if update.before is None and update.after.resume.endpoint_id is not None:
+        commit.expect_absent(keys.gone(update.after.resume.endpoint_id))
+    if (message := draft_message(update.before, update.after)) is not None:
+        write_message(commit, keys, message, update.at_ms)
+
+
+def write_message(commit: Commit, keys: TenantKeys, message: Delivery, at_ms: int) -> None:
+    """Save a new message, to be sent at `at_ms`."""
+    commit.write("SET", keys.delivery(message.id), pack_delivery(message, 1))
+    commit.write("ZADD", keys.lane(message.endpoint_id), at_ms, message.id)
+    commit.write("ZADD", keys.deliveries, "LT", at_ms, f"{LANE}{message.endpoint_id}")
+
+
+def pack_delivery(delivery: Delivery, version: int) -> str:
+    """Return the stored form of the message."""
+    return f"{version}|{delivery.model_dump_json(exclude_defaults=True)}"

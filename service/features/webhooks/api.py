@@ -1,0 +1,257 @@
+"""Routes of webhooks: endpoints that receive events, failed messages, and senders of signed decisions."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path
+from pydantic import BaseModel, Field
+
+from sayso.core.signing import public_key_of
+from service.channels.webhook.events import describe_schema
+from service.edge.api.dependencies import Admin, Caller, Parts
+from service.edge.api.item_views import RequestBody, Timestamp, View
+from service.edge.api.routes import SignedInRoute
+from service.edge.http.openapi import WRITES, problems
+from service.features.webhooks import endpoints as managing
+from service.features.webhooks import senders as sending
+from service.features.webhooks.announcements import Delivery, WebhookEvent
+from service.features.webhooks.endpoints import EndpointDraft, NewEndpoint, Scheme
+from service.features.webhooks.store import Endpoint, EndpointState, Sender
+
+endpoints = APIRouter(prefix="/webhooks/endpoints", tags=["webhooks"], route_class=SignedInRoute)
+events = APIRouter(prefix="/webhooks/events", tags=["webhooks"], route_class=SignedInRoute)
+failures = APIRouter(prefix="/webhooks/failures", tags=["webhooks"], route_class=SignedInRoute)
+senders = APIRouter(prefix="/webhooks/senders", tags=["webhooks"], route_class=SignedInRoute)
+
+EndpointId = Annotated[str, Path(min_length=1, max_length=100, examples=["whe_019aa4a2f2f3d4e5f60718293a4b5c6d"])]
+SenderId = Annotated[str, Path(min_length=1, max_length=100, examples=["whs_019aa4a2f2f3d4e5f60718293a4b5c6d"])]
+_READS = problems(401, 403)
+LONGEST_OVERLAP_S = 30 * 86_400
+
+
+class EndpointRequest(RequestBody):
+    """A new endpoint. It receives events once it is verified."""
+
+    url: str = Field(min_length=1, max_length=2_000, examples=["https://hooks.example.com/sayso"])
+    events: tuple[WebhookEvent, ...] = Field(default=tuple(WebhookEvent), min_length=1, max_length=50)
+    signature: Scheme = Field(default="hmac", description="`hmac` (v1) or `ed25519` (v1a).")
+    description: str = Field(default="", max_length=200)
+
+
+class EndpointView(View):
+    """An endpoint without its secret."""
+
+    id: str
+    url: str
+    events: tuple[WebhookEvent, ...]
+    owner: str | None = Field(description="The agent whose runs it is about; null for all runs.")
+    description: str
+    state: EndpointState
+    reason: str = Field(description="Why it is disabled.")
+    signature: Scheme
+    public_key: str | None = Field(description="The key that verifies ed25519 signatures.")
+    created_by: str
+    created_at: Timestamp
+
+
+class NewEndpointView(EndpointView):
+    """An endpoint with its new secret."""
+
+    secret: str | None = Field(description="The only copy, `whsec_…`; null for ed25519.")
+
+
+class EndpointList(BaseModel):
+    """Endpoints, the oldest first."""
+
+    endpoints: list[EndpointView]
+
+
+class OverlapRequest(RequestBody):
+    """How long the old secret stays valid beside the new one."""
+
+    overlap_s: int = Field(default=86_400, strict=True, ge=0, le=LONGEST_OVERLAP_S)
+
+
+class FailureView(View):
+    """A message that was refused and is not delivered."""
+
+    id: str
+    event_id: str = Field(validation_alias="message_id", description="The `webhook-id` that the receiver sees.")
+    endpoint_id: str
+    type: str
+    created_at: Timestamp = Field(validation_alias="created_at_ms")
+    tries: int
+    status: int = Field(description="The last HTTP status; 0 without a response.")
+    reason: str
+    last_try_at: Timestamp = Field(validation_alias="tried_at_ms")
+    next_try_at: Timestamp | None = Field(description="Null once it was given up.")
+
+
+class FailureList(BaseModel):
+    """Failed messages, the latest first."""
+
+    failures: list[FailureView]
+
+
+class RedeliverRequest(RequestBody):
+    """The messages to send again."""
+
+    ids: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field(min_length=1, max_length=200)
+
+
+class RedeliverView(BaseModel):
+    """How many messages are sent again."""
+
+    redelivered: int
+
+
+class EventList(BaseModel):
+    """The JSON Schema of each event."""
+
+    events: dict[WebhookEvent, dict[str, Any]]
+
+
+class SenderRequest(RequestBody):
+    """A new sender, and the reviewer in whose name it decides."""
+
+    name: str = Field(min_length=1, max_length=64, examples=["pager"])
+    reviewer: str = Field(min_length=1, max_length=64, examples=["anna"])
+
+
+class SenderView(View):
+    """A sender without its secrets."""
+
+    id: str
+    name: str
+    reviewer: str
+    path: str = Field(description="Where it sends its decisions.")
+    created_by: str
+    created_at: Timestamp
+    revoked_at: Timestamp | None
+
+
+class NewSenderView(SenderView):
+    """A sender with its new secret."""
+
+    secret: str = Field(description="The only copy, `whsec_…`.")
+
+
+class SenderList(BaseModel):
+    """Senders, the oldest first."""
+
+    senders: list[SenderView]
+
+
+@events.get("", operation_id="listWebhookEvents", responses=problems(401))
+async def list_events(caller: Caller) -> EventList:
+    """Return the JSON Schema of every event that endpoints receive."""
+    return EventList(events={event: describe_schema(event) for event in WebhookEvent})
+
+
+@endpoints.get("", operation_id="listEndpoints", responses=_READS)
+async def list_endpoints(caller: Caller, parts: Parts) -> EndpointList:
+    """List all endpoints for an admin, and its own for an agent."""
+    return EndpointList(endpoints=[_view(endpoint) for endpoint in await managing.list_endpoints(parts, caller)])
+
+
+@endpoints.post("", status_code=201, operation_id="createEndpoint", responses=WRITES)
+async def create_endpoint(body: EndpointRequest, caller: Caller, parts: Parts) -> NewEndpointView:
+    """Register an endpoint: by an admin for all runs, by an agent for its own. Its secret is returned once."""
+    draft = EndpointDraft(body.url, body.events, body.signature, body.description)
+    return _view_new(await managing.register_endpoint(parts, caller, draft))
+
+
+@endpoints.post("/{endpoint_id}/verify", operation_id="verifyEndpoint", responses=WRITES | problems(429))
+async def verify_endpoint(endpoint_id: EndpointId, caller: Caller, parts: Parts) -> EndpointView:
+    """Send a signed challenge, which the endpoint must return as `{"challenge": "…"}`; then it receives events."""
+    return _view(await managing.verify_endpoint(parts, caller, endpoint_id))
+
+
+@endpoints.post("/{endpoint_id}/disable", operation_id="disableEndpoint", responses=WRITES)
+async def disable_endpoint(endpoint_id: EndpointId, caller: Caller, parts: Parts) -> EndpointView:
+    """Send the endpoint nothing until it is verified again."""
+    return _view(await managing.disable_endpoint(parts, caller, endpoint_id))
+
+
+@endpoints.post("/{endpoint_id}/rotate", operation_id="rotateEndpoint", responses=WRITES)
+async def rotate_endpoint(
+    endpoint_id: EndpointId, caller: Caller, parts: Parts, body: Annotated[OverlapRequest | None, Body()] = None
+) -> NewEndpointView:
+    """Create a new secret. For `overlap_s` seconds, messages carry a signature of the old one, too."""
+    overlap_s = (body or OverlapRequest()).overlap_s
+    return _view_new(await managing.rotate_endpoint(parts, caller, endpoint_id, overlap_s))
+
+
+@endpoints.delete("/{endpoint_id}", status_code=204, operation_id="deleteEndpoint", responses=WRITES)
+async def delete_endpoint(endpoint_id: EndpointId, caller: Caller, parts: Parts) -> None:
+    """Delete an endpoint. Its undelivered messages are not sent."""
+    await managing.delete_endpoint(parts, caller, endpoint_id)
+
+
+@failures.get("", operation_id="listFailures", responses=_READS)
+async def list_failures(caller: Caller, parts: Parts) -> FailureList:
+    """List messages that were refused and not delivered since, with the reasons."""
+    return FailureList(failures=[_view_failure(failure) for failure in await managing.list_failures(parts, caller)])
+
+
+@failures.post("/redeliver", operation_id="redeliver", responses=WRITES)
+async def redeliver(body: RedeliverRequest, caller: Caller, parts: Parts) -> RedeliverView:
+    """Send messages again at once. Receivers recognize repeated ones by `webhook-id`."""
+    return RedeliverView(redelivered=await managing.send_again(parts, caller, body.ids))
+
+
+@senders.get("", operation_id="listSenders", responses=_READS)
+async def list_senders(caller: Admin, parts: Parts) -> SenderList:
+    """List all senders, including revoked ones."""
+    return SenderList(senders=[_view_sender(sender) for sender in await sending.list_senders(parts, caller)])
+
+
+@senders.post("", status_code=201, operation_id="createSender", responses=WRITES)
+async def create_sender(body: SenderRequest, caller: Admin, parts: Parts) -> NewSenderView:
+    """Register a sender, which decides in the name of one reviewer. Its secret is returned once."""
+    made = await sending.register_sender(parts, caller, body.name, body.reviewer)
+    return NewSenderView(**dict(_view_sender(made.sender)), secret=made.secret)
+
+
+@senders.post("/{sender_id}/rotate", operation_id="rotateSender", responses=WRITES)
+async def rotate_sender(
+    sender_id: SenderId, caller: Admin, parts: Parts, body: Annotated[OverlapRequest | None, Body()] = None
+) -> NewSenderView:
+    """Create a new secret. The old one is accepted for `overlap_s` more seconds."""
+    made = await sending.rotate_sender(parts, caller, sender_id, (body or OverlapRequest()).overlap_s)
+    return NewSenderView(**dict(_view_sender(made.sender)), secret=made.secret)
+
+
+@senders.post("/{sender_id}/revoke", operation_id="revokeSender", responses=WRITES)
+async def revoke_sender(sender_id: SenderId, caller: Admin, parts: Parts) -> SenderView:
+    """Refuse everything from a sender at once, for good."""
+    return _view_sender(await sending.revoke_sender(parts, caller, sender_id))
+
+
+def _view(endpoint: Endpoint) -> EndpointView:
+    scheme = managing.scheme_of(endpoint)
+    return EndpointView(
+        **endpoint.model_dump(include=set(EndpointView.model_fields)),
+        signature=scheme,
+        public_key=public_key_of(endpoint.secrets[0].secret) if scheme == "ed25519" else None,
+        created_at=endpoint.created_at_ms,
+    )
+
+
+def _view_new(made: NewEndpoint) -> NewEndpointView:
+    return NewEndpointView(**dict(_view(made.endpoint)), secret=made.secret)
+
+
+def _view_sender(sender: Sender) -> SenderView:
+    return SenderView(
+        **sender.model_dump(include=set(SenderView.model_fields)),
+        path=f"/hooks/decisions/{sender.id}",
+        created_at=sender.created_at_ms,
+        revoked_at=sender.revoked_at_ms,
+    )
+
+
+def _view_failure(message: Delivery) -> FailureView:
+    next_ms = message.not_before_ms if message.ended is None else None
+    shown = {name: getattr(message, name) for name in ("id", "message_id", "endpoint_id", "type", "tries", "status")}
+    times = {"created_at_ms": message.created_at_ms, "tried_at_ms": message.tried_at_ms, "next_try_at": next_ms}
+    return FailureView.model_validate({**shown, **times, "reason": message.reason})

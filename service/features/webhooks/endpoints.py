@@ -1,0 +1,239 @@
+"""Webhook endpoints: registered and verified by an admin for all runs, or by an agent for its own.
+
+Verification of receivers: they must return a signed challenge before anything is sent to them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from sayso.core.canonical_json import parse_json
+from sayso.core.clock import iso_utc, new_id, new_secret, new_uuid
+from sayso.core.records.decisions import ActorKind
+from sayso.core.signing import new_signing_key, new_signing_secret
+from sayso.errors import Conflict, NotAllowed, NotFound, SaysoError, TooManyRequests
+from service.core.auth.credentials import Principal
+from service.core.concurrency import Slots
+from service.core.outgoing.breakers import EVENTS_RETRY_FOR_MS
+from service.core.outgoing.connections import host_and_port
+from service.core.outgoing.http import Answer
+from service.core.store.attempts import Allowance
+from service.core.store.deliveries import Deliveries
+from service.core.wiring import Wiring
+from service.features.webhooks.announcements import Delivery, WebhookEvent
+from service.features.webhooks.store import Endpoint, Endpoints, TimedSecret, list_valid, rotate
+
+PER_HOST = Allowance("aap-verifications", 10, 60)
+_CONCURRENCY = Slots(2)
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """A receiver to verify: its URL, the secrets that sign, who asks for it, and further members of the message."""
+
+    url: str
+    secrets: tuple[str, ...]
+    allowance: tuple[Allowance, str]
+    members: Mapping[str, str] = field(default_factory=dict)
+
+
+async def challenge_receiver(parts: Wiring, asked: Challenge) -> str:
+    """Send a signed challenge and return why it failed, or an empty text.
+
+    Raises `TooManyRequests`, or `UnsafeUrl` for an address that is not public.
+    """
+    parts.posts.check_url(asked.url)
+    place = host_and_port(asked.url)
+    await parts.attempts.count(*asked.allowance)
+    await parts.attempts.count(PER_HOST, place)
+    with _CONCURRENCY.take((f"scope {asked.allowance[1]}", f"place {place}")) as free:
+        if not free:
+            raise TooManyRequests("Other registrations are being verified. Try again in a second.", retry_after_s=1)
+        return await _send_challenge(parts, asked)
+
+
+async def _send_challenge(parts: Wiring, asked: Challenge) -> str:
+    message_id, challenge = new_uuid(), new_secret()
+    message = {
+        "id": message_id,
+        "type": "webhook.verification",
+        **asked.members,
+        "created_at": iso_utc(await parts.schedule.now_ms()),
+        "challenge": challenge,
+    }
+    answer = await parts.posts.post(asked.url, asked.secrets, message_id, json.dumps(message).encode())
+    if _passes(answer, challenge):
+        return ""
+    return answer.error or f"it answered {answer.status} instead of 200 with the challenge"
+
+
+def _passes(answer: Answer, challenge: str) -> bool:
+    if answer.status != 200:
+        return False
+    try:
+        return parse_json(answer.body) == {"challenge": challenge}
+    except SaysoError:
+        return False
+
+
+MOST_ENDPOINTS = 500
+MOST_OF_AN_AGENT = 20
+DISABLED_BY = "Disabled by "
+"""How the reason begins of an endpoint that a person disabled."""
+
+PER_OWNER = Allowance("webhook-verifications", 30, 60)
+
+Scheme = Literal["hmac", "ed25519"]
+"""How messages are signed: with a secret that both sides know, or with a key whose public half receivers have."""
+
+
+@dataclass(frozen=True)
+class EndpointDraft:
+    """What a new endpoint is made from."""
+
+    url: str
+    events: tuple[WebhookEvent, ...] = tuple(WebhookEvent)
+    scheme: Scheme = "hmac"
+    description: str = ""
+
+
+class NewEndpoint(NamedTuple):
+    """An endpoint, and the only copy of its new secret; None for ed25519, whose private key never leaves Sayso."""
+
+    endpoint: Endpoint
+    secret: str | None
+
+
+async def list_endpoints(parts: Wiring, caller: Principal) -> list[Endpoint]:
+    """Return the endpoints that the caller manages."""
+    owner = _scope_of(caller)
+    return [endpoint for endpoint in await parts.part(Endpoints).list_all() if owner in (None, endpoint.owner)]
+
+
+async def register_endpoint(parts: Wiring, caller: Principal, draft: EndpointDraft) -> NewEndpoint:
+    """Save an endpoint, which must be verified before it receives events."""
+    owner = _scope_of(caller)
+    parts.posts.check_url(draft.url)
+    known = await parts.part(Endpoints).list_all()
+    if len(known) >= MOST_ENDPOINTS:
+        raise Conflict(f"There are {len(known)} endpoints, which is the limit. Delete one first.")
+    if owner is not None and sum(endpoint.owner == owner for endpoint in known) >= MOST_OF_AN_AGENT:
+        raise Conflict(f"{owner} has {MOST_OF_AN_AGENT} endpoints, which is the limit. Delete one first.")
+    secret = _make_secret(draft.scheme)
+    endpoint = Endpoint(
+        id=new_id("whe"),
+        url=draft.url,
+        events=tuple(dict.fromkeys(draft.events)),
+        owner=owner,
+        description=draft.description,
+        created_by=caller.name,
+        created_at_ms=await parts.schedule.now_ms(),
+        secrets=(TimedSecret(secret=secret),),
+    )
+    await parts.part(Endpoints).add(endpoint)
+    return NewEndpoint(endpoint, _to_show(secret))
+
+
+async def read_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
+    """Return an endpoint of the caller; raises `NotFound`."""
+    owner = _scope_of(caller)
+    endpoint = await parts.part(Endpoints).find(endpoint_id)
+    if endpoint is None or owner not in (None, endpoint.owner):
+        raise _unknown(endpoint_id)
+    return endpoint
+
+
+async def verify_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
+    """Send a signed challenge to the endpoint, and send it events once it returned the challenge."""
+    endpoint = await read_endpoint(parts, caller, endpoint_id)
+    secrets = tuple(list_valid(endpoint.secrets, await parts.schedule.now_ms()))
+    asked = Challenge(endpoint.url, secrets, (PER_OWNER, caller.name), {"endpoint_id": endpoint.id})
+    failure = await challenge_receiver(parts, asked)
+    if failure:
+        raise Conflict(f"The endpoint failed its verification: {failure}. Correct the receiver and verify again.")
+    return await _change(parts, endpoint, {"state": "active", "reason": ""})
+
+
+async def disable_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
+    """Send the endpoint no more events until it is verified again."""
+    endpoint = await read_endpoint(parts, caller, endpoint_id)
+    return await _change(parts, endpoint, {"state": "disabled", "reason": f"{DISABLED_BY}{caller.name}."})
+
+
+async def rotate_endpoint(parts: Wiring, caller: Principal, endpoint_id: str, overlap_s: int) -> NewEndpoint:
+    """Give the endpoint a new secret. Until the overlap ends, messages are signed with the old ones, too."""
+    endpoint = await read_endpoint(parts, caller, endpoint_id)
+    secret, now_ms = _make_secret(scheme_of(endpoint)), await parts.schedule.now_ms()
+
+    def change(current: Endpoint) -> Endpoint:
+        return current.model_copy(update={"secrets": rotate(current.secrets, secret, now_ms, overlap_s)})
+
+    changed = await parts.part(Endpoints).change(endpoint.id, change)
+    if changed is None:
+        raise _unknown(endpoint_id)
+    return NewEndpoint(changed, _to_show(secret))
+
+
+async def delete_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> None:
+    """Delete an endpoint. Its undelivered messages are not sent any more."""
+    endpoint = await read_endpoint(parts, caller, endpoint_id)
+    await parts.part(Endpoints).delete(endpoint.id)
+
+
+async def list_failures(parts: Wiring, caller: Principal) -> list[Delivery]:
+    """Return the messages that were refused and not delivered since; an agent sees those of its endpoints."""
+    failures = await parts.part(Deliveries).list_failures(await parts.schedule.now_ms())
+    if _scope_of(caller) is None:
+        return failures
+    own = {endpoint.id for endpoint in await list_endpoints(parts, caller)}
+    return [failure for failure in failures if failure.endpoint_id in own]
+
+
+async def send_again(parts: Wiring, caller: Principal, message_ids: Sequence[str]) -> int:
+    """Send messages again at once, with all their attempts; return their number. Raises `NotFound` for an unknown one.
+
+    Receivers recognize a repeated message by its `webhook-id`.
+    """
+    own = {endpoint.id for endpoint in await list_endpoints(parts, caller)}
+    deliveries, everything = parts.part(Deliveries), _scope_of(caller) is None
+    for message_id in message_ids:
+        waiting = await deliveries.read(message_id)
+        if waiting is None or not (everything or waiting.delivery.endpoint_id in own):
+            raise NotFound(f"There is no message {message_id[:100]!r}. The list of failed messages has the ids.")
+    now_ms = await parts.schedule.now_ms()
+    sent = [await deliveries.send_again(message_id, now_ms + EVENTS_RETRY_FOR_MS, now_ms) for message_id in message_ids]
+    return sum(sent)
+
+
+def scheme_of(endpoint: Endpoint) -> Scheme:
+    """Return how the endpoint's messages are signed."""
+    return "ed25519" if endpoint.secrets[0].secret.startswith("whsk_") else "hmac"
+
+
+def _scope_of(caller: Principal) -> str | None:
+    """Return the agent whose runs the caller may subscribe to, None for an admin; raises `NotAllowed`."""
+    if caller.kind is ActorKind.AGENT:
+        return caller.name
+    if "admin" not in caller.roles:
+        raise NotAllowed("Endpoints are managed by an admin, or by an agent's key for its own runs.")
+    return None
+
+
+async def _change(parts: Wiring, endpoint: Endpoint, update: dict[str, str]) -> Endpoint:
+    changed = await parts.part(Endpoints).change(endpoint.id, lambda current: current.model_copy(update=update))
+    if changed is None:
+        raise _unknown(endpoint.id)
+    return changed
+
+
+def _make_secret(scheme: Scheme) -> str:
+    return new_signing_key() if scheme == "ed25519" else new_signing_secret()
+
+
+def _to_show(secret: str) -> str | None:
+    return None if secret.startswith("whsk_") else secret
+
+
+def _unknown(endpoint_id: str) -> NotFound:
+    return NotFound(f"There is no endpoint {endpoint_id[:100]!r} for this credential.")

@@ -1,0 +1,225 @@
+"""Rows of one hash, each a model as JSON, changed one at a time.
+
+Signing secrets with an end, so that two are valid while one is being replaced.
+
+Announcements that wait to be fanned out to endpoints.
+
+Endpoints: the URLs that receive events, each with its own signing secrets.
+
+Senders of signed decisions, each with its own secrets and the reviewer in whose name it decides.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel
+from redis.asyncio.client import Pipeline
+
+from sayso.core.records.base import Immutable
+from service.core.store.connection.connecting import text, translated
+from service.core.store.suspensions.reading import name_stored
+from service.core.store.tenants import TenantStore
+from service.features.webhooks.announcements import Announcement, WebhookEvent
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+class RowStore(Generic[Row]):
+    """The rows of one hash."""
+
+    def __init__(self, store: TenantStore, key: str, model: type[Row]) -> None:
+        self._redis, self._key, self._model = store.redis, key, model
+        self._readings, self._name = store.readings, model.__name__.lower()
+
+    async def list_all(self) -> list[Row]:
+        async with translated():
+            raws = await self._redis.hgetall(self._key)
+        rows = (self._readings.read_other(self._model, raw, f"{self._name} {text(id_)}") for id_, raw in raws.items())
+        return [row for row in rows if row is not None]
+
+    async def count(self) -> int:
+        """Return the number of rows, unreadable ones included."""
+        async with translated():
+            return int(await self._redis.hlen(self._key))
+
+    async def find(self, row_id: str) -> Row | None:
+        """Return a row, or None; raises `Unreadable` for one of a later version."""
+        async with translated():
+            raw = await self._redis.hget(self._key, row_id)
+        return self._readings.require_other(self._model, raw, f"{self._name} {row_id}") if raw else None
+
+    async def add(self, row_id: str, row: Row) -> None:
+        async with translated():
+            await self._redis.hset(self._key, row_id, row.model_dump_json())
+
+    async def change(self, row_id: str, change: Callable[[Row], Row]) -> Row | None:
+        """Change a row atomically and return it; None if it does not exist."""
+
+        async def write(pipe: Pipeline) -> Row | None:
+            raw = await pipe.hget(self._key, row_id)
+            if raw is None:
+                return None
+            changed = change(self._readings.require_other(self._model, raw, f"{self._name} {row_id}"))
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.hset(self._key, row_id, changed.model_dump_json())
+            return changed
+
+        async with translated():
+            changed: Row | None = await self._redis.transaction(write, self._key, value_from_callable=True)
+        return changed
+
+    async def delete(self, row_id: str) -> bool:
+        async with translated():
+            return bool(await self._redis.hdel(self._key, row_id))
+
+
+MOST_SECRETS = 3
+"""The most secrets of one endpoint or sender. A rotation ends the oldest one beyond."""
+
+
+class TimedSecret(Immutable):
+    """A secret, and when it ends; None for the current one."""
+
+    secret: str
+    ends_at_ms: int | None = None
+
+
+def list_valid(secrets: Sequence[TimedSecret], now_ms: int) -> list[str]:
+    """Return the secrets that have not ended, the newest first."""
+    return [secret.secret for secret in secrets if secret.ends_at_ms is None or now_ms < secret.ends_at_ms]
+
+
+def rotate(secrets: Sequence[TimedSecret], new: str, now_ms: int, overlap_s: int) -> tuple[TimedSecret, ...]:
+    """Return the secrets with a new one first; the others end after the overlap, or earlier."""
+    ends_at_ms = now_ms + overlap_s * 1000
+    kept = (
+        secret.model_copy(update={"ends_at_ms": min(secret.ends_at_ms or ends_at_ms, ends_at_ms)})
+        for secret in secrets
+        if secret.ends_at_ms is None or now_ms < secret.ends_at_ms
+    )
+    ending = [secret for secret in kept if secret.ends_at_ms is None or secret.ends_at_ms > now_ms]
+    return (TimedSecret(secret=new), *ending)[:MOST_SECRETS]
+
+
+class AnnouncementQueue:
+    """The announcements of one tenant. The commit of a suspension writes them while an endpoint exists."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._key, self._readings = store.redis, store.keys.announcements, store.readings
+
+    async def due(self, now_ms: int, limit: int = 200) -> list[tuple[str, Announcement | None]]:
+        """Return waiting announcements with their stored form, the oldest first; None for an unreadable one."""
+        async with translated():
+            raws: list[Any] = await self._redis.zrangebyscore(self._key, "-inf", now_ms, start=0, num=limit)
+        read = self._readings.read_other
+        return [(text(raw), read(Announcement, raw, name_stored("announcement", raw))) for raw in raws]
+
+    async def defer(self, stored: str, again_at_ms: int) -> None:
+        """Postpone an announcement that cannot be sent yet, so that it does not delay the others."""
+        async with translated():
+            await self._redis.zadd(self._key, {stored: again_at_ms}, xx=True)
+
+    async def remove(self, *stored: str) -> None:
+        """Remove announcements whose messages are saved."""
+        if stored:
+            async with translated():
+                await self._redis.zrem(self._key, *stored)
+
+    async def bring_forward(self, now_ms: int) -> None:
+        """Make every announcement due now, after the clock went back."""
+        async with translated():
+            later: list[Any] = await self._redis.zrangebyscore(self._key, f"({now_ms}", "+inf")
+            if later:
+                await self._redis.zadd(self._key, {text(raw): now_ms for raw in later}, xx=True)
+
+
+ENDPOINT_PREFIX = "whe_"
+
+EndpointState = Literal["unverified", "active", "disabled"]
+"""An endpoint receives events once it returned a challenge, until it answers 410 or an admin disables it."""
+
+
+class Endpoint(Immutable):
+    """A URL that receives events: of every run, or of the runs of `owner`."""
+
+    id: str
+    url: str
+    events: tuple[WebhookEvent, ...]
+    owner: str | None = None
+    description: str = ""
+    created_by: str
+    created_at_ms: int
+    state: EndpointState = "unverified"
+    reason: str = ""
+    secrets: tuple[TimedSecret, ...]
+
+    def wants(self, event: WebhookEvent, owner: str) -> bool:
+        """Return whether it receives this event of a run of `owner`."""
+        return self.state == "active" and event in self.events and self.owner in (None, owner)
+
+
+class Endpoints:
+    """The endpoints of one tenant. Changes are announced only while one exists."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._rows = RowStore(store, store.keys.endpoints, Endpoint)
+
+    async def list_all(self) -> list[Endpoint]:
+        """Return all endpoints, the oldest first."""
+        return sorted(await self._rows.list_all(), key=lambda endpoint: (endpoint.created_at_ms, endpoint.id))
+
+    async def count(self) -> int:
+        """Return the number of endpoints, unreadable ones included."""
+        return await self._rows.count()
+
+    async def find(self, endpoint_id: str) -> Endpoint | None:
+        return await self._rows.find(endpoint_id)
+
+    async def add(self, endpoint: Endpoint) -> None:
+        await self._rows.add(endpoint.id, endpoint)
+
+    async def change(self, endpoint_id: str, change: Callable[[Endpoint], Endpoint]) -> Endpoint | None:
+        """Change an endpoint atomically and return it; None if it does not exist."""
+        return await self._rows.change(endpoint_id, change)
+
+    async def disable(self, endpoint_id: str, reason: str) -> None:
+        """Send it no more events until it is verified again."""
+        update = {"state": "disabled", "reason": reason}
+        await self._rows.change(endpoint_id, lambda endpoint: endpoint.model_copy(update=update))
+
+    async def delete(self, endpoint_id: str) -> bool:
+        """Delete an endpoint; False if it does not exist. Its undelivered messages end when they are due."""
+        return await self._rows.delete(endpoint_id)
+
+
+class Sender(Immutable):
+    """A system that sends signed decisions of one reviewer."""
+
+    id: str
+    name: str
+    reviewer: str
+    created_by: str
+    created_at_ms: int
+    revoked_at_ms: int | None = None
+    secrets: tuple[TimedSecret, ...]
+
+
+class Senders:
+    """The senders of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._rows = RowStore(store, store.keys.senders, Sender)
+
+    async def list_all(self) -> list[Sender]:
+        """Return all senders, the oldest first."""
+        return sorted(await self._rows.list_all(), key=lambda sender: (sender.created_at_ms, sender.id))
+
+    async def find(self, sender_id: str) -> Sender | None:
+        return await self._rows.find(sender_id)
+
+    async def add(self, sender: Sender) -> None:
+        await self._rows.add(sender.id, sender)
+
+    async def change(self, sender_id: str, change: Callable[[Sender], Sender]) -> Sender | None:
+        """Change a sender atomically and return it; None if it does not exist."""
+        return await self._rows.change(sender_id, change)

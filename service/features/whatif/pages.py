@@ -1,0 +1,284 @@
+"""Pages of replays: start one, and see what rules would have done with all recorded calls of a range. For admins.
+
+The page of candidates in shadow: begin, compare, put in force, end. Read by everybody, changed by admins.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.core.rendering.money import write_sum
+from sayso.core.text.language import _
+from sayso.core.text.summaries import Summary, summarize
+from sayso.errors import InvalidInput, SaysoError
+from sayso.features.whatif.matrix import Cell, Listed, Past, Tally
+from sayso.features.whatif.replays import Effect
+from sayso.features.whatif.text import describe_effect, describe_past, describe_review_time, describe_status
+from service.core.auth.reviewers import require_role
+from service.edge.web.errors import show_page_again
+from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form, read_post
+from service.edge.web.pages import show
+from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.features.rulebook.versions import read_version
+from service.features.whatif.replays import ReplayRequest, RuleReplays
+from service.features.whatif.shadows import (
+    begin_file_shadow,
+    begin_shadow,
+    end_shadow,
+    promote_shadow,
+    read_shadows,
+    report_shadow,
+)
+from service.features.whatif.store import ReplayStatus
+
+_FILE = "candidate"
+_FORM = "pages/replays.html"
+_DAYS = 7
+_REFRESH_S = "2"
+
+router = APIRouter(route_class=RecordedRoute)
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """A count of the matrix, with its sums in words; `risky` where a denial would be undone."""
+
+    count: int
+    sums: Sequence[str]
+    changed: bool
+    risky: bool
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """The calls with one past, and with rules to compare with also one effect, by what would happen now."""
+
+    past: str
+    was: str
+    cells: Sequence[MatrixCell | None]
+
+
+@dataclass(frozen=True)
+class ListedRow:
+    """A call in a list."""
+
+    href: str
+    call: Listed
+    summary: Summary | None
+
+
+@dataclass(frozen=True)
+class ChangedCalls:
+    """The listed calls of one cell."""
+
+    past: str
+    was: str
+    now: str
+    count: int
+    risky: bool
+    rows: Sequence[ListedRow]
+
+
+@router.get("/rules/-/replays")
+async def read(request: Request, visitor: SignedIn, version: Annotated[str, Query(max_length=100)] = "") -> Response:
+    """Show the form, with a version's rules or those of this service's file, and the replays of the last day."""
+    require_role(visitor.principal.roles, "admin")
+    rules = wiring_of(request).rules
+    source = rules.read_source()
+    text = source[1].decode("utf-8-sig") if source is not None else ""
+    if version:
+        text = (await rules.history.versions.read(version)).text.removeprefix("\ufeff")
+    return await show(request, visitor, _FORM, **await _describe_form(request, {"text": text}))
+
+
+@router.post("/rules/-/replays")
+async def start(request: Request, visitor: SignedIn) -> Response:
+    """Start a replay, and lead to it."""
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        require_role(visitor.principal.roles, "admin")
+        replay = await replays_of(request).start(await _read_request(request, post), visitor.name)
+    except SaysoError as error:
+        if "admin" in visitor.principal.roles:
+            form = await _describe_form(request, post)
+            errors = error.facts.get("errors")
+            faults = [str(fault["message"]) for fault in errors] if isinstance(errors, list) else []
+            context = {**form, "sentence": describe_refusal(error), "faults": faults}
+            show_page_again(request, _FORM, visitor=visitor, **context)
+        raise
+    return RedirectResponse(f"/rules/-/replays/{replay.id}", 303)
+
+
+@router.get("/rules/-/replays/{replay_id}")
+async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Response:
+    """Show a replay: its progress, which the browser reads again, or its result."""
+    require_role(visitor.principal.roles, "admin")
+    wiring = wiring_of(request)
+    replay = await wiring.rules.history.replays.read(replay_id, await wiring.schedule.now_ms())
+    tally = replay.result
+    estimates = (tally.find_typical_look_ms(), tally.estimate_saved_ms(), tally.estimate_added_ms())
+    page = await show(
+        request,
+        visitor,
+        "pages/replay.html",
+        title=_("Shadow") if replay.shadow else _("Replay"),
+        replay=replay,
+        tally=tally,
+        rows=_list_rows(tally),
+        summed=any(cell.sums for cell in tally.list_cells()),
+        effects={effect: describe_effect(effect) for effect in Effect},
+        changes=[_describe_change(cell) for cell in tally.list_cells() if cell.listed],
+        review_time=describe_review_time(tally.look_times.total(), *estimates),
+    )
+    if not replay.status.ended:
+        page.headers["Refresh"] = _REFRESH_S
+    return page
+
+
+@router.post("/rules/-/replays/{replay_id}/delete")
+async def delete(request: Request, visitor: SignedIn, replay_id: str) -> Response:
+    """End and delete a replay."""
+    await read_post(request, visitor)
+    require_role(visitor.principal.roles, "admin")
+    await replays_of(request).delete(replay_id)
+    return RedirectResponse("/rules/-/replays", 303)
+
+
+def replays_of(request: Request) -> RuleReplays:
+    """Return the replays of this process."""
+    replays: RuleReplays = request.app.state.rule_replays
+    return replays
+
+
+async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
+    wiring = wiring_of(request)
+    now_ms = await wiring.schedule.now_ms()
+    today = datetime.fromtimestamp(now_ms / 1000, UTC).date()
+    return {
+        "title": _("Replay"),
+        "sentence": "",
+        "faults": [],
+        "draft": post.get("text", "").replace("\r\n", "\n"),
+        "since": post.get("since", str(today - timedelta(days=_DAYS))),
+        "until": post.get("until", str(today)),
+        "path": post.get("path", ""),
+        "replays": await wiring.rules.history.replays.list_all(now_ms),
+        "statuses": {status: describe_status(status) for status in ReplayStatus},
+    }
+
+
+async def _read_request(request: Request, post: Post) -> ReplayRequest:
+    text = post.get("text", "").replace("\r\n", "\n")
+    if not text.strip():
+        raise InvalidInput("Paste the rules to try.")
+    since, until = _read_day(post.get("since", "")), _read_day(post.get("until", ""))
+    path = post.get("path", "").strip()
+    end_ms = round((until + timedelta(days=1)).timestamp() * 1000)
+    lists = await asyncio.to_thread(wiring_of(request).rulebook.read_lists)
+    return ReplayRequest(text, _FILE, round(since.timestamp() * 1000), end_ms, path or None, lists=lists)
+
+
+def _read_day(text: str) -> datetime:
+    try:
+        return datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise InvalidInput("Enter both days as 2026-11-01.") from error
+
+
+def _list_rows(tally: Tally) -> list[MatrixRow]:
+    cells = tally.list_cells()
+    rows = dict.fromkeys((cell.past, cell.was) for cell in cells)
+    by_place = {(cell.past, cell.was, cell.now): cell for cell in cells}
+    return [
+        MatrixRow(describe_past(past), was, [_describe_cell(by_place.get((past, was, now))) for now in Effect])
+        for past, was in rows
+    ]
+
+
+def _describe_cell(cell: Cell | None) -> MatrixCell | None:
+    if cell is None:
+        return None
+    sums = [write_sum(number, currency) for currency, number in sorted(cell.sums.items())]
+    return MatrixCell(cell.count, sums, cell.changed, _is_risky(cell))
+
+
+def _describe_change(cell: Cell) -> ChangedCalls:
+    rows = [ListedRow(_find_place(call), call, summarize(call.args) if call.args else None) for call in cell.listed]
+    return ChangedCalls(describe_past(cell.past), cell.was, cell.now, cell.count, _is_risky(cell), rows)
+
+
+def _is_risky(cell: Cell) -> bool:
+    return cell.changed and cell.now is Effect.ALLOWED and cell.past in (Past.DENIED, Past.REFUSED)
+
+
+def _find_place(call: Listed) -> str:
+    return f"/items/{call.suspension_id}/{call.item_id}" if call.item_id else f"/runs/{call.run_id}"
+
+
+_PAGE = "pages/rule_shadow.html"
+_PATH = "/rules/-/shadow"
+
+
+@router.get(_PATH)
+async def show_shadows(request: Request, visitor: SignedIn) -> Response:
+    """Show the candidate in shadow, and those before it."""
+    return await show(request, visitor, _PAGE, **await _gather(request, {}))
+
+
+@router.post(_PATH)
+async def change(request: Request, visitor: SignedIn) -> Response:
+    """Begin or end a shadow, put the candidate in force, or compare it with what was done."""
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        require_role(visitor.principal.roles, "admin")
+        place = await _act(request, visitor, post)
+    except SaysoError as error:
+        context = {**await _gather(request, post), "sentence": describe_refusal(error)}
+        show_page_again(request, _PAGE, visitor=visitor, **context)
+        raise
+    return RedirectResponse(place, 303)
+
+
+async def _act(request: Request, visitor: Visitor, post: Post) -> str:
+    """Do what the form asks for, and return where to go next."""
+    wiring, act, version = wiring_of(request), post.get("act"), post.get("version", "")
+    if act == "compare":
+        replay = await report_shadow(wiring, replays_of(request), visitor.name, version)
+        return f"/rules/-/replays/{replay.id}"
+    if act == "end":
+        await end_shadow(wiring, version, visitor.name)
+    elif act == "promote":
+        await promote_shadow(wiring, version, visitor.name, post.get("replaces", ""))
+        return f"/rules/-/versions/{version}"
+    elif version:
+        await begin_shadow(wiring, version, visitor.name)
+    else:
+        text = post.get("text", "").replace("\r\n", "\n")
+        if not text.strip():
+            raise InvalidInput("Paste the rules of the candidate.")
+        lists = await asyncio.to_thread(wiring.rulebook.read_lists)
+        await begin_file_shadow(wiring, text, _FILE, visitor.name, lists)
+    return _PATH
+
+
+async def _gather(request: Request, post: Post) -> dict[str, Any]:
+    wiring = wiring_of(request)
+    state = await read_shadows(wiring)
+    in_force = await wiring.rules.history.versions.read_in_force()
+    current = await read_version(wiring, state.current.version) if state.current is not None else None
+    return {
+        "title": _("Shadow"),
+        "sentence": "",
+        "state": state,
+        "current": current,
+        "in_force": in_force,
+        "needed": wiring.settings.policy_attestations,
+        "draft": post.get("text", "").replace("\r\n", "\n"),
+    }

@@ -1,0 +1,95 @@
+"""Candidates in shadow: whole files of rules that judge every new call beside the rules in force, without effect."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sayso.core.clock import new_id
+from sayso.errors import Conflict, InvalidInput, NotFound
+from service.core.policy.evaluations import NO_LISTS
+from service.core.policy.loading import parse_version
+from service.core.wiring import Wiring
+from service.features.rulebook.versions import VersionState, read_version, restore, save_file
+from service.features.whatif.replays import ReplayRequest, RuleReplays
+from service.features.whatif.store import Replay, Shadow
+
+
+@dataclass(frozen=True)
+class ShadowState:
+    """The candidate in shadow, if any, and the earlier ones, the latest first."""
+
+    current: Shadow | None
+    ended: Sequence[Shadow]
+
+
+async def read_shadows(wiring: Wiring) -> ShadowState:
+    """Return the candidate in shadow and those before it."""
+    shadows = await wiring.rules.history.shadows.list_all()
+    current = shadows[0] if shadows and shadows[0].ended_ms is None else None
+    return ShadowState(current, shadows[1:] if current is not None else shadows)
+
+
+async def begin_shadow(wiring: Wiring, version: str, by: str) -> None:
+    """Put a saved version in shadow: all processes judge new calls by it as well, within a second.
+
+    Raises `Conflict` where it is in force or another one is in shadow, and `InvalidInput` where this version of Sayso
+    cannot read it.
+    """
+    state = await read_version(wiring, version)
+    if state.in_force:
+        raise Conflict(f"Version {version} is in force, so it judges all calls already. Choose another one.")
+    if parse_version(state.saved).version != version:
+        raise InvalidInput(f"Another version of Sayso saved version {version}. Put its file in shadow.")
+    began_ms = await wiring.schedule.now_ms()
+    saved = state.saved
+    shadow = Shadow(id=new_id("shd"), version=version, digest=saved.digest, file=saved.file, by=by, began_ms=began_ms)
+    await wiring.rules.history.shadows.begin(shadow)
+
+
+async def begin_file_shadow(
+    wiring: Wiring, text: str, file: str, by: str, lists: Mapping[str, str] = NO_LISTS
+) -> VersionState:
+    """Save a file of rules as a version and put it in shadow; raises `InvalidInput` for faulty rules, and `Conflict`.
+
+    `lists` are the texts of the files that the rules name.
+    """
+    saved = await save_file(wiring, text, file, by, lists)
+    await begin_shadow(wiring, saved.version, by)
+    return await read_version(wiring, saved.version)
+
+
+async def end_shadow(wiring: Wiring, version: str, by: str) -> None:
+    """End the candidate with this version; raises `Conflict` if it is not in shadow."""
+    await wiring.rules.history.shadows.end(version, by, await wiring.schedule.now_ms())
+
+
+async def promote_shadow(wiring: Wiring, version: str, by: str, replaces: str) -> None:
+    """Put the candidate in shadow in force in place of `replaces`, and end its shadow.
+
+    Raises `Conflict` where it is not in shadow, where too few people attest its bytes, or where another version than
+    `replaces` is in force.
+    """
+    current = (await read_shadows(wiring)).current
+    if current is None or current.version != version:
+        raise Conflict(f"Version {version} is not in shadow. Put it there first, or move its file over the one in use.")
+    await restore(wiring, version, by, replaces, tried=True)
+    await end_shadow(wiring, version, by)
+
+
+async def report_shadow(
+    wiring: Wiring, replays: RuleReplays, by: str, version: str | None = None, path: str | None = None
+) -> Replay:
+    """Start to count what the last shadow of a version would have done, beside what was done; return its `Replay`.
+
+    Without a version it is that in shadow, else the last one. `path` is the argument to sum. Raises `NotFound`.
+    """
+    state = await read_shadows(wiring)
+    listed = [*([state.current] if state.current is not None else []), *state.ended]
+    shadow = next((shadow for shadow in listed if version in (None, shadow.version)), None)
+    if shadow is None:
+        what = f"Version {version} was never in shadow" if version is not None else "No candidate was ever in shadow"
+        raise NotFound(f"{what}. `sayso policy shadow start FILE` puts a file there.")
+    end_ms = shadow.ended_ms if shadow.ended_ms is not None else await wiring.schedule.now_ms() + 1
+    saved = await wiring.rules.history.versions.read(shadow.version)
+    span = (shadow.began_ms, end_ms)
+    asked = ReplayRequest(saved.text, saved.file, *span, path, lists=saved.lists, shadow=shadow.version)
+    return await replays.start(asked, by)

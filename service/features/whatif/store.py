@@ -1,0 +1,204 @@
+"""Replays of rules: their progress, and for a day their results.
+
+The candidate in shadow, and the candidates before it.
+
+What is recorded for rules: the calls that they judged, replays of these, and their own versions.
+"""
+
+from enum import StrEnum
+from typing import Any
+
+from redis.asyncio.client import Pipeline
+
+from sayso.core.records.base import Immutable
+from sayso.errors import Conflict, NotFound
+from sayso.features.whatif.matrix import Tally
+from service.core.store.connection.connecting import text, translated
+from service.core.store.suspensions.reading import name_stored
+from service.core.store.tenants import TenantStore
+from service.features.rulebook.store import VersionStore
+from service.features.whatif.recorded import RecordedRuns
+
+KEPT_S = 86_400
+MOST_REPLAYS = 50
+SILENT_MS = 30_000
+"""A running replay that reports nothing for this long has lost its process."""
+
+
+class ReplayStatus(StrEnum):
+    """The status of a replay."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+    @property
+    def ended(self) -> bool:
+        return self not in (ReplayStatus.WAITING, ReplayStatus.RUNNING)
+
+
+class Replay(Immutable):
+    """A replay of rules over the calls of a range, ms. `result` counts the calls so far.
+
+    `compares` says that other rules than those in force at the time are the base. `shadow` says that nothing was judged
+    again: it counts what a candidate said when it was in shadow. `of_runs` is about how many runs
+    there are. `gaps` are sentences about what of the range is no longer recorded.
+    """
+
+    id: str
+    by: str
+    status: ReplayStatus = ReplayStatus.WAITING
+    file: str
+    version: str
+    compares: bool = False
+    shadow: bool = False
+    path: str | None = None
+    from_ms: int
+    to_ms: int
+    started_at_ms: int
+    updated_at_ms: int
+    ended_at_ms: int | None = None
+    runs: int = 0
+    of_runs: int = 0
+    error: str = ""
+    gaps: tuple[str, ...] = ()
+    result: Tally = Tally()
+
+
+class ReplayStore:
+    """The replays of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+
+    async def create(self, replay: Replay) -> None:
+        """Save a new replay for a day."""
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(self._keys.replay(replay.id), replay.model_dump_json(), ex=KEPT_S)
+            pipe.zadd(self._keys.replays, {replay.id: replay.started_at_ms})
+            pipe.zremrangebyrank(self._keys.replays, 0, -MOST_REPLAYS - 1)
+            pipe.expire(self._keys.replays, KEPT_S)
+            await pipe.execute()
+
+    async def update(self, replay: Replay) -> bool:
+        """Save the replay as it is now; return False, with nothing written, if it was deleted."""
+        async with translated():
+            return bool(
+                await self._redis.set(self._keys.replay(replay.id), replay.model_dump_json(), ex=KEPT_S, xx=True)
+            )
+
+    async def read(self, replay_id: str, now_ms: int) -> Replay:
+        """Return the replay; raises `NotFound`. One whose process is gone has failed."""
+        async with translated():
+            raw = await self._redis.get(self._keys.replay(replay_id))
+        if raw is None:
+            raise NotFound(f"There is no replay {replay_id!r}. Replays are deleted after a day.")
+        return _settle(self._readings.require_other(Replay, raw, f"replay {replay_id}"), now_ms)
+
+    async def list_all(self, now_ms: int) -> list[Replay]:
+        """Return the replays that are kept, the newest first."""
+        async with translated():
+            newest: list[Any] = await self._redis.zrevrange(self._keys.replays, 0, -1)
+            ids = [text(member) for member in newest]
+            raws = await self._redis.mget([self._keys.replay(replay_id) for replay_id in ids]) if ids else []
+        kept = ((replay_id, raw) for replay_id, raw in zip(ids, raws, strict=True) if raw is not None)
+        read = (self._readings.read_other(Replay, raw, f"replay {replay_id}") for replay_id, raw in kept)
+        return [_settle(replay, now_ms) for replay in read if replay is not None]
+
+    async def delete(self, replay_id: str) -> bool:
+        """Delete a replay; one that runs ends. Return whether there was one."""
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.delete(self._keys.replay(replay_id))
+            pipe.zrem(self._keys.replays, replay_id)
+            deleted, _ = await pipe.execute()
+        return bool(deleted)
+
+
+def _settle(replay: Replay, now_ms: int) -> Replay:
+    if replay.status.ended or now_ms - replay.updated_at_ms < SILENT_MS:
+        return replay
+    error = "The service that judged the calls was stopped. Start the replay again."
+    return replay.model_copy(update={"status": ReplayStatus.FAILED, "error": error})
+
+
+MOST_SHADOWS = 100
+
+
+class Shadow(Immutable):
+    """A time in which a version judged calls in shadow, ms; `ended_ms` is None while it does.
+
+    `version` is that of its rules, and `digest` that of its bytes.
+    """
+
+    id: str
+    version: str
+    digest: str
+    file: str
+    by: str
+    began_ms: int
+    ended_ms: int | None = None
+    ended_by: str = ""
+
+
+class ShadowStore:
+    """The candidates of one tenant: one in shadow at most."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+
+    async def read(self) -> Shadow | None:
+        """Return the candidate in shadow."""
+        async with translated():
+            raw = await self._redis.lindex(self._keys.shadows, 0)
+        shadow = self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
+        return shadow if shadow is not None and shadow.ended_ms is None else None
+
+    async def list_all(self) -> list[Shadow]:
+        """Return the candidates that are or were in shadow, the latest first."""
+        async with translated():
+            raws: list[Any] = await self._redis.lrange(self._keys.shadows, 0, -1)
+        shadows = (self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) for raw in raws)
+        return [shadow for shadow in shadows if shadow is not None]
+
+    async def begin(self, shadow: Shadow) -> None:
+        """Put a candidate in shadow; raises `Conflict` while there is another one."""
+        key = self._keys.shadows
+
+        async def write(pipe: Pipeline) -> None:
+            raw = await pipe.lindex(key, 0)
+            latest = self._readings.require_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
+            if latest is not None and latest.ended_ms is None:
+                raise Conflict(f"Version {latest.version} is in shadow. End it first.")
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.lpush(key, shadow.model_dump_json())
+            pipe.ltrim(key, 0, MOST_SHADOWS - 1)
+
+        async with translated():
+            await self._redis.transaction(write, key)
+
+    async def end(self, version: str, by: str, now_ms: int) -> None:
+        """End the candidate with this version; raises `Conflict` if it is not in shadow."""
+        key = self._keys.shadows
+
+        async def write(pipe: Pipeline) -> None:
+            raw = await pipe.lindex(key, 0)
+            latest = self._readings.require_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
+            if latest is None or latest.ended_ms is not None or latest.version != version:
+                raise Conflict(f"Version {version} is not in shadow. `sayso policy shadow status` shows which one is.")
+            pipe.multi()  # type: ignore[no-untyped-call]
+            ended = latest.model_copy(update={"ended_ms": now_ms, "ended_by": by})
+            pipe.lset(key, 0, ended.model_dump_json())
+
+        async with translated():
+            await self._redis.transaction(write, key)
+
+
+class RuleHistory:
+    """The history of one tenant's rules."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self.runs = RecordedRuns(store)
+        self.replays = ReplayStore(store)
+        self.versions = VersionStore(store)
+        self.shadows = ShadowStore(store)

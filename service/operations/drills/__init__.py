@@ -1,1 +1,0 @@
-"""Fire drills: templates of false calls, planting them among a reviewer's items, and the test of the results."""

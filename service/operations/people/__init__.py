@@ -1,1 +1,0 @@
-"""Operations of admins on people and keys, the same for API and pages."""

@@ -1,1 +1,0 @@
-"""Replays of rules, and the life cycle of the rulebook."""

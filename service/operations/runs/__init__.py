@@ -1,1 +1,0 @@
-"""Operations that start runs, the same for API and pages."""

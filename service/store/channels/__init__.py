@@ -1,1 +1,0 @@
-"""What channels keep in the store."""

@@ -1,1 +1,0 @@
-"""Open items by their facets, for filters and counts."""

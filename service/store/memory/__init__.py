@@ -1,1 +1,0 @@
-"""The counters of rules that remember calls."""

@@ -1,1 +1,0 @@
-"""Replays of rules and the versions of the rulebook."""

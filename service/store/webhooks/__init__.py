@@ -1,1 +1,0 @@
-"""Endpoints that receive events, senders of signed decisions, and announcements that wait to be fanned out."""

@@ -1,1 +1,0 @@
-"""The page of alike items and its decisions."""

@@ -1,1 +1,0 @@
-"""Alike items, which are shown as one table and decided together."""

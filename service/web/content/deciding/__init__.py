@@ -1,1 +1,0 @@
-"""Contents of an item's page that concern its decision."""

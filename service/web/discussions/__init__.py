@@ -1,1 +1,0 @@
-"""What people say about items on the pages: comments, attachments and presence."""

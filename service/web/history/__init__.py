@@ -1,1 +1,0 @@
-"""Decided items: their page, the search, and exports."""

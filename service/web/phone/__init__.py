@@ -1,1 +1,0 @@
-"""The dashboard as an installed app, and notifications on phones."""

@@ -1,1 +1,0 @@
-"""Open items as pages list, count and follow them."""

@@ -1,0 +1,149 @@
+"""Advice about people, their keys and passwords, their groups, absences and views."""
+
+from typing import Any
+
+from tests.builders import PASSWORD as ANNAS
+from tests.service.edge.api.advice.steps import PASSWORD, Case, Step, ask, see, sign_in
+
+KEYS, GROUPS, DUTY = "service/core/auth/api_keys.py", "service/core/auth/groups.py", "service/core/auth/duty.py"
+PASSWORDS, REVIEWERS, CREDENTIALS = (f"service/core/auth/{one}.py" for one in ("passwords", "reviewers", "credentials"))
+OWN_KEYS, PEOPLE = (f"service/core/operations/people/{one}.py" for one in ("keys", "reviewers"))
+
+
+def add_person(name: str, *roles: str, password: str = PASSWORD) -> Step:
+    return Step("root", "POST", "reviewers", {"name": name, "password": password, "roles": [*roles] or ["reviewer"]})
+
+
+def add_key(name: str, who: str = "root", kind: str = "agent", **fields: str) -> Step:
+    return Step(who, "POST", "keys", {"name": name, "kind": kind, **fields}, {"id": "id", "key": "key"})
+
+
+def add_group(name: str, *members: str, editors: tuple[str, ...] = (), times: int = 1) -> Step:
+    body = {"name": name, "members": list(members), "editors": list(editors)}
+    return Step("root", "POST", "groups", body, times=times)
+
+
+def change_group(who: str, *members: str, editors: tuple[str, ...] = ()) -> Step:
+    return Step(who, "PUT", "groups/a", {"members": list(members), "editors": list(editors)})
+
+
+def absent(year: int | str, times: int = 1) -> Step:
+    body = {"starts_at": f"{year}-01-01T00:00:00Z", "ends_at": f"{year}-02-01T00:00:00Z"}
+    return Step("anna", "POST", "account/absences", body, {"absence": "id"}, times=times)
+
+
+def drop_absence() -> Step:
+    return Step("anna", "DELETE", "account/absences/{absence}")
+
+
+def view(name: str, times: int = 1) -> Step:
+    return Step("anna", "POST", "account/views", {"name": name, "search": "is:mine"}, {"view": "id"}, times=times)
+
+
+def password(who: str, current: str, new: str, **keep: str) -> Step:
+    return Step(who, "POST", "account/password", {"current": current, "password": new}, keep)
+
+
+def sessions(who: str) -> Step:
+    return Step(who, "GET", "account/sessions")
+
+
+OTHER: Any = "copper beacon beneath a silent harbour"
+CASES = [
+    Case(
+        KEYS,
+        "Create a new one instead",
+        Step("root", "POST", "keys/{id}/rotate"),
+        (add_key("bot"),),
+        (add_key("bot"), Step("root", "POST", "keys/{id}/revoke")),
+    ),
+    Case(
+        CREDENTIALS,
+        "Change it first: on the page Me, or with `sayso password`",
+        add_key("ben", "@ben", "reviewer"),
+        (password("@ben", PASSWORD, OTHER, ben="token"), add_key("ben", "@ben", "reviewer")),
+        (add_person("ben"), sign_in("ben")),
+    ),
+    Case(
+        CREDENTIALS,
+        "Sign in again, or ask for a new key",
+        sessions("@anna"),
+        (sign_in("anna", ANNAS), sessions("@anna")),
+        (sign_in("anna", ANNAS), Step("@anna", "DELETE", "sessions/current")),
+    ),
+    Case(DUTY, "Delete that absence first", absent(2099), (drop_absence(), absent(2099)), (absent(2099),)),
+    Case(DUTY, "Delete one first", absent(2099), (drop_absence(), absent(2099)), (absent("22{n}", times=50),)),
+    Case(
+        GROUPS,
+        "Ask",
+        change_group("anna", "anna", "root"),
+        (change_group("root", "anna", "root"),),
+        (add_group("a", "anna"),),
+        rest=" an admin",
+    ),
+    Case(
+        GROUPS,
+        "Ask an admin",
+        change_group("anna", "root", editors=("anna", "root")),
+        (change_group("root", "root", editors=("anna", "root")),),
+        (add_group("a", "anna", editors=("anna",)),),
+    ),
+    Case(
+        GROUPS,
+        "Delete one first",
+        add_group("b", "anna"),
+        (Step("root", "DELETE", "groups/g17"), add_group("b", "anna")),
+        (add_group("g{n}", "anna", times=500),),
+    ),
+    Case(PASSWORDS, "Choose another", add_person("ben", password="short"), (add_person("ben"),)),
+    Case(
+        REVIEWERS,
+        "Choose another",
+        password("anna", ANNAS, ANNAS),
+        (password("anna", ANNAS, OTHER),),
+    ),
+    Case(
+        REVIEWERS,
+        "List the sessions to see the valid ones",
+        Step("anna", "DELETE", "account/sessions/none"),
+        see("account/sessions"),
+    ),
+    Case(OWN_KEYS, "Choose another name", add_key("anna"), (add_key("bot"),)),
+    Case(
+        OWN_KEYS,
+        "Sign in with your password first",
+        Step("@key", "GET", "keys"),
+        (sign_in("anna", ANNAS), Step("@anna", "GET", "keys")),
+        (add_key("anna", "anna", "reviewer"),),
+    ),
+    Case(
+        "service/features/people/api.py",
+        "Sign in as a person first",
+        sessions("@key"),
+        (sign_in("anna", ANNAS), sessions("@anna")),
+        (add_key("anna", "anna", "reviewer"),),
+    ),
+    Case(
+        PEOPLE,
+        "Ask another admin, or add one first",
+        Step("root", "POST", "reviewers/root/deactivate"),
+        (
+            add_person("sue", "reviewer", "admin"),
+            sign_in("sue"),
+            Step("@sue", "POST", "reviewers/root/deactivate"),
+        ),
+    ),
+    Case(
+        "service/features/search/store.py",
+        "Delete one first",
+        view("one more"),
+        (Step("anna", "DELETE", "account/views/{view}"), view("one more")),
+        (view("v{n}", times=20),),
+    ),
+    Case(
+        "service/core/auth/person_tokens.py",
+        "Set SAYSO_TOKEN_ISSUERS, or send none",
+        ask()._replace(headers={"Sayso-On-Behalf-Of": "a.b.c"}),
+        (ask(),),
+    ),
+]

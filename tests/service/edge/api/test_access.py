@@ -1,0 +1,297 @@
+"""Permissions: every operation with every kind of credential. A new operation needs a row here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from sayso.core.clock import iso_utc
+from sayso.core.records.terms import RuleTerms
+from service.app import create_app
+from service.core.settings import Settings
+from tests.builders import PASSWORD, approve, ask, finish, give_up, make_pending, make_person, make_running, person
+from tests.service.worlds import World
+
+WHO = ("nobody", "a wrong key", "demo", "other", "anna", "root")
+"""`demo` owns the run and the suspension, `other` is another agent, `anna` a reviewer, `root` an admin."""
+
+SECRET = "whsec_" + "c2F5c28g" * 5
+
+
+@dataclass(frozen=True)
+class Row:
+    """What each credential is answered, in the order of `WHO`, and the body that goes with it."""
+
+    statuses: tuple[int, ...]
+    body: Mapping[str, Any] | None = None
+
+
+def anybody(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
+    return Row((status,) * 6, body)
+
+
+def signed_in(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
+    return Row((401, 401, status, status, status, status), body)
+
+
+def owner_and_people(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
+    return Row((401, 401, status, 404, status, status), body)
+
+
+def people(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
+    return Row((401, 401, 403, 403, status, status), body)
+
+
+def admins(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
+    return Row((401, 401, 403, 403, 403, status), body)
+
+
+RULES = "version: 1\ndefault: deny\nrules: []\n"
+ABSENCE = {"starts_at": "2099-12-21T08:00:00Z", "ends_at": "2099-12-31T08:00:00Z"}
+
+HOOKS = ("takeSignedDecision", "takeSenderDecision")  # they have a signature for a credential
+
+ROWS: dict[str, Row] = {
+    "getHealth": anybody(),
+    "getReadiness": anybody(),
+    "takeSignedDecision": anybody(401, {}),
+    "takeSenderDecision": anybody(401, {}),
+    "listWebhookEvents": signed_in(),
+    "listEndpoints": Row((401, 401, 200, 200, 403, 200)),
+    "createEndpoint": Row((401, 401, 201, 201, 403, 201), {"url": "https://hooks.example.com/"}),
+    "verifyEndpoint": Row((401, 401, 404, 404, 403, 404)),
+    "disableEndpoint": Row((401, 401, 404, 404, 403, 404)),
+    "rotateEndpoint": Row((401, 401, 404, 404, 403, 404)),
+    "deleteEndpoint": Row((401, 401, 404, 404, 403, 404)),
+    "listFailures": Row((401, 401, 200, 200, 403, 200)),
+    "redeliver": Row((401, 401, 404, 404, 403, 404), {"ids": ["evt_none"]}),
+    "listChannels": admins(),
+    "testChannel": admins(404, {}),
+    "reportHeadless": people(),
+    "reportInsights": people(),
+    "listDrills": admins(),
+    "listSecondLooks": people(),
+    "takeSecondLook": people(404, {"opinion": "agree"}),
+    "plantDrill": admins(404, {"template": "none", "reviewer": "ben"}),
+    "listSenders": admins(),
+    "createSender": admins(201, {"name": "pager", "reviewer": "ben"}),
+    "rotateSender": admins(404),
+    "revokeSender": admins(404),
+    "signIn": anybody(201, {"name": "ben", "password": PASSWORD}),
+    "signOut": people(204),
+    "changeOwnPassword": people(200, {"current": PASSWORD, "password": "a much better one"}),
+    "listOwnSessions": people(),
+    "endOtherSessions": people(),
+    "endOwnSession": Row((401, 401, 403, 403, 404, 404)),
+    "activateReviewer": admins(),
+    "listSessions": admins(),
+    "endSessions": admins(),
+    "endSession": admins(404),
+    "listAgents": signed_in(),
+    "startRun": signed_in(201, {"agent": "demo", "input": "Refund A-1"}),
+    "listRuns": signed_in(),
+    "getRun": owner_and_people(),
+    "listRunSuspensions": owner_and_people(),
+    "cancelRun": owner_and_people(),
+    "reviveRun": people(),
+    "eraseRun": admins(409, {"reason": "asked by the customer"}),
+    "listEvents": owner_and_people(),
+    "streamEvents": owner_and_people(),
+    "reportEvents": Row(
+        (401, 401, 200, 404, 403, 403),
+        {"source_format": "sayso", "source": "agent", "events": [{"seq": 1, "event": {"type": "note", "data": {}}}]},
+    ),
+    "listExternalEvents": owner_and_people(),
+    "getTimeline": owner_and_people(),
+    "createSuspension": signed_in(
+        201, {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5}}]}
+    ),
+    "redeemItem": Row((401, 401, 422, 404, 404, 404)),
+    "reportOutcome": Row((401, 401, 422, 404, 404, 404), {"success": True}),
+    "markInDoubt": Row((401, 401, 409, 404, 404, 404)),
+    "getDiagnostics": people(),
+    "checkRules": signed_in(200, {"text": "version: 1"}),
+    "explainCall": people(200, {"call": {"tool": "refund", "args": {"amount": 5}}}),
+    "startReplay": admins(202, {"text": RULES, "from": "2026-11-01T00:00:00Z", "to": "2026-11-02T00:00:00Z"}),
+    "listReplays": admins(),
+    "getReplay": admins(404),
+    "deleteReplay": admins(404),
+    "listRuleVersions": people(),
+    "getRuleVersion": people(),
+    "attestRules": admins(200, {"text": RULES}),
+    "restoreRules": admins(409, {"replaces": "another"}),
+    "getShadow": people(),
+    "beginShadow": admins(200, {"text": RULES}),
+    "endShadow": admins(409),
+    "promoteShadow": admins(409, {"replaces": "another"}),
+    "reportShadow": admins(404, {}),
+    "listSuspensions": signed_in(),
+    "getSuspension": owner_and_people(),
+    "decideItem": people(200, {"action": "approve", "digest": "<digest>"}),
+    "listFreezes": people(),
+    "listGrants": people(),
+    "confirmGrant": people(404),
+    "revokeGrant": people(404),
+    "reinstateGrant": people(404),
+    "listMandates": signed_in(),
+    "proposeMandate": signed_in(422, {"for_s": 60, "count": 1, "tools": [{"tool": "refund", "definition": {}}]}),
+    "getMandate": signed_in(404),
+    "revokeMandate": signed_in(404),
+    "freeze": admins(201, {"scope": "tool:refund", "reason": "odd"}),
+    "unfreeze": admins(),
+    "claimItem": people(),
+    "releaseItem": people(),
+    "askRequester": people(200, {"text": "Which order?"}),
+    "answerInquiry": Row((401, 401, 404, 404, 403, 403), {"text": "A-1"}),
+    "listInquiries": owner_and_people(),
+    "addComment": people(200, {"text": "The order is real."}),
+    "attachFile": owner_and_people(200, {"name": "log.txt", "content": "YSBsb2c="}),
+    "listAttachments": owner_and_people(),
+    "getAttachment": Row((401, 401, 404, 404, 404, 404)),
+    "listComments": people(),
+    "showWho": people(200, {"rule": "concerts", "at": "2036-12-24T18:00:00Z"}),
+    "extendItem": people(200, {"until": "<until>"}),
+    "addReviewer": admins(201, {"name": "carla", "password": PASSWORD}),
+    "listReviewers": admins(),
+    "setPassword": admins(204, {"password": PASSWORD}),
+    "deactivateReviewer": admins(),
+    "setManager": admins(200, {"manager": None}),
+    "listGroups": people(),
+    "createGroup": admins(201, {"name": "ops", "members": ["ben"]}),
+    "readGroup": people(),
+    "changeGroup": admins(200, {"members": []}),
+    "deleteGroup": admins(204),
+    "listOwnContacts": people(),
+    "createContactCode": people(201, {"channel": "telegram"}),
+    "unlinkOwnContact": people(404),
+    "listContacts": admins(),
+    "unlinkContact": admins(404),
+    "readOwnPreferences": people(),
+    "saveOwnPreferences": people(200, {"cap_per_hour": 4}),
+    "readPreferences": admins(),
+    "savePreferences": admins(200, {"cap_per_hour": 4}),
+    "listOwnViews": people(),
+    "saveOwnView": people(201, {"name": "Refunds", "search": "tool:refund"}),
+    "deleteOwnView": people(404),
+    "listOwnAbsences": people(),
+    "addOwnAbsence": people(201, ABSENCE),
+    "deleteOwnAbsence": people(404),
+    "listAllAbsences": people(),
+    "addAbsence": admins(201, ABSENCE),
+    "deleteAbsence": admins(404),
+    "createKey": admins(201, {"name": "new-bot"}),
+    "rotateKey": Row((401, 401, 403, 403, 404, 201)),  # people see the reviewer's keys of their own, admins all
+    "listKeys": people(),
+    "revokeKey": Row((401, 401, 403, 403, 404, 200)),
+    "listActivity": admins(),
+}
+
+OPERATIONS = {
+    operation["operationId"]: (method.upper(), path, operation)
+    for path, methods in create_app(Settings(redis_url="redis://nowhere.invalid")).openapi()["paths"].items()
+    for method, operation in methods.items()
+}
+
+
+@pytest.fixture
+def settings(clean_store_url: str) -> Settings:
+    return Settings(redis_url=clean_store_url, webhook_secret=(SecretStr(SECRET),))
+
+
+def test_rows_match_operations() -> None:
+    assert set(ROWS) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation_declares_its_security(name: str) -> None:
+    _, _, operation = OPERATIONS[name]
+    assert bool(operation["security"]) == (ROWS[name].statuses[0] == 401 and name not in HOOKS)
+    assert "401" in operation["responses"] or ROWS[name].statuses[0] != 401
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("name", OPERATIONS)
+async def test_operation_answers_each_credential_as_listed(world: World, name: str, who: str) -> None:
+    method, path, operation = OPERATIONS[name]
+    await make_person(world.wiring, "ben")
+    world.tokens["a wrong key"] = "sayso_agent_" + "0" * 64
+    pending = await make_pending(world.wiring, ask(terms=RuleTerms(extend_by_s=600)))
+    if name == "reviveRun":
+        pending = await give_up(world.wiring, await approve(world.wiring, pending, by="root"))
+    run = await finish(world.wiring, await make_running(world.wiring)) if name == "streamEvents" else pending
+    frozen = await world.wiring.freezes.freeze("agent:nobody", "", person("root"))
+    (key, *_) = await world.wiring.api_keys.list_all()
+    names = {"suspension_id": pending.id, "item_id": "i1", "run_id": run.run.id, "name": "ben", "key_id": key.id}
+    names |= {"freeze_id": frozen.id, "session_id": "ses_" + "0" * 32}
+    names |= {"endpoint_id": "whe_none", "sender_id": "whs_none", "channel": "none"}
+    group = await world.wiring.groups.create("payments", ("ben",), (), "root")
+    names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
+    names |= {"replay_id": "rpl_" + "0" * 32, "version": world.wiring.rules.policy().version}
+    names |= {"view_id": "view_" + "0" * 32, "grant_id": "gra_" + "0" * 32, "mandate_id": "man_" + "0" * 32}
+    names |= {"seq": "2"}
+    names |= {"inquiry_id": "inq_" + "0" * 32, "attachment_id": "att_" + "0" * 32}
+    body = ROWS[name].body
+    if body is not None and "digest" in body:
+        body = {**body, "digest": pending.items[0].digest}
+    if body is not None and "until" in body:
+        body = {"until": iso_utc(pending.items[0].terms.extend_until_ms)}
+    async with world.client(None if who == "nobody" else who) as client:
+        answer = await client.request(method, path.format(**names), json=body)
+    assert answer.status_code == ROWS[name].statuses[WHO.index(who)], answer.text
+    assert str(answer.status_code) in operation["responses"]
+    if answer.status_code >= 400:
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert ("www-authenticate" in answer.headers) == (answer.status_code == 401 and name not in HOOKS)
+
+
+FOREIGN = [
+    name
+    for name, (_, path, _) in OPERATIONS.items()
+    if ("{run_id}" in path or "{suspension_id}" in path) and 404 in ROWS[name].statuses
+]
+
+
+@pytest.mark.parametrize("who", ["other", "anna"])
+@pytest.mark.parametrize("name", FOREIGN)
+async def test_foreign_id_is_answered_like_a_missing_one(world: World, name: str, who: str) -> None:
+    method, path, _ = OPERATIONS[name]
+    if ROWS[name].statuses[WHO.index(who)] != 404 or (who == "anna" and "{attachment_id}" in path):
+        return  # a reviewer may read the item, which has no such file
+    pending = await make_pending(world.wiring)
+    texts = []
+    async with world.client(who) as client:
+        for suspension_id, run_id in ((pending.id, pending.run.id), ("sus_" + "0" * 32, "run_" + "0" * 32)):
+            names = {"suspension_id": suspension_id, "run_id": run_id, "item_id": "i1", "seq": "99"}
+            place = path.format(**names, inquiry_id="inq_1", attachment_id="att_1")
+            answer = await client.request(method, place, json=ROWS[name].body, headers={"Idempotency-Key": "k"})
+            assert answer.status_code == 404
+            texts.append(answer.text.replace(suspension_id, "<id>").replace(run_id, "<id>"))
+    assert texts[0] == texts[1]
+
+
+async def test_api_ignores_session_cookies(world: World) -> None:
+    async with world.client() as client:
+        for name in ("sayso_session_8321", "__Host-sayso"):
+            client.cookies.set(name, world.tokens["root"])
+        assert (await client.get("/api/v1/runs")).status_code == 401
+
+
+async def test_credential_is_checked_before_the_body(world: World) -> None:
+    async with world.client() as client:
+        answer = await client.post("/api/v1/runs", content=b"{{{", headers={"Content-Type": "text/plain"})
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("header", ["Basic YW5uYTp4", "Bearer", "Bearer ", "bearer: x", "Token x", ""])
+async def test_malformed_credential_is_refused(world: World, header: str) -> None:
+    async with world.client() as client:
+        answer = await client.get("/api/v1/runs", headers={"Authorization": header})
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+
+
+async def test_two_credentials_are_refused(world: World) -> None:
+    tokens = [("Authorization", f"Bearer {world.tokens[who]}") for who in ("demo", "root")]
+    async with world.client() as client:
+        assert (await client.get("/api/v1/runs", headers=tokens)).status_code == 401

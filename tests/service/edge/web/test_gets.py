@@ -1,0 +1,165 @@
+"""No GET changes the store, but for sightings of items, entries on exports, and steps of an OAuth installation."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.routing import Mount, Route
+
+from sayso.core.records.items import Item
+from sayso.core.records.permissions import Envelope, MandatedTool
+from sayso.features.permissions.making import name_mandate
+from service.app import create_app
+from service.core.settings import Settings
+from service.core.store.activity import Activity
+from service.core.store.connection.connecting import check_format
+from service.core.wiring import Wiring
+from service.features.discussions.discussing import attach
+from service.features.pages import PAGES
+from service.features.whatif.store import Replay
+from tests.builders import ask, make_agent, make_pending, make_person, person, register_agent
+from tests.service.core.operations.test_sightings import UNATTENDED
+from tests.service.damages import KEYS
+from tests.service.edge.web.sites import Site
+from tests.service.edge.web.test_gallery import gallery
+from tests.service.worlds import read_store
+
+SEES = ("/items/{suspension_id}/{item_id}", "/api/v1/suspensions/{suspension_id}")
+"""They note once that a reviewer saw an item, where its fallback or its delivery depends on it."""
+
+INSTALLS = ("/install/slack/{name}", "/install/slack/{name}/done")
+"""OAuth prescribes GET. They save a state for one use and a token, for admins and a configured channel only."""
+
+EXPORT = "/history/export"
+"""It adds one entry to the activity log, for people who are signed in."""
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Set up the store: one that was never set up is not ready."""
+    asyncio.run(check_format(settings.store_url))
+    return settings
+
+
+def list_gets(app: FastAPI) -> list[str]:
+    """Return the paths of all routes that take GET."""
+    found = [path for path, methods in app.openapi()["paths"].items() if "get" in methods]
+    found += [route.path for pages in PAGES for route in pages.routes if isinstance(route, Route) if _gets(route)]
+    for route in app.routes:
+        if isinstance(route, Route) and _gets(route):
+            found.append(route.path)
+        elif isinstance(route, Mount) and isinstance(route.app, FastAPI):
+            found += [f"{route.path}{path}" for path in list_gets(route.app)]
+    return found
+
+
+def _gets(route: Route) -> bool:
+    return "GET" in (route.methods or ())
+
+
+async def populate(wiring: Wiring) -> dict[str, Any]:
+    """Fill a desk with one of everything; return names for the parameters of paths, and credentials."""
+    root = await make_person(wiring, "root", "reviewer", "admin")
+    places = await gallery(wiring)
+    await register_agent(wiring)
+    key = await make_agent(wiring, "demo")
+    unattended = await make_pending(wiring, ask(terms=UNATTENDED))
+    await wiring.freezes.freeze("agent:nobody", "", person("root"))
+    calls = MandatedTool(tool="refund", definition="d" * 64)
+    envelope = Envelope(for_s=60, count=1, tools=(calls,))
+    plan = await make_pending(wiring, ask().model_copy(update={"mandate": envelope}))
+    file = await attach(wiring, unattended.id, "i1", "log.txt", b"a log", person("ben"))
+    replay = Replay(id="rpl_1", by="root", file="f", version="v", from_ms=0, to_ms=1, started_at_ms=0, updated_at_ms=0)
+    await wiring.rules.history.replays.create(replay)
+    await wiring.desk.claim(unattended.id, "i1", person("ben"))
+    return {
+        "suspension_id": unattended.id,
+        "item_id": "i1",
+        "run_id": places["run"].removeprefix("/runs/"),
+        "attachment_id": file.id,
+        "name": "anna",
+        "group": "payments",
+        "id": "x",
+        "mandate_id": name_mandate(plan.id),
+        "like": f"{unattended.id}-i1",
+        "replay_id": replay.id,
+        "version": wiring.rules.policy().version,
+        "rule_id": "never-over-1000",
+        "root": root,
+        "key": key,
+    }
+
+
+def read_all(site: Site, names: dict[str, Any], template: str) -> list[int]:
+    """Get a path with every kind of credential; return the statuses. A stream is left after its headers."""
+    place = template.format(**names)
+    statuses = []
+    for headers in (
+        {},
+        {"Cookie": f"sayso_session_8321={names['root']}"},
+        {"Authorization": f"Bearer {names['root']}"},
+        {"Authorization": f"Bearer {names['key']}"},
+    ):
+        with httpx.stream("GET", f"{site.url}{place}", headers=headers, timeout=30) as response:
+            statuses.append(response.status_code)
+            if "event-stream" not in response.headers.get("content-type", ""):
+                response.read()
+    return statuses
+
+
+def compare(site: Site, before: dict[bytes, bytes | None]) -> set[bytes]:
+    """Return the keys whose values changed."""
+    after = asyncio.run(read_store(site.settings.store_url))
+    return {key for key in {*before, *after} if before.get(key) != after.get(key)}
+
+
+async def read_log(wiring: Wiring) -> list[Activity]:
+    return (await wiring.activity.read_page(0, 200)).entries
+
+
+async def read_item(wiring: Wiring, suspension_id: str) -> Item:
+    return (await wiring.desk.suspensions.read(suspension_id)).record.items[0]
+
+
+def test_no_get_changes_the_store(site: Site) -> None:
+    names = site.act(populate)
+    before = asyncio.run(read_store(site.settings.store_url))
+    walked = list_gets(create_app(site.settings))
+    assert {*SEES, *INSTALLS, EXPORT, "/", "/live", "/api/v1/runs", "/api/aap/v1/requests/{id}"} <= {*walked}
+    for template in walked:
+        if template in (*SEES, EXPORT):
+            continue
+        statuses = read_all(site, names, template)
+        assert max(statuses) < 500, template
+        assert min(statuses) < 400 or template in INSTALLS or template.startswith("/api/aap"), template
+        assert compare(site, before) == set(), template
+
+
+def test_export_adds_one_entry_to_the_log_and_changes_nothing_else(site: Site) -> None:
+    names = site.act(populate)
+    known = site.act(read_log)
+    before = asyncio.run(read_store(site.settings.store_url))
+    assert read_all(site, names, EXPORT) == [303, 200, 303, 303]
+    assert compare(site, before) == {KEYS.activity.encode()}
+    (entry,) = site.act(read_log)[: -len(known) or None]
+    assert (entry.act, entry.by, entry.door, entry.outcome) == ("history_exported", "root", "web", "done")
+
+
+def test_sighting_changes_only_the_item(site: Site) -> None:
+    names = site.act(populate)
+    for template, again in (SEES, SEES[::-1]):
+        record = site.act(lambda wiring: make_pending(wiring, ask(terms=UNATTENDED)))
+        before = asyncio.run(read_store(site.settings.store_url))
+        fresh = {**names, "suspension_id": record.id}
+        read_all(site, fresh, template)
+        changed = compare(site, before)
+        assert changed
+        assert all(record.id.encode() in key or record.run.id.encode() in key for key in changed), changed
+        seen, item = site.act(partial(read_item, suspension_id=record.id)), record.items[0]
+        assert seen == item.model_copy(update={"seen_by": seen.seen_by, "seen_at_ms": seen.seen_at_ms})
+        before = asyncio.run(read_store(site.settings.store_url))
+        read_all(site, fresh, again)
+        assert compare(site, before) == set()

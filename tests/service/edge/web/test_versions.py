@@ -1,0 +1,67 @@
+"""Under a quorum the next reviewer sees, and can approve, what another one edited."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from sayso.core.records.suspensions import SuspensionRecord
+from service.core.wiring import Wiring
+from tests.service.edge.web.reading import read_to_the_end
+from tests.service.edge.web.sites import Site
+from tests.service.edge.web.stories import REFUND_ARGS, asked, decide, make_ask, place_of
+
+EDITED = {**REFUND_ARGS, "amount": 48.25}
+TERMS = {"quorum": {"approve": 2}, "reviewers": ["anna", "ben", "carla"]}
+
+
+async def edited_by_ben(wiring: Wiring) -> SuspensionRecord:
+    record = await asked(wiring, make_ask(terms=TERMS))
+    return await decide(wiring, record, "approve", args=EDITED)
+
+
+def test_next_reviewer_approves_the_edited_version(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(edited_by_ben)
+    page = open_as(place_of(record))
+    expect(page.get_by_role("link", name="As requested")).to_have_attribute("aria-current", "true")
+    expect(page.get_by_role("button", name="Approve as requested")).to_be_visible()
+    page.get_by_role("link", name="ben’s version").click()
+    row = page.locator(".what .changes tr", has_text="amount")
+    expect(row).to_contain_text("48.25")
+    read_to_the_end(page)
+    page.get_by_role("button", name="Approve ben’s version").click()
+    expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
+
+    async def read(wiring: Wiring) -> object:
+        outcome = (await wiring.desk.suspensions.read(record.id)).record.items[0].outcome
+        return outcome.args if outcome is not None else None
+
+    assert site.act(read) == EDITED
+
+
+def test_versions_show_amounts_as_the_call_does(site: Site, open_as: Callable[..., Page]) -> None:
+    """The line above the buttons and the table compare amounts with currency and separators, and copy as stored."""
+    args = {**REFUND_ARGS, "amount": 1825}
+
+    async def story(wiring: Wiring) -> SuspensionRecord:
+        record = await asked(wiring, make_ask(args=args, terms=TERMS))
+        return await decide(wiring, record, "approve", args={**args, "amount": 825})
+
+    page = open_as(place_of(site.act(story)))
+    amounts = page.locator("#differing .money")
+    expect(amounts).to_have_count(2)
+    assert [one.get_attribute("data-currency") for one in amounts.all()] == ["EUR", "EUR"]
+    expect(page.locator("#differing")).to_contain_text("amount 825; you see 1825")
+    tops = [box["y"] for one in page.locator(".answers > :visible").all() if (box := one.bounding_box())]
+    assert max(tops) - min(tops) < 10, "the buttons stand in one row, below that line"
+    expect(page.locator("#facts .money")).to_have_count(1)
+    page.get_by_role("link", name="ben’s version").click()
+    expect(page.locator(".what .changes tr", has_text="amount").locator(".money")).to_have_count(2)
+
+
+def test_switch_appears_when_somebody_edits_meanwhile(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(lambda wiring: asked(wiring, make_ask(terms=TERMS)))
+    page = open_as(place_of(record))
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_be_visible()
+    site.act(lambda wiring: decide(wiring, record, "approve", args=EDITED))
+    expect(page.get_by_role("link", name="ben’s version")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve as requested")).to_be_visible()
