@@ -16,9 +16,9 @@ OPERATE, HOOKS, POSTS = (
     "service/features/webhooks/pages.py",
     "service/edge/web/form_posts.py",
 )
-KEYS, PEOPLE = "service/features/people/admin_pages.py", "service/features/people/admin_pages.py"
-RULEBOOK = ("replays", "drafts", "shadows", "trials")
-REPLAYS, DRAFTS, SHADOWS, TRIALS = (f"service/edge/web/rulebook/{one}.py" for one in RULEBOOK)
+KEYS = PEOPLE = "service/features/people/admin_pages.py"
+REPLAYS = SHADOWS = "service/features/whatif/pages.py"
+DRAFTS = TRIALS = "service/features/whatif/trial_pages.py"
 PAUSE = {"kind": "tool", "named": "refund", "reason": "Too many.", "unseen": "1", "confirm": "tool:refund"}
 CANDIDATE = {"text": POLICY.replace("1000", "2000")}
 RANGE = {"text": POLICY, "since": "2026-01-02", "until": "2026-01-09"}

@@ -7,7 +7,7 @@ from tests.service.edge.api.advice.steps import PASSWORD, Case, Step, ask, see, 
 
 KEYS, GROUPS, DUTY = "service/core/auth/api_keys.py", "service/core/auth/groups.py", "service/core/auth/duty.py"
 PASSWORDS, REVIEWERS, CREDENTIALS = (f"service/core/auth/{one}.py" for one in ("passwords", "reviewers", "credentials"))
-OWN_KEYS, PEOPLE = (f"service/core/operations/people/{one}.py" for one in ("keys", "reviewers"))
+OWN_KEYS = PEOPLE = "service/core/operations/people.py"
 
 
 def add_person(name: str, *roles: str, password: str = PASSWORD) -> Step:

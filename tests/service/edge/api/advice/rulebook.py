@@ -5,7 +5,7 @@ from typing import Any
 from tests.service.edge.api.advice.people import add_key, add_person
 from tests.service.edge.api.advice.steps import Case, Step, ask, call, decide, read_digest, see, sign_in
 
-SHADOWS, VERSIONS = (f"service/core/operations/rulebook/{one}.py" for one in ("shadows", "versions"))
+SHADOWS, VERSIONS = "service/features/whatif/shadows.py", "service/features/rulebook/versions.py"
 MANDATES, GRANTS = "service/features/permissions/mandate_api.py", "service/core/desk/permitting.py"
 STRICT, LAX = (f"version: 1\ndefault: {one}\nrules: []\n" for one in ("deny", "allow"))
 LIVE = Step("root", "GET", "policy/versions", keep={"live": "versions.0.version"})

@@ -11,7 +11,7 @@ from service.core.settings import Settings
 from service.core.wiring import Wiring
 from service.features.permissions.ticks import propose_learned, reinstate
 from tests.builders import person
-from tests.service.features.permissions.test_learning import (
+from tests.service.features.permissions.test_learning import (  # noqa: F401
     POLICY,
     decide,
     find_state,
@@ -19,12 +19,14 @@ from tests.service.features.permissions.test_learning import (
     propose,
     put,
     put_in_force,
+    settings,
     teach,
+    wiring,
     write_rules,
 )
 
 
-async def suspend(wiring: Wiring, amount: object = 25) -> tuple[Grant, SuspensionRecord]:
+async def suspend(wiring: Wiring, amount: object = 25) -> tuple[Grant, SuspensionRecord]:  # noqa: F811
     """Put a grant in force and let Anna deny a call that it covers."""
     waiting = await put(wiring, amount)
     made = await put_in_force(wiring)
@@ -33,7 +35,7 @@ async def suspend(wiring: Wiring, amount: object = 25) -> tuple[Grant, Suspensio
     return made, waiting
 
 
-async def test_reinstated_grant_lets_calls_run_again(wiring: Wiring) -> None:
+async def test_reinstated_grant_lets_calls_run_again(wiring: Wiring) -> None:  # noqa: F811
     made, denied = await suspend(wiring)
     assert is_asked(await put(wiring, 10))
     with pytest.raises(NotAllowed):
@@ -54,7 +56,7 @@ async def test_reinstated_grant_lets_calls_run_again(wiring: Wiring) -> None:
         await reinstate(wiring, "gra_none", person("anna"))
 
 
-async def test_next_denial_suspends_a_reinstated_grant(wiring: Wiring) -> None:
+async def test_next_denial_suspends_a_reinstated_grant(wiring: Wiring) -> None:  # noqa: F811
     waiting = await put(wiring, 20)
     made, _ = await suspend(wiring)
     await reinstate(wiring, made.id, person("ben"))
@@ -65,7 +67,7 @@ async def test_next_denial_suspends_a_reinstated_grant(wiring: Wiring) -> None:
     assert not is_asked(await put(wiring, 10))
 
 
-async def test_each_denial_is_overruled_by_itself(wiring: Wiring) -> None:
+async def test_each_denial_is_overruled_by_itself(wiring: Wiring) -> None:  # noqa: F811
     others = [await put(wiring, 20), await put(wiring, 31)]
     made, first = await suspend(wiring)
     for one in others:
@@ -81,7 +83,7 @@ async def test_each_denial_is_overruled_by_itself(wiring: Wiring) -> None:
     assert not is_asked(await put(wiring, 10))
 
 
-async def test_proposal_returns_to_probation(wiring: Wiring) -> None:
+async def test_proposal_returns_to_probation(wiring: Wiring) -> None:  # noqa: F811
     made = await propose(wiring)
     await decide(wiring, await put(wiring, 25), "deny")
     await reinstate(wiring, made.id, person("ben"))
@@ -94,7 +96,7 @@ async def test_proposal_returns_to_probation(wiring: Wiring) -> None:
     assert not is_asked(await put(wiring, 10))
 
 
-async def test_two_people_reinstate_where_the_rule_asks_for_two(settings: Settings, wiring: Wiring) -> None:
+async def test_two_people_reinstate_where_the_rule_asks_for_two(settings: Settings, wiring: Wiring) -> None:  # noqa: F811
     async with assemble(write_rules(settings, "two", POLICY.replace("count: 5", "people: 2"))) as two:
         waiting = await put(two, 25)
         made = await put_in_force(two)
@@ -109,7 +111,7 @@ async def test_two_people_reinstate_where_the_rule_asks_for_two(settings: Settin
         assert not is_asked(await put(two, 10))
 
 
-async def test_nothing_void_over_or_replaced_is_reinstated(settings: Settings, wiring: Wiring) -> None:
+async def test_nothing_void_over_or_replaced_is_reinstated(settings: Settings, wiring: Wiring) -> None:  # noqa: F811
     made, _ = await suspend(wiring)
     async with assemble(write_rules(settings, "changed", POLICY.replace("count: 5", "count: 6"))) as changed:
         with pytest.raises(Conflict, match="so the grant is void"):
