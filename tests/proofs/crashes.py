@@ -45,7 +45,7 @@ from tests.proofs.faulty_stores import ClockedSuspensions
 from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes
 from tests.sayso.samples import person
 from workers.clock import ticks as clock
-from workers.clock.handed import take_back_handed
+from workers.clock.ticks import take_back_handed
 from workers.resume import driving as resume
 
 CRASHED = 7

@@ -14,7 +14,7 @@ from sayso.core.clock import monotonic_ms
 from service.core.desk.scheduling import Precomputed
 from service.core.store.suspensions.batches import PrecomputedCommit
 from service.core.wiring import Wiring
-from workers.clock.rush import Rush
+from workers.clock.ticks import Rush
 
 AHEAD_MS = 10_000
 """How long before its deadline a change is computed."""

@@ -1,26 +1,82 @@
-"""The clock's process: it ticks over due suspensions, and runs what else is done at its time. Any number may run."""
+"""The clock's process: it ticks over due suspensions, and runs what else is done at its time. Any number may run.
+
+The loops of the clock's process. Much to do in one, or a server that does not answer, delays no other.
+"""
 
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
 
 import structlog
 import uvloop
 
 from sayso.errors import InvalidInput, Unavailable
 from service.assembly import assemble
-from service.channels.kinds import open_channels
+from service.channels.kinds import Channels, open_channels
 from service.core.jobs import DrainQueue
 from service.core.logs import Trouble, configure_logs
 from service.core.settings import Settings
 from service.core.store.connection.connecting import OtherFormat, await_store, check_format
-from service.core.wiring import settle_memory
+from service.core.wiring import Wiring, settle_memory
 from service.features.control.drills import drills_of
+from service.features.table import FEATURES
+from workers.announcing import keep_announcing
 from workers.clock.jumps import JumpDetector
-from workers.clock.loops import Clock, run_loops
 from workers.clock.precomputing import Precomputing
-from workers.clock.rush import Rush
-from workers.clock.ticks import TICK_S, process_due
-from workers.repeating import wait
+from workers.clock.ticks import TICK_S, Rush, process_due, take_back_handed, wake_unfrozen
+from workers.counting import keep_counting
+from workers.delivery import keep_delivering
+from workers.notify.attempts import ContactBook
+from workers.notify.interruptions import AbsenceWatch
+from workers.notify.listening import keep_listening
+from workers.notify.notifier import keep_notifying
+from workers.repeating import repeat, wait
+from workers.retention import EVERY_S
+from workers.withdrawals import keep_withdrawing
+
+
+@dataclass
+class Clock:
+    """What the loops of one process share."""
+
+    wiring: Wiring
+    channels: Channels
+    queue: DrainQueue
+    rush: Rush
+    stopping: asyncio.Event
+
+    async def repeat(self, step: Callable[[Wiring], Awaitable[object]], every_s: float, failure: str) -> None:
+        """Repeat the step until stopped; log its errors under `failure`."""
+        await repeat(partial(step, self.wiring), every_s, self.stopping, failure)
+
+    async def queue_jobs(self, wiring: Wiring) -> None:
+        """Queue the job that drives runs, and each hour the one that deletes old ones."""
+        await asyncio.to_thread(self.queue.ensure)
+        if await wiring.retention.claim(EVERY_S):
+            await asyncio.to_thread(self.queue.put_retention)
+
+
+LOOPS: tuple[Callable[[Clock], Awaitable[None]], ...] = (
+    lambda clock: clock.repeat(wake_unfrozen, TICK_S, "waking_failed"),
+    lambda clock: clock.repeat(take_back_handed, 1, "handed_runs_not_taken_back"),
+    lambda clock: clock.repeat(clock.queue_jobs, 1, "queueing_failed"),
+    lambda clock: repeat(AbsenceWatch(clock.wiring).move_cards, 1, clock.stopping, "absences_not_followed"),
+    lambda clock: keep_announcing(clock.wiring, clock.stopping),
+    lambda clock: keep_counting(clock.wiring, clock.rush.wait_over, clock.stopping),
+    lambda clock: keep_delivering(clock.wiring, clock.stopping),
+    lambda clock: keep_withdrawing(clock.wiring, clock.stopping),
+    lambda clock: keep_notifying(clock.wiring, clock.channels, ContactBook(clock.wiring), clock.stopping),
+    lambda clock: keep_listening(clock.wiring, clock.channels, clock.stopping),
+)
+
+
+async def run_loops(clock: Clock) -> None:
+    """Run all loops, and the ticks of all features, until stopped."""
+    ticks = [clock.repeat(*tick) for feature in FEATURES for tick in feature.ticks]
+    await asyncio.gather(*(loop(clock) for loop in LOOPS), *ticks)
+
 
 log = structlog.get_logger()
 

@@ -1,24 +1,99 @@
 """Ticks over due suspensions, which apply fallbacks at deadlines and requeue lost runs.
 
 Safety does not depend on them: operations check deadlines themselves.
+
+Take runs back from workers that were handed them and are gone.
+
+A rush: more deadlines at one time than the clock can apply. What can wait makes room for it.
+
+Counting in the clock's own process waits, and so do workers, before they take more of a long ready list. Neither waits
+longer than the rush may last, so that nothing starves when the clock stays late.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from math import inf
 
 import structlog
 
+from sayso.core.clock import monotonic_ms
 from sayso.core.records.freezes import Freeze
-from sayso.errors import NotFound, SaysoError, Unavailable
+from sayso.errors import NotFound, SaysoError, Unavailable, Unreadable
+from service.core.store.suspensions.schedule import Schedule, read_ready
 from service.core.wiring import Wiring
+
+log = structlog.get_logger()
+
+
+async def take_back_handed(wiring: Wiring) -> int:
+    """Put the runs that gone workers never got on the ready list; return their number.
+
+    Only one process gets each, and a crash of this one leaves it to the end of its lease.
+    """
+    suspensions, taken = wiring.desk.suspensions, 0
+    for worker in await suspensions.waiting.list_gone():
+        for ready in map(read_ready, await suspensions.waiting.take_rest(worker)):
+            try:
+                handed = await suspensions.read_handed(ready.id, ready.packed)
+            except Unreadable as error:
+                log.error("suspension_unreadable", suspension=ready.id, error=error.message)
+                continue
+            if await wiring.desk.take_back(handed.record) is not None:
+                log.info("run_taken_back", suspension=ready.id, worker=worker)
+                taken += 1
+    return taken
+
+
+_LATE_MS = 30
+"""Lateness from which it is a rush."""
+
+MOST_MS = 3_000
+"""How long a rush holds others up."""
+
+_APART_MS = 10_000
+"""How long after its last lateness a rush is over, and others would wait again."""
+
+_ANNOUNCE_MS = 100
+
+
+class Rush:
+    """The rush of one clock, if there is one."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._calm = asyncio.Event()
+        self._calm.set()
+        self._began_ms = self._late_at_ms = self._announced_ms = -inf
+
+    async def note(self, late_ms: float) -> None:
+        """Note how late the most overdue change is, 0 without one; announce a rush to workers."""
+        now_ms = monotonic_ms()
+        if late_ms < _LATE_MS:
+            self._calm.set()
+            return
+        if now_ms - self._late_at_ms > _APART_MS:
+            self._began_ms = now_ms
+        self._late_at_ms = now_ms
+        if now_ms - self._began_ms > MOST_MS:
+            self._calm.set()
+            return
+        self._calm.clear()
+        if now_ms - self._announced_ms > _ANNOUNCE_MS:
+            self._announced_ms = now_ms
+            await self._schedule.announce_rush(2 * _ANNOUNCE_MS)
+
+    async def wait_over(self) -> None:
+        """Wait until there is no rush, or it has lasted long enough."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._calm.wait(), MOST_MS / 1000)
+
 
 TICK_S = 0.1
 _AT_ONCE = 32
 _BATCH_SIZE = 100
 _UNREADABLE_AGAIN_MS = 60_000
-
-log = structlog.get_logger()
 
 
 async def process_due(wiring: Wiring, now_ms: int | None = None) -> int:

@@ -1,14 +1,17 @@
-"""Attempts at one delivery of one card: sending it to people, updating it and reminding them."""
+"""Attempts at one delivery of one card: sending it to people, updating it and reminding them.
+
+The addresses of reviewers and groups on channels.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
 import structlog
 
-from sayso.core.clock import iso_utc
+from sayso.core.clock import iso_utc, now_ms
 from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.records.items import Item
 from sayso.errors import TooManyRequests
@@ -16,11 +19,56 @@ from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDiges
 from service.channels.cards import Card
 from service.core.auth.credentials import TENANT
 from service.core.auth.duty import find_quiet_hold, is_quiet, joins_digest
+from service.core.cache import Memory
 from service.core.concurrency import Slots
 from service.core.outgoing.breakers import PROBE_EVERY_MS, Breakers, event_retry_after_ms, retry_after_ms
 from service.core.store.attempts import Allowance, Attempts
 from service.core.store.directory import Preferences
+from service.core.wiring import Wiring
+from service.features.people.who import find_preferences, list_present
 from workers.notify.interruptions import Digests, Interruptions
+
+_MOST = 10_000
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class ContactBook:
+    """The linked addresses of a tenant's active reviewers, each as of less than a second ago."""
+
+    wiring: Wiring
+    recipients: dict[tuple[str, str, str], Memory[tuple[Recipient, ...]]] = field(default_factory=dict)
+    preferences: dict[tuple[str, ...], Memory[Preferences]] = field(default_factory=dict)
+
+    async def find_preferences(self, person: str, reviewers: Sequence[str]) -> Preferences:
+        """Return how a person is notified whom these reviewers include."""
+        key = (person, *reviewers)
+        return await _recall(self.preferences, key, partial(find_preferences, self.wiring, person, reviewers))
+
+    async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
+        """Return the addresses of a person or of a group's members; of everybody linked for an empty name.
+
+        An absent person's delegate stands in, unless the chain of delegates includes the requester.
+        """
+        read = partial(self._read, channel, person, requester)
+        return await _recall(self.recipients, (channel, person, requester), read)
+
+    async def _read(self, channel: str, person: str, requester: str) -> tuple[Recipient, ...]:
+        present = await list_present(self.wiring, person, now_ms(), requester)
+        recipients: list[Recipient] = []
+        for name in present:
+            addresses = await self.wiring.contacts.addresses_of(name, channel)
+            recipients += [Recipient(name, address) for address in addresses]
+        return tuple(recipients)
+
+
+async def _recall(known: dict[Key, Memory[Value]], key: Key, read: Callable[[], Awaitable[Value]]) -> Value:
+    """Return a value as of less than a second ago."""
+    if key not in known and len(known) >= _MOST:
+        known.clear()
+    return await known.setdefault(key, Memory(read)).find()
+
 
 ATTEMPT_S = 15.0
 _PER_DESTINATION = 16

@@ -44,12 +44,9 @@ from service.core.wiring import Wiring, settle_memory
 from service.features.insights.store import Counters
 from workers.repeating import wait
 from workers.resume.notes import keeping_notes
-from workers.resume.outages import next_step, through_outages
+from workers.resume.outages import ContextThreads, next_step, renewed, share_turns, through_outages
 from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, list_unclaimed
-from workers.resume.renewals import renewed
-from workers.resume.start_delays import StartDelays
-from workers.resume.states import RunStates
-from workers.resume.threads import ContextThreads, share_turns
+from workers.resume.states import RunStates, StartDelays
 from workers.resumers import RESUMERS
 
 _TAKE_S = 0.5

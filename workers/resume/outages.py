@@ -1,8 +1,17 @@
-"""Retries of a worker's steps while the store is away. Each step is named, so one sent twice is applied once."""
+"""Retries of a worker's steps while the store is away. Each step is named, so one sent twice is applied once.
+
+Renewal of a lease while its run is driven.
+
+Threads for blocking work that keep the context of the run they serve, such as its current call.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from typing import ParamSpec, TypeVar
 
 from sayso.core.clock import monotonic_ms, new_id
 from sayso.core.records.suspensions import Intent, Status, SuspensionRecord
@@ -50,3 +59,49 @@ async def report_late(desk: Desk, record: SuspensionRecord, intent: Intent, resu
         else:
             return
         await asyncio.sleep(_AGAIN_S)
+
+
+@contextmanager
+def renewed(desk: Desk, suspension_id: str, fence: Fence) -> Iterator[None]:
+    """Renew the lease each third of its length during the block. A task starts only once the first third is over."""
+    renewing: list[asyncio.Task[None]] = []
+
+    def begin() -> None:
+        renewing.append(asyncio.create_task(_renew(desk, suspension_id, fence)))
+
+    first = asyncio.get_running_loop().call_later(fence.lease_ms / 3000, begin)
+    try:
+        yield
+    finally:
+        first.cancel()
+        for task in renewing:
+            task.cancel()
+
+
+async def _renew(desk: Desk, suspension_id: str, fence: Fence) -> None:
+    while True:
+        with suppress(Unavailable):
+            try:
+                await desk.renew(suspension_id, fence)
+            except (Conflict, Unreadable):
+                return
+        await asyncio.sleep(fence.lease_ms / 3000)
+
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+TURN_S = 0.0005
+"""Longest time that another thread keeps a tool waiting; Python's default of 5 ms adds up over a call."""
+
+
+def share_turns() -> None:
+    """Set the switch interval of this process to `TURN_S`."""
+    sys.setswitchinterval(TURN_S)
+
+
+class ContextThreads(ThreadPoolExecutor):
+    """A thread pool whose work runs in its submitter's context; `run_in_executor` alone drops it."""
+
+    def submit(self, fn: Callable[Given, Returned], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Returned]:
+        context = copy_context()
+        return super().submit(lambda: context.run(fn, *args, **kwargs))

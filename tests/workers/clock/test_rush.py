@@ -12,8 +12,8 @@ from service.features.insights.store import Counters
 from tests.builders import approve, ask, make_pending
 from tests.waits import until
 from tests.workers.runs import draining
-from workers.clock import rush as rushes
-from workers.clock.rush import MOST_MS, Rush
+from workers.clock import ticks as rushes
+from workers.clock.ticks import MOST_MS, Rush
 from workers.counting import Counting
 
 

@@ -7,7 +7,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending, make_person
-from workers.notify.absences import AbsenceWatch
+from workers.notify.interruptions import AbsenceWatch
 
 
 @pytest.fixture

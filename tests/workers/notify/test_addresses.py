@@ -9,7 +9,7 @@ from service.core.store.directory import Preferences
 from service.core.wiring import Wiring
 from tests.builders import make_person
 from tests.waits import until
-from workers.notify.addresses import ContactBook
+from workers.notify.attempts import ContactBook
 
 
 @pytest.fixture

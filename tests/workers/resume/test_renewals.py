@@ -6,7 +6,7 @@ from sayso.core.transitions.execution import Fence
 from service.core.wiring import Wiring
 from tests.waits import until
 from tests.workers.runs import start
-from workers.resume.renewals import renewed
+from workers.resume.outages import renewed
 
 FENCE = Fence("w1", 1, 300)  # renewed each 100 ms
 

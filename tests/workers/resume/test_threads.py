@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from workers.resume.threads import TURN_S, ContextThreads, share_turns
+from workers.resume.outages import TURN_S, ContextThreads, share_turns
 
 WORD: ContextVar[str] = ContextVar("word", default="nothing")
 

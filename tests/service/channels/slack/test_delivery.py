@@ -12,7 +12,7 @@ from tests.builders import approve, ask, make_pending, make_person
 from tests.fakes.slack_api import ANNA
 from tests.service.channels.slack.worlds import NAME, SlackWorld
 from tests.waits import until
-from workers.notify.addresses import ContactBook
+from workers.notify.attempts import ContactBook
 from workers.notify.notifier import keep_notifying
 
 BEN = "U0BEN"

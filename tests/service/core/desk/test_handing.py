@@ -16,7 +16,7 @@ from service.core.wiring import Wiring
 from tests.builders import person
 from tests.workers.resumers.test_calls import CALLS
 from tests.workers.runs import POLICY
-from workers.clock.handed import take_back_handed
+from workers.clock.ticks import take_back_handed
 
 W1 = WaitingWorker("w1", 30_000)
 REMEMBERING = """
