@@ -8,22 +8,25 @@ from pathlib import Path
 
 from sayso.client import permits
 from sayso.core.policy import counters, engine, rules
-from sayso.core.records import assessments, charges, decisions, events, freezes, items, run_state, suspensions, terms
-from sayso.core.records import freezes as revocations
-from sayso.core.records import permissions as grants
-from sayso.core.records import permissions as mandates
-from sayso.core.records import tools as tool_calls
-from sayso.core.transitions import due, execution
-from sayso.core.transitions import execution as handing
-from sayso.core.transitions import legal as table
-from sayso.features.permissions import learning as proposing
+from sayso.core.records import (
+    assessments,
+    charges,
+    decisions,
+    events,
+    freezes,
+    items,
+    permissions,
+    run_state,
+    suspensions,
+    terms,
+    tools,
+)
+from sayso.core.transitions import due, execution, legal
+from sayso.features.permissions import learning
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
 from service.core.desk import desk
-from service.core.store import directory as contacts
-from service.core.store import directory as duty
-from service.core.store import directory as groups
-from service.core.store import keys
+from service.core.store import directory, keys
 from service.core.store.connection import commits as writes
 from service.core.store.connection import pipeline, watch
 from service.core.store.runs import external_events, runs, tombstones
@@ -36,7 +39,7 @@ PAGE = Path(__file__).with_name("glossary.md")
 
 TERMS: dict[str, object] = {
     "actor": decisions.Actor,
-    "absence": duty.Absence,
+    "absence": directory.Absence,
     "agent": agents.Agent,
     "assessment": assessments.Assessment,
     "batch": batches.Batch,
@@ -44,7 +47,7 @@ TERMS: dict[str, object] = {
     "change": suspensions.Change,
     "charge": charges.Charge,
     "commit": writes.Commit,
-    "contact": contacts.Contact,
+    "contact": directory.Contact,
     "decision": decisions.Decision,
     "desk": desk,
     "draft": items.ItemDraft,
@@ -56,16 +59,16 @@ TERMS: dict[str, object] = {
     "finding": diagnostics.Finding,
     "framework": protocol.Framework,
     "freeze": freezes.Freeze,
-    "grant": grants.Grant,
-    "group": groups.Group,
+    "grant": permissions.Grant,
+    "group": directory.Group,
     "idempotency key": commits.Idempotency,
     "in doubt": items.Doubt,
     "intent": suspensions.Intent,
     "item": items.Item,
-    "hand-over": handing.hand_over,
+    "hand-over": execution.hand_over,
     "lease": suspensions.Lease,
-    "lesson": proposing.Lesson,
-    "mandate": mandates.Mandate,
+    "lesson": learning.Lesson,
+    "mandate": permissions.Mandate,
     "memory": counters,
     "outcome": decisions.Outcome,
     "permit": decisions.Permit,
@@ -79,7 +82,7 @@ TERMS: dict[str, object] = {
     "report": decisions.Report,
     "resumer": resumers,
     "revalidation": revalidation.Revalidation,
-    "revocations": revocations.Revocations,
+    "revocations": freezes.Revocations,
     "rule": rules.PolicyRule,
     "run": runs.Run,
     "run status": suspensions.RunStatus,
@@ -93,11 +96,11 @@ TERMS: dict[str, object] = {
     "tick": due.tick,
     "timeline entry": merging.Entry,
     "tombstone": tombstones,
-    "tool call": tool_calls.ToolCall,
-    "tool definition": tool_calls.ToolDefinition,
-    "tool result": tool_calls.ToolResult,
+    "tool call": tools.ToolCall,
+    "tool definition": tools.ToolDefinition,
+    "tool result": tools.ToolResult,
     "trail event": events.TrailEntry,
-    "transition": table.Step,
+    "transition": legal.Step,
     "verdict": decisions.Verdict,
     "watch": watch.Watch,
 }

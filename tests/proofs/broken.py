@@ -5,8 +5,6 @@ from typing import Any
 from sayso.core.records.decisions import Permit
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.transitions import deadlines, deciding, execution
-from sayso.core.transitions import deciding as voiding
-from sayso.core.transitions import execution as handing
 from sayso.core.transitions.execution import Fence, WaitingWorker
 
 
@@ -77,7 +75,7 @@ def cancel_after_end(record: SuspensionRecord, *rest: Any) -> Change:
 
 
 def hand_over_denied(change: Change, worker: WaitingWorker, now_ms: int) -> Change:
-    handed = handing.hand_over(change, worker, now_ms)
+    handed = execution.hand_over(change, worker, now_ms)
     if not handed.handed_to:
         return handed
     permit = Permit(redeemed_at_ms=now_ms, attempt=1, holder=worker.holder)
@@ -87,7 +85,7 @@ def hand_over_denied(change: Change, worker: WaitingWorker, now_ms: int) -> Chan
 
 def take_back_with_stale_fence(record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
     assert record.lease is not None
-    return handing.take_back(record, Fence(record.lease.holder, record.lease.attempt, fence.lease_ms), now_ms)
+    return execution.take_back(record, Fence(record.lease.holder, record.lease.attempt, fence.lease_ms), now_ms)
 
 
 def release_started_calls(record: SuspensionRecord, *rest: Any) -> Change:
@@ -99,7 +97,7 @@ def keep_time_without_expiry(record: SuspensionRecord, now_ms: int) -> Change:
 
 
 def void_without_effect(record: SuspensionRecord, inactive: Any, now_ms: int) -> Change:
-    change = voiding.void_decisions(record, inactive, now_ms)
+    change = deciding.void_decisions(record, inactive, now_ms)
     items = [
         new.model_copy(update={"decisions": old.decisions})
         for old, new in zip(record.items, change.record.items, strict=True)
@@ -108,7 +106,7 @@ def void_without_effect(record: SuspensionRecord, inactive: Any, now_ms: int) ->
 
 
 def void_without_trace(record: SuspensionRecord, inactive: Any, now_ms: int) -> Change:
-    change = voiding.void_decisions(record, inactive, now_ms)
+    change = deciding.void_decisions(record, inactive, now_ms)
     items = tuple(one.model_copy(update={"voided": ()}) for one in change.record.items)
     return change._replace(record=change.record.model_copy(update={"items": items}))
 

@@ -33,12 +33,13 @@ CLIENT = _tests("transitions/test_client_execution")
 EXECUTION = _tests("transitions/test_execution")
 DECIDING = _tests(
     "transitions/test_deciding transitions/test_decision_checks transitions/test_deadlines test_decision_data"
-    " test_coverage transitions/test_delegates transitions/test_numbers reviewers/test_sightings test_doubted_time"
+    " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
     " transitions/test_requester_notices transitions/test_each_of"
 )
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
-MEMORY = _tests("sayso/policy/memory/test_counting")
-STORE = _tests("test_commit_writes test_saving test_commits memory/test_counters desk/test_handing")
+MEMORY = _tests("counters/test_counting")
+HANDING = _tests("transitions/test_handing desk/test_handing resume/test_handed")
+STORE = _tests("test_commit_writes test_saving test_commits test_counters desk/test_handing")
 BATCHES = _tests("test_batches test_precomputing")
 DESK = _tests(
     "desk/test_memory desk/test_rules_and_edits desk/test_desk desk/test_freezing test_reasking test_worker_execution"
@@ -50,16 +51,15 @@ GUARDED: dict[str, tuple[str, ...]] = {
     for name, tests in {
         "records/suspensions.py": DECIDING + EXECUTION + TABLE + _tests("runner/test_progress"),
         "records/freezes.py": FREEZES + TABLE + _tests("desk/test_freezing"),
-        "transitions/table.py": DECIDING + EXECUTION + TABLE,
+        "transitions/legal.py": DECIDING + EXECUTION + TABLE,
         "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT,
         "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT,
         "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT,
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + _tests("transitions/test_deliveries"),
-        "reviewers/sightings.py": DECIDING + TABLE,
+        "transitions/sightings.py": DECIDING + TABLE,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
-        "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + MEMORY,
+        "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + MEMORY + HANDING,
         "transitions/freezing.py": FREEZES + TABLE + _tests("desk/test_freezing"),
-        "transitions/handing.py": _tests("transitions/test_handing desk/test_handing resume/test_handed"),
         "transitions/due.py": _tests("test_due test_doubted_time desk/test_freezing desk/test_desk"),
         "runner/revalidation.py": _tests(
             "runner/test_revalidation runner/test_revalidation_memory runner/test_revalidation_times"
@@ -68,8 +68,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "desk/suspending.py": DESK,
         "desk/reviewing.py": DESK,
         "desk/changes.py": DESK,
-        "desk/handing.py": _tests("desk/test_handing resume/test_handed"),
-        "desk/worker_execution.py": _tests("test_outages") + DESK,
+        "desk/worker_execution.py": _tests("test_outages desk/test_handing resume/test_handed") + DESK,
         "desk/scheduling.py": DESK + BATCHES,
         "suspensions/saving.py": STORE + DESK,
         "suspensions/lookups.py": STORE + DESK,
@@ -115,7 +114,7 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "desk/worker_execution.py": {("part", "leased.record.lease is None"): "a run that was just leased has a lease"},
     "suspensions/saving.py": {
         ("part", "seen is not None"): "without a key there is nothing to find",
-        ("guard", "found.record is not None"): "reading again gives the same record",
+        ("guard", "state.record is not None"): "reading again gives the same record",
         ("guard", "passed_ms > _READING_MS"): _REFUSED,
         ("part", "passed_ms > _READING_MS"): _REFUSED,
         ("edge", "passed_ms > _READING_MS"): _REFUSED,

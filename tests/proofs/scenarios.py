@@ -22,9 +22,6 @@ from sayso.core.transitions import (
     second_look,
     sightings,
 )
-from sayso.core.transitions import deciding as voiding
-from sayso.core.transitions import execution as handing
-from sayso.core.transitions import inquiring as claiming
 from sayso.core.transitions.execution import MAX_TRIES, Fence
 from sayso.core.transitions.permits import Choice, put_in_doubt, read_choice
 from sayso.core.transitions.second_look import Opinion, Seen
@@ -77,12 +74,12 @@ class Transitions:
     record_deliveries: Callable[..., Change] = deliveries.record_deliveries
     hold: Callable[..., Change] = freezing.hold
     shift_deadlines: Callable[..., Change] = freezing.shift_deadlines
-    claim: Callable[..., Change] = claiming.claim
-    release_claim: Callable[..., Change] = claiming.release_claim
+    claim: Callable[..., Change] = inquiring.claim
+    release_claim: Callable[..., Change] = inquiring.release_claim
     ask_requester: Callable[..., Change] = inquiring.ask_requester
     answer_inquiry: Callable[..., Change] = inquiring.answer_inquiry
     take_second_look: Callable[..., Change] = second_look.take_second_look
-    void_decisions: Callable[..., Change] = voiding.void_decisions
+    void_decisions: Callable[..., Change] = deciding.void_decisions
     report: Callable[..., Change] = deciding.report
     move_cards: Callable[..., Change] = deliveries.move_cards
     cancel: Callable[..., Change] = deciding.cancel
@@ -99,8 +96,8 @@ class Transitions:
     postpone: Callable[..., Change] = execution.postpone
     suspend_again: Callable[..., Change] = execution.suspend_again
     settle: Callable[..., Change] = execution.settle
-    hand_over: Callable[..., Change] = handing.hand_over
-    take_back: Callable[..., Change] = handing.take_back
+    hand_over: Callable[..., Change] = execution.hand_over
+    take_back: Callable[..., Change] = execution.take_back
 
 
 @dataclass(frozen=True)
