@@ -99,8 +99,8 @@ def _explain_locally(call: JsonObject | None, rules: Path) -> CallExplained:
     if call is None:
         raise InvalidInput("Only a desk knows items. Give the call as JSON, or omit --rules.")
     check_packages("cli,policies")
-    from sayso.core.sentences.rules import describe_explanation
     from sayso.features.whatif.explaining import TrialCall, explain
+    from sayso.features.whatif.text import describe_explanation
 
     try:
         event = TrialCall.model_validate(call).as_event(now_ms())

@@ -24,7 +24,6 @@ from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import RunStatus
 from sayso.core.records.tools import ToolCall
 from sayso.errors import SaysoError
-from sayso.features.whatif.candidates import judge_beside
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, BatchCall, Ending, Stop, end_call
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
@@ -100,7 +99,7 @@ def judge_again(
             calls.append(entry)
             continue
         event = _as_asked(agent, about, entry)
-        beside = judge_beside(ledger, event, tool.definition)
+        beside = ledger.judge_beside(event, tool.definition)
         decision = ledger.judge_request(event) if entry.ask is None else ledger.judge_start(event)
         events.append(asking.describe_judged(entry.call, decision, tool.definition, beside))
         if entry.ask is not None and decision.action is not Action.DENY:
@@ -204,7 +203,7 @@ def _judge(
     if fault is not None:
         return _refuse(call, fault)
     event = _with_call(agent, about, call)
-    beside = judge_beside(ledger, event, tool.definition)
+    beside = ledger.judge_beside(event, tool.definition)
     decision = ledger.judge_request(event)
     decision = put_question(tool.definition, call.args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, call.args, decision)):

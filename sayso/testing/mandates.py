@@ -9,18 +9,17 @@ from pydantic_core import to_json
 
 from sayso.core.canonical_json import digest_json
 from sayso.core.clock import iso_utc
-from sayso.core.policy.counters.readings import write_amount
+from sayso.core.policy.counters.readings import list_mandate_counters, write_amount
 from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.permissions import GrantState, Mandate, MandateState
 from sayso.core.records.plans import MOST_TOOLS, Plan, PlannedCalls
 from sayso.core.records.suspensions import ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
+from sayso.core.sentences.plans import describe_plan
 from sayso.core.transitions.deciding import cancel, suspend
 from sayso.errors import InvalidInput, NotFound
 from sayso.features.permissions.making import draft_from, find_changed, find_confining, name_mandate, name_suspension
-from sayso.features.permissions.mandates import list_mandate_counters
 from sayso.features.permissions.plans import draft_mandate
-from sayso.features.permissions.text import describe_plan
 from sayso.testing.records import DeskRecords
 from sayso.testing.requests import DefinitionBody, draft_suspension
 

@@ -34,14 +34,14 @@ from sayso.core.policy.matching import (
 )
 from sayso.core.policy.prices import ModelPrice, digest_prices
 from sayso.core.policy.rules import ASKING, Action, Glob, Mode, PolicyRule, Subject, check_fallback, check_quorum
+from sayso.core.policy.stages import load_stages
 from sayso.core.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.core.records.base import Immutable
 from sayso.core.records.terms import RuleTerms
-from sayso.core.records.tools import find_alike
+from sayso.core.records.tools import ToolDefinition, find_alike
 from sayso.errors import SaysoError
-from sayso.features.permissions.grants import apply_grant, want_grants
-from sayso.features.permissions.mandates import apply_mandates, want_mandates
-from sayso.features.permissions.probation import note_learning
+
+_STAGES = load_stages()
 
 __all__ = ["ASK_EVERYTHING", "Action", "Policy", "PolicyDecision", "PolicyEvent", "stricter"]
 
@@ -159,12 +159,14 @@ class Policy(Immutable):
             alike = find_alike(self.tool_names, event.tool_name or "")
         except SaysoError:
             return  # a person is asked without reading memory
-        if self.mandating and event.subject is Subject.TOOL_CALL:
-            yield from want_mandates(event)
-        for rule in self.remembering:
-            tried = unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule
-            if try_coverage(tried, case) is True:
-                yield from (*list_wanted(tried, event), *want_grants(tried, event))
+        tried = [
+            unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule for rule in self.remembering
+        ]
+        covering = [rule for rule in tried if try_coverage(rule, case) is True]
+        for stage in _STAGES:
+            yield from stage.want(self, event, covering)
+        for rule in covering:
+            yield from list_wanted(rule, event)
         if any(rule.assess for rule in self.remembering):
             yield from self._want_assessments(case, alike)
 
@@ -186,7 +188,8 @@ class Policy(Immutable):
         try:
             case = Case(event, self.names, self.model_prices)
             decision = PolicyDecision.model_validate(self._weigh(case) | {"at_ms": event.at_ms})
-            decision = note_learning(self.rules, event, self._apply_permissions(event, decision))
+            for stage in _STAGES:
+                decision = stage.apply(self, event, decision)
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
         else:
@@ -203,11 +206,8 @@ class Policy(Immutable):
         is_model_call = known is not None and known.event_type == "llm_before_execute"
         return _decide_model_call(decision) if is_model_call else decision
 
-    def _apply_permissions(self, event: PolicyEvent, decision: PolicyDecision) -> PolicyDecision:
-        """Return the decision after mandates, which precede grants; neither lets run what an assessor adds to."""
-        if self.mandating and event.subject is Subject.TOOL_CALL:
-            decision = apply_mandates(self.live, event, decision, self.terms)
-        return decision if decision.mandate is not None else apply_grant(self.rules, event, decision)
+    def judge_beside(self, event: PolicyEvent, definition: ToolDefinition, *, registered: bool) -> JsonObject | None:
+        """Return what to record of rules that judge beside these without effect; None without such rules."""
 
     def _weigh(self, case: Case) -> dict[str, Any]:
         own = self._try_rules(case)

@@ -21,7 +21,6 @@ from sayso.core.records.items import Item, ItemDraft
 from sayso.core.records.suspensions import Progress, RunRef, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import PolicyForbids
-from sayso.features.whatif.candidates import judge_beside
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def evaluate_calls(
     events = [describe_begun(run, [external.call.name for external in calls], step, progress)]
     drafts: list[ItemDraft] = []
     for external, event in zip(calls, described or describe_calls(run, calls, step, progress), strict=True):
-        beside = judge_beside(ledger, event, external.definition, registered=external.known)
+        beside = ledger.judge_beside(event, external.definition, registered=external.known)
         decision = ledger.judge_request(event)
         if external.known:
             decision = put_question(external.definition, external.call.args, decision)

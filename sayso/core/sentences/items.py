@@ -22,7 +22,6 @@ from sayso.core.text.summaries import list_texts
 from sayso.core.text.suspicions import count_hidden
 from sayso.core.transitions.closing import args_of
 from sayso.core.transitions.decision_checks import entitle, find_alike, find_counted, list_agreeing
-from sayso.features.permissions.text import PlanWords, describe_plan
 
 _AFTER_DENIAL = {
     "continue": mark("If you deny it, the agent receives your reason and continues."),
@@ -244,11 +243,6 @@ def _shorten_issuer(issuer: str) -> str:
     except ValueError:
         host = None
     return host or issuer
-
-
-def find_plan(item: Item) -> PlanWords | None:
-    """Return the plan that an item asks about, in sentences; None for a call."""
-    return describe_plan(item.mandate) if item.mandate is not None else None
 
 
 def describe_characters(value: JsonValue) -> list[str]:

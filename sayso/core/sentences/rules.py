@@ -1,7 +1,7 @@
 """Sentences about rules: what a rule does, and why it does or does not decide a call."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -13,13 +13,12 @@ from sayso.core.policy.engine import Policy
 from sayso.core.policy.rule_keys import AfterDenial
 from sayso.core.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, RuleCondition, Subject
 from sayso.core.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
-from sayso.core.sentences.counters import describe_memory, describe_remembered
+from sayso.core.sentences.counters import describe_memory
 from sayso.core.sentences.names import join_words, name_each, name_reviewers
 from sayso.core.sentences.times import describe_span
 from sayso.core.text.language import cut
 from sayso.core.text.summaries import write_leaf
 from sayso.core.time_windows import TimeWindow
-from sayso.features.whatif.explaining import Explanation, Match, Trial
 
 _SIGNS = {
     ">": "over",
@@ -42,19 +41,13 @@ ACTIONS = {
 }
 
 
-_EFFECTS = {
-    Action.ALLOW: "allowed",
-    Action.DENY: "denied",
-    Action.REQUEST_APPROVAL: "asked about",
-    Action.REQUEST_USER_INPUT: "asked about",
-}
-_FINAL = "Nobody can lift this."
+FINAL = "Nobody can lift this."
 
 
 def describe_rule(rule: PolicyRule) -> str:
     """Return what the rule does in one sentence or more."""
     dates = describe_dates(rule)
-    others = [_FINAL] if rule.absolute else []
+    others = [FINAL] if rule.absolute else []
     others += [f"It applies {dates}."] if dates else []
     others += [f"The assessor {rule.assess.by} may ask for more scrutiny."] if rule.assess is not None else []
     others += _describe_restraints(rule)
@@ -100,10 +93,10 @@ def describe_calls(rule: PolicyRule) -> str:
     models, tools = rule.covers(Subject.LLM_CALL), rule.covers(Subject.TOOL_CALL)
     words = "Calls and model calls" if models and tools else "Model calls" if models else "Calls"
     if condition.tools:
-        words += f" of {join_words(_list_some(condition.tools), 'or')}"
+        words += f" of {join_words(list_some(condition.tools), 'or')}"
     elif tools and not models:
         words = "All calls" if condition == RuleCondition() else "Calls of any tool"
-    if agents := _list_agents(condition):
+    if agents := list_agents(condition):
         words += f" by {join_words(agents, 'or')}"
     if condition.subagent_name is not None:
         words += f" through its sub-agent {condition.subagent_name}"
@@ -116,11 +109,12 @@ def describe_calls(rule: PolicyRule) -> str:
     return words + "".join(f", {fact}" for fact in [*_describe_facts(condition), *describe_memory(condition)])
 
 
-def _list_agents(condition: RuleCondition) -> Sequence[str]:
-    return _list_some([*([condition.agent] if condition.agent is not None else []), *(condition.agents or ())])
+def list_agents(condition: RuleCondition) -> Sequence[str]:
+    """Return the agents that a rule is for."""
+    return list_some([*([condition.agent] if condition.agent is not None else []), *(condition.agents or ())])
 
 
-def _list_some(names: Sequence[str]) -> Sequence[str]:
+def list_some(names: Sequence[str]) -> Sequence[str]:
     """Return the first names of a long list, and how many others there are."""
     return names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], f"{len(names) - _MOST_NAMES} others"]
 
@@ -191,64 +185,10 @@ def describe_decision(decision: PolicyDecision) -> str:
     if decision.action is Action.ALLOW:
         return "It would run without asking anyone."
     if decision.action is Action.DENY:
-        return f"It would be denied.{f' {_FINAL}' if decision.absolute else ''}"
+        return f"It would be denied.{f' {FINAL}' if decision.absolute else ''}"
     payload = decision.request_payload if decision.action is Action.REQUEST_USER_INPUT else None
     end = describe_end(decision.terms, single=True)
     return f"It would wait {_describe_waiting(decision.terms, payload)}; then {end}."
-
-
-def describe_trial(trial: Trial) -> str:
-    """Return what the rule is to the call, and why, with what it remembers about such calls."""
-    remembered = "".join(f" {describe_remembered(counter)}." for counter in trial.remembered)
-    return f"{_describe_match(trial)}{remembered}"
-
-
-def _describe_match(trial: Trial) -> str:
-    if trial.match is Match.SHADOW:
-        return f"A shadow rule decides nothing. {_describe_shadow(trial)}"
-    if trial.match is Match.DECIDES:
-        failed = f", because it cannot be evaluated: {trial.error}." if trial.error else "."
-        lasting = f" {_FINAL}" if trial.rule.absolute else ""
-        return f"Decides{failed}{lasting}{_see(trial.saw)}"
-    if trial.match is Match.MATCHES:
-        return f"Matches too, but another rule decides.{_see(trial.saw)}"
-    if trial.match is Match.DISABLED:
-        return "Disabled."
-    if trial.match is Match.UNKNOWN:
-        return f"Cannot be evaluated, so a reviewer decides: {trial.error}.{_see(trial.saw)}"
-    return _describe_unmet(trial)
-
-
-def _describe_shadow(trial: Trial) -> str:
-    if trial.error:
-        return f"It cannot be evaluated: {trial.error}.{_see(trial.saw)}"
-    if trial.would is not None:
-        return f"Live, it would have {_EFFECTS[trial.would]} the call.{_see(trial.saw)}"
-    return (
-        _describe_unmet(trial) if trial.part else f"It matches, but another rule would still decide.{_see(trial.saw)}"
-    )
-
-
-def _describe_unmet(trial: Trial) -> str:
-    rule, condition = trial.rule, trial.rule.condition
-    if trial.part == "after":
-        return f"It is for calls after {join_words(condition.after or (), 'or')} in the same run.{_see(trial.saw)}"
-    during, outside = condition.during, condition.outside
-    sentences = {
-        "subjects": "It does not cover tool calls.",
-        "tool": f"It is for {join_words(_list_some(condition.tools), 'or')}.",
-        "agent": f"It is for the agent {join_words(_list_agents(condition), 'or')}.",
-        "subagent": f"It is for the sub-agent {condition.subagent_name}.",
-        "context": f"It needs other facts about the run.{_see(trial.saw)}",
-        "claimed": f"It needs other claims of the agent.{_see(trial.saw)}",
-        "metadata": "It is for another model.",
-        "during": f"It is for {describe_window(during)}.{_see(trial.saw)}" if during is not None else "",
-        "outside": f"It is for the time outside {describe_window(outside)}.{_see(trial.saw)}" if outside else "",
-        "dates": f"It applies {describe_dates(rule)}.{_see(trial.saw)}",
-        "when": f"Its condition is false.{_see(trial.saw)}",
-        "memory": "What it remembers does not make it apply.",
-    }
-    return sentences.get(trial.part, "It does not match.")
 
 
 def _describe_waiting(terms: RuleTerms, payload: RequestPayload | None = None) -> str:
@@ -256,35 +196,6 @@ def _describe_waiting(terms: RuleTerms, payload: RequestPayload | None = None) -
     target = payload.target_arg if payload is not None else None
     wish = f"a value of {target} from " if target is not None else ""
     return f"{describe_wait(terms)} for {wish}{describe_who(terms)}"
-
-
-def describe_explanation(explanation: Explanation, scrub: Callable[[str], str] = str) -> JsonObject:
-    """Return the decision on a call, and every rule in the order of trial; `scrub` masks secrets in texts."""
-    decision = explanation.decision
-    rules: list[JsonValue] = [_describe_tried(trial, scrub) for trial in explanation.trials]
-    return {
-        "action": decision.action,
-        "effect": describe_decision(decision),
-        "reason": scrub(decision.reason),
-        "rule_id": decision.policy_id,
-        "rule_version": decision.rule_version,
-        "error": scrub(decision.error) if decision.error else None,
-        "absolute": decision.absolute,
-        "resembles": [*decision.resembles],
-        "rules": rules,
-    }
-
-
-def _describe_tried(trial: Trial, scrub: Callable[[str], str]) -> JsonObject:
-    return {
-        "rule_id": trial.rule.rule_id,
-        "action": trial.rule.action,
-        "match": trial.match,
-        "part": trial.part,
-        "saw": trial.saw,
-        "would": trial.would,
-        "sentence": scrub(describe_trial(trial)),
-    }
 
 
 def describe_window(window: TimeWindow) -> str:
@@ -317,10 +228,14 @@ def _describe_facts(condition: RuleCondition) -> list[str]:
 
 
 def _list_facts(equal: JsonObject, keys: tuple[str, ...]) -> list[str]:
-    return [*(f"{name} is {_write(value)}" for name, value in equal.items()), *(f"{name} is given" for name in keys)]
+    return [
+        *(f"{name} is {_write(value)}" for name, value in equal.items()),
+        *(f"{name} is given" for name in keys),
+    ]
 
 
-def _see(saw: JsonObject) -> str:
+def describe_seen(saw: JsonObject) -> str:
+    """Return what a rule read of a call, as a sentence after another; empty for nothing."""
     if not saw:
         return ""
     return f" Here {join_words([f'{name} is {_write(value)}' for name, value in saw.items()])}."

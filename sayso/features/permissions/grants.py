@@ -1,7 +1,4 @@
-"""Where the grants of a rule for an agent are kept, and the counters that they spend.
-
-Which grant covers a call, and what the call spends of it.
-"""
+"""Which grant covers a call, and what the call spends of it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
@@ -10,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject, digest_json
-from sayso.core.policy.counters.readings import Wanted, read_amount
+from sayso.core.policy.counters.readings import Wanted, name_scope, read_amount
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.functions.addresses import is_within, read_url
 from sayso.core.policy.rules import Action, same_json
@@ -22,18 +19,6 @@ from sayso.errors import SaysoError
 if TYPE_CHECKING:
     from sayso.core.policy.events import PolicyEvent
     from sayso.core.policy.rules import PolicyRule
-
-
-def name_scope(rule_id: str, agent: str) -> str:
-    """Return the name under which the grants of a rule for an agent are kept."""
-    return digest_json([rule_id, agent])[:32]
-
-
-def list_counters(grant: Grant) -> Iterator[Wanted]:
-    """Yield the counters of a grant."""
-    yield Wanted(grant.count_counter, grant.per_s)
-    if grant.sum is not None:
-        yield Wanted(grant.sum_counter, grant.per_s)
 
 
 _MOST_NAMED = 5

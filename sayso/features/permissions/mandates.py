@@ -1,13 +1,10 @@
-"""Where the mandates of a conversation are kept, and the counters that a call spends.
-
-Which mandate covers a call, what the call spends of it, and that calls outside of all are asked about or denied.
-"""
+"""Which mandate covers a call, what the call spends of it, and that calls outside of all are asked about or denied."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sayso.core.canonical_json import JsonObject, digest_json
-from sayso.core.policy.counters.readings import Wanted, read_amount
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.counters.readings import Wanted, name_mandate_scope, read_amount
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.rules import ASKING, Action
 from sayso.core.policy.strictness import guard_terms
@@ -23,16 +20,6 @@ if TYPE_CHECKING:
     from sayso.core.policy.rules import PolicyRule
 
 
-def name_mandate_scope(owner: str, agent: str, thread_id: str) -> str:
-    """Return the name under which the mandates of an agent in a conversation of its owner are kept."""
-    return digest_json(["mandates", owner, agent, thread_id])[:32]
-
-
-def name_scope_of(mandate: Mandate) -> str:
-    """Return the name under which a mandate is kept."""
-    return name_mandate_scope(mandate.owner, mandate.agent, mandate.thread_id)
-
-
 def find_scope(event: "PolicyEvent") -> str | None:
     """Return the name under which the mandates for a call are kept; None where its owner or conversation is unknown."""
     if event.started_by is None or event.thread_id is None or event.tool_name is None:
@@ -45,20 +32,6 @@ def want_mandates(event: "PolicyEvent") -> Iterator[Wanted]:
     scope = find_scope(event)
     if scope is not None:
         yield Wanted(scope, 0, tool=event.tool_name)
-
-
-def list_mandate_counters(mandate: Mandate, tool: str | None = None) -> Iterator[Wanted]:
-    """Yield the counters of a mandate: those of all its calls, and those of one tool."""
-    yield Wanted(mandate.count_counter, mandate.per_s)
-    if mandate.envelope.sum is not None:
-        yield Wanted(mandate.sum_counter, mandate.per_s)
-    for part in mandate.envelope.tools:
-        if part.tool != tool:
-            continue
-        if part.count is not None:
-            yield Wanted(mandate.name_counter(part, "count"), mandate.per_s)
-        if part.sum is not None and part.sum.max is not None:
-            yield Wanted(mandate.name_counter(part, "sum"), mandate.per_s)
 
 
 class MandateCovering(NamedTuple):

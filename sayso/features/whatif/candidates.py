@@ -12,7 +12,6 @@ from pydantic import PrivateAttr
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import monotonic_ms, thread_ms
-from sayso.core.policy.counters.ledger import Ledger
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.records.tools import ToolDefinition
@@ -87,22 +86,15 @@ class PolicyBeside(Policy):
     def candidate(self) -> Candidate:
         return self._candidate
 
+    def judge_beside(self, event: PolicyEvent, definition: ToolDefinition, *, registered: bool) -> JsonObject | None:
+        """Return what to record of the candidate."""
+        beside = self.candidate.judge(event, definition, registered=registered)
+        return beside.model_dump(mode="json", exclude_none=True)
+
     @cached_property
     def reads_time(self) -> bool:
         """Whether an enabled rule needs the time of a call, also one of the candidate."""
         return any(rule.enabled and rule.reads_time for rule in (*self.rules, *self.candidate.policy.rules))
-
-
-def judge_beside(
-    ledger: Ledger, event: PolicyEvent, definition: ToolDefinition, *, registered: bool = True
-) -> JsonObject | None:
-    """Return what to record of a candidate about a call that is about to be judged; None without a candidate."""
-    policy = ledger.policy
-    if not isinstance(policy, PolicyBeside):
-        return None
-    known = event.model_copy(update={"memory": event.memory | ledger.readings})
-    beside = policy.candidate.judge(known, definition, registered=registered)
-    return beside.model_dump(mode="json", exclude_none=True)
 
 
 def list_judged_beside(calls: Sequence[RecordedCall], version: str) -> tuple[list[RecordedCall], list[Rejudged | None]]:

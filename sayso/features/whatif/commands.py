@@ -27,7 +27,7 @@ from sayso.errors import InvalidInput
 from sayso.features.whatif.text import describe_past, describe_review_time
 
 if TYPE_CHECKING:
-    from sayso.features.whatif.cases import Case
+    from sayso.core.policy.files.cases import Case
 
 
 _WAIT_S = 2
@@ -298,7 +298,7 @@ def load_policy(file: Path) -> Policy:
 
 def load_cases(file: Path, other: Path | None = None) -> "list[Case]":
     """Return the cases in a file, and in another or the one beside it; raises `InvalidInput`."""
-    from sayso.features.whatif.cases import find_cases_file, read_cases
+    from sayso.core.policy.files.cases import find_cases_file, read_cases
 
     beside = other or find_cases_file(file)
     paths = [file, *([beside] if other is not None or beside.exists() else [])]

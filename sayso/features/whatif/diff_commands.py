@@ -15,7 +15,7 @@ from sayso.errors import InvalidInput
 from sayso.features.whatif.commands import SumOption, UntilOption, load_cases, load_policy, run_replay, show_replay
 
 if TYPE_CHECKING:
-    from sayso.features.whatif.cases import Case
+    from sayso.core.policy.files.cases import Case
 
 
 SinceOption = Annotated[

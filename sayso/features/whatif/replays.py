@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue, ValidationError
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.policy.counters.readings import Reading
+from sayso.core.policy.counters.readings import Reading, list_counters, list_mandate_counters, name_scope, name_scope_of
 from sayso.core.policy.decisions import BESIDE, find_misplaced
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent, describe_origin
@@ -27,8 +27,6 @@ from sayso.core.records.suspensions import RunRef, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.language import mark
 from sayso.core.text.redaction import MASK
-from sayso.features.permissions.grants import list_counters, name_scope
-from sayso.features.permissions.mandates import list_mandate_counters, name_scope_of
 
 NOT_COUNTED = mark("A rule remembers other calls than the rules of that time did.")
 

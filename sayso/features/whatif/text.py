@@ -1,10 +1,35 @@
-"""Sentences about replays: what happened to calls, and how much time reviewers would have spent."""
+"""Sentences about replays, and about why rules decide a call or do not."""
 
+from collections.abc import Callable
+
+from pydantic import JsonValue
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.rules import Action
+from sayso.core.sentences.counters import describe_remembered
+from sayso.core.sentences.names import join_words
+from sayso.core.sentences.rules import (
+    FINAL,
+    describe_dates,
+    describe_decision,
+    describe_seen,
+    describe_window,
+    list_agents,
+    list_some,
+)
 from sayso.core.sentences.times import describe_span
 from sayso.core.text.language import _
+from sayso.features.whatif.explaining import Explanation, Match, Trial
 from sayso.features.whatif.matrix import Past
 
 _SHORTEST_MS = 1_000
+
+_EFFECTS = {
+    Action.ALLOW: "allowed",
+    Action.DENY: "denied",
+    Action.REQUEST_APPROVAL: "asked about",
+    Action.REQUEST_USER_INPUT: "asked about",
+}
 
 
 def describe_past(past: str) -> str:
@@ -45,3 +70,91 @@ def describe_review_time(measured: int, typical_ms: int | None, saved_ms: int, a
         count=f"{measured:,}",
         typical=describe_span(typical_ms),
     )
+
+
+def describe_explanation(explanation: Explanation, scrub: Callable[[str], str] = str) -> JsonObject:
+    """Return the decision on a call, and every rule in the order of trial; `scrub` masks secrets in texts."""
+    decision = explanation.decision
+    rules: list[JsonValue] = [_describe_tried(trial, scrub) for trial in explanation.trials]
+    return {
+        "action": decision.action,
+        "effect": describe_decision(decision),
+        "reason": scrub(decision.reason),
+        "rule_id": decision.policy_id,
+        "rule_version": decision.rule_version,
+        "error": scrub(decision.error) if decision.error else None,
+        "absolute": decision.absolute,
+        "resembles": [*decision.resembles],
+        "rules": rules,
+    }
+
+
+def _describe_tried(trial: Trial, scrub: Callable[[str], str]) -> JsonObject:
+    return {
+        "rule_id": trial.rule.rule_id,
+        "action": trial.rule.action,
+        "match": trial.match,
+        "part": trial.part,
+        "saw": trial.saw,
+        "would": trial.would,
+        "sentence": scrub(describe_trial(trial)),
+    }
+
+
+def describe_trial(trial: Trial) -> str:
+    """Return what the rule is to the call, and why, with what it remembers about such calls."""
+    remembered = "".join(f" {describe_remembered(counter)}." for counter in trial.remembered)
+    return f"{_describe_match(trial)}{remembered}"
+
+
+def _describe_match(trial: Trial) -> str:
+    if trial.match is Match.SHADOW:
+        return f"A shadow rule decides nothing. {_describe_shadow(trial)}"
+    if trial.match is Match.DECIDES:
+        failed = f", because it cannot be evaluated: {trial.error}." if trial.error else "."
+        lasting = f" {FINAL}" if trial.rule.absolute else ""
+        return f"Decides{failed}{lasting}{describe_seen(trial.saw)}"
+    if trial.match is Match.MATCHES:
+        return f"Matches too, but another rule decides.{describe_seen(trial.saw)}"
+    if trial.match is Match.DISABLED:
+        return "Disabled."
+    if trial.match is Match.UNKNOWN:
+        return f"Cannot be evaluated, so a reviewer decides: {trial.error}.{describe_seen(trial.saw)}"
+    return _describe_unmet(trial)
+
+
+def _describe_shadow(trial: Trial) -> str:
+    if trial.error:
+        return f"It cannot be evaluated: {trial.error}.{describe_seen(trial.saw)}"
+    if trial.would is not None:
+        return f"Live, it would have {_EFFECTS[trial.would]} the call.{describe_seen(trial.saw)}"
+    return (
+        _describe_unmet(trial)
+        if trial.part
+        else f"It matches, but another rule would still decide.{describe_seen(trial.saw)}"
+    )
+
+
+def _describe_unmet(trial: Trial) -> str:
+    rule, condition = trial.rule, trial.rule.condition
+    if trial.part == "after":
+        earlier = join_words(condition.after or (), "or")
+        return f"It is for calls after {earlier} in the same run.{describe_seen(trial.saw)}"
+    during, outside = condition.during, condition.outside
+    sentences = {
+        "subjects": "It does not cover tool calls.",
+        "tool": f"It is for {join_words(list_some(condition.tools), 'or')}.",
+        "agent": f"It is for the agent {join_words(list_agents(condition), 'or')}.",
+        "subagent": f"It is for the sub-agent {condition.subagent_name}.",
+        "context": f"It needs other facts about the run.{describe_seen(trial.saw)}",
+        "claimed": f"It needs other claims of the agent.{describe_seen(trial.saw)}",
+        "metadata": "It is for another model.",
+        "during": f"It is for {describe_window(during)}.{describe_seen(trial.saw)}" if during is not None else "",
+        "outside": f"It is for the time outside {describe_window(outside)}.{describe_seen(trial.saw)}"
+        if outside
+        else "",
+        "dates": f"It applies {describe_dates(rule)}.{describe_seen(trial.saw)}",
+        "when": f"Its condition is false.{describe_seen(trial.saw)}",
+        "memory": "What it remembers does not make it apply.",
+    }
+    return sentences.get(trial.part, "It does not match.")

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pydantic import JsonValue
 
 from sayso.core.clock import new_id, new_number
-from sayso.core.policy.counters.readings import Wanted
+from sayso.core.policy.counters.readings import Wanted, name_scope
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.external import FinalJudgement, describe_item, judge_final, list_wanted
 from sayso.core.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
@@ -30,8 +30,7 @@ from sayso.core.transitions.permits import check_choice
 from sayso.core.transitions.sightings import see
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
 from sayso.features.permissions.deciding import decide_with_grant
-from sayso.features.permissions.grants import name_scope
-from sayso.features.permissions.probation import find_learned, learns, suspend_grants
+from sayso.features.permissions.judging import find_learned, learns, suspend_grants
 from service.core.desk.changes import Changes, build_idempotency
 from service.core.desk.scheduling import Scheduling
 from service.core.desk.worker_execution import Handing

@@ -8,13 +8,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from sayso.core.policy.counters.charging import Counted, find_counted, list_limits
-from sayso.core.policy.counters.readings import Reading, Readings, Wanted, is_counter
+from sayso.core.policy.counters.readings import (
+    Reading,
+    Readings,
+    Wanted,
+    is_counter,
+    list_counters,
+    list_mandate_counters,
+)
 from sayso.core.policy.counters.recalling import find_percentile
 from sayso.core.policy.rule_keys import MOST_SAMPLES
 from sayso.core.records.charges import MAX_TOTAL, Charge, find_slot, find_window, first_slot
 from sayso.core.records.decisions import Actor, EarlierDenial
-from sayso.features.permissions.grants import list_counters
-from sayso.features.permissions.mandates import list_mandate_counters
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import as_ms, text, translated
 from service.core.store.connection.pipeline import Pipeline, Script

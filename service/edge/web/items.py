@@ -26,6 +26,7 @@ from sayso.core.sentences import items as sentences
 from sayso.core.sentences.counters import list_remembered
 from sayso.core.sentences.deliveries import describe_delivery, describe_silence
 from sayso.core.sentences.outcomes import describe_failure, describe_outcome, describe_outcome_when
+from sayso.core.sentences.plans import describe_plan
 from sayso.core.text.language import _
 from sayso.core.text.summaries import summarize
 from sayso.core.transitions.deciding import find_item
@@ -311,7 +312,7 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "denial_name": sentences.name_denial(record, item),
         "reviewers": sentences.describe_reviewers(record, item),
         "quorum": sentences.describe_quorum(item),
-        "plan": sentences.find_plan(item),
+        "plan": describe_plan(item.mandate) if item.mandate is not None else None,
         "resemblance": sentences.describe_resemblance(item.resembles),
         "origins": sentences.describe_origins(record.run, record.progress),
         "deadlock": sentences.describe_deadlock(record, item),

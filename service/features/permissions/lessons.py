@@ -13,13 +13,12 @@ from redis.asyncio.client import Pipeline as Transaction
 
 from sayso.core.clock import DAY_MS
 from sayso.core.policy.counters.charging import Counted
+from sayso.core.policy.counters.readings import name_scope, name_scope_of
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.items import Item
 from sayso.core.records.permissions import COUNTER_PREFIX, Grant, Mandate
 from sayso.core.records.suspensions import Change, SuspensionRecord
-from sayso.features.permissions.grants import name_scope
 from sayso.features.permissions.learning import Answered, read_answer
-from sayso.features.permissions.mandates import name_scope_of
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text, translated
 from service.core.store.keys import TenantKeys

@@ -16,11 +16,11 @@ from sayso.core.records.plans import MOST_PLAN_CHARS, MOST_TOOLS, Plan, PlannedC
 from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.schemas.bounds import check_size
+from sayso.core.sentences.plans import describe_plan, write_plan
 from sayso.core.text.invisible import write_signs
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.features.permissions.making import draft_from, name_mandate, name_suspension
 from sayso.features.permissions.plans import Definitions, draft_mandate
-from sayso.features.permissions.text import describe_plan, write_plan
 from service.core.auth.credentials import Principal
 from service.core.operations.people import find_who, identify_request
 from service.core.wiring import Wiring

@@ -8,17 +8,16 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.core.records.permissions import MANDATE_PREFIX, Grant, GrantState, Mandate
 from sayso.core.sentences.names import join_words
+from sayso.core.sentences.plans import PlanWords, describe_plan
 from sayso.core.sentences.times import Sentence
 from sayso.core.text.language import _
 from sayso.errors import InvalidInput, SaysoError
 from sayso.features.permissions.text import (
-    PlanWords,
     describe_grant,
     describe_grant_state,
     describe_left_over,
     describe_mandate,
     describe_missing,
-    describe_plan,
     describe_rest,
     describe_trial,
 )

@@ -6,11 +6,16 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from redis.asyncio.client import Pipeline as Transaction
 
 from sayso.core.clock import DAY_MS
-from sayso.core.policy.counters.readings import Readings, Wanted
+from sayso.core.policy.counters.readings import (
+    Readings,
+    Wanted,
+    list_counters,
+    list_mandate_counters,
+    name_scope,
+    name_scope_of,
+)
 from sayso.core.records.decisions import Actor
 from sayso.core.records.permissions import Grant, GrantState, Mandate
-from sayso.features.permissions.grants import list_counters, name_scope
-from sayso.features.permissions.mandates import list_mandate_counters, name_scope_of
 from service.core.store.connection.connecting import as_ms, text, translated
 from service.core.store.connection.pipeline import Pipeline, Script
 from service.core.store.directory import Group

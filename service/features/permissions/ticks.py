@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import structlog
 
+from sayso.core.policy.counters.readings import name_scope
 from sayso.core.records.decisions import Actor
 from sayso.core.records.permissions import Grant
 from sayso.core.transitions.deciding import find_item
-from sayso.features.permissions.grants import name_scope
+from sayso.features.permissions.judging import find_learned, learns, suspend_grants
 from sayso.features.permissions.learning import Answered, Lesson, propose_grants, read_lesson
-from sayso.features.permissions.probation import find_learned, learns, suspend_grants
 from service.core.wiring import Wiring
 from service.features.permissions.lessons import Place
 

@@ -12,11 +12,11 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.sentences.rules import describe_explanation
 from sayso.errors import InvalidInput, NotFound
 from sayso.features.whatif.explaining import TrialCall
 from sayso.features.whatif.matrix import Past
 from sayso.features.whatif.replays import Effect
+from sayso.features.whatif.text import describe_explanation
 from service.core.operations.rule_checks import read_manifests
 from service.edge.api.dependencies import Admin, Parts, Person, Wait
 from service.edge.api.item_views import ListFiles, RequestBody, SentTimestamp, Timestamp, View

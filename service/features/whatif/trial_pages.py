@@ -17,16 +17,18 @@ from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.policy.engine import Policy
+from sayso.core.policy.files.cases import find_cases_file, read_cases
 from sayso.core.policy.files.yaml_documents import MAX_BYTES
 from sayso.core.sentences.items import describe_resemblance
-from sayso.core.sentences.rules import describe_decision, describe_trial
+from sayso.core.sentences.rules import describe_decision
 from sayso.core.text.language import _, mark
 from sayso.core.text.redaction import redact
 from sayso.core.text.summaries import Summary, summarize, write_pretty
 from sayso.errors import InvalidInput, SaysoError
-from sayso.features.whatif.cases import CaseResult, find_cases_file, read_cases, run_cases
+from sayso.features.whatif.cases import CaseResult, run_cases
 from sayso.features.whatif.explaining import Match, Trial, TrialCall
 from sayso.features.whatif.replays import Changed, Comparison, Effect, RecordedCall, compare
+from sayso.features.whatif.text import describe_trial
 from sayso.runner.agents import AgentManifest
 from service.core.auth.reviewers import require_role
 from service.core.operations.rule_checks import find_known, read_manifests

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sayso.core.policy.counters.readings import Reading
+from sayso.core.policy.counters.readings import Reading, list_mandate_counters, name_scope_of
 from sayso.core.policy.engine import Policy
 from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.freezes import Revocations
@@ -10,7 +10,6 @@ from sayso.core.records.items import PresetOutcome
 from sayso.core.records.permissions import Envelope, Mandate, MandatedTool
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.features.permissions.grants import digest_rule
-from sayso.features.permissions.mandates import list_mandate_counters, name_scope_of
 from sayso.runner.revalidation import Revalidation, list_judged, list_wanted, revalidate
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runner.test_revalidation import AGENT, approved, asking, refund

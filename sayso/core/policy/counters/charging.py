@@ -4,7 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from sayso.core.policy.counters.readings import Reading, Readings, Wanted
+from sayso.core.policy.counters.readings import (
+    Reading,
+    Readings,
+    Wanted,
+    list_counters,
+    list_mandate_counters,
+    name_scope,
+    name_scope_of,
+)
 from sayso.core.policy.counters.recalling import find_percentile
 from sayso.core.policy.counters.restraining import MOST_DENIALS, list_denials
 from sayso.core.policy.rule_keys import MOST_SAMPLES
@@ -14,8 +22,6 @@ from sayso.core.records.decisions import EarlierDenial
 from sayso.core.records.permissions import Grant, GrantState, Mandate
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.errors import OverLimit
-from sayso.features.permissions.grants import list_counters, name_scope
-from sayso.features.permissions.mandates import list_mandate_counters, name_scope_of
 
 _OVER = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.readings import Reading, Readings
 from sayso.core.policy.counters.restraining import restrain
 from sayso.core.policy.decisions import PolicyDecision
@@ -10,6 +11,7 @@ from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.rules import Action
 from sayso.core.records.assessments import Assessment, Level, Question
 from sayso.core.records.charges import Charge
+from sayso.core.records.tools import ToolDefinition
 from sayso.errors import Unavailable
 
 NO_READINGS: Readings = {}
@@ -59,6 +61,13 @@ class Ledger:
         decision = restrain(self.policy.live, event, self.judge(event), self.readings)
         self._count(decision.asked)
         return decision
+
+    def judge_beside(
+        self, event: PolicyEvent, definition: ToolDefinition, *, registered: bool = True
+    ) -> JsonObject | None:
+        """Return what to record of a candidate about a call that is about to be judged; None without a candidate."""
+        known = event.model_copy(update={"memory": event.memory | self.readings})
+        return self.policy.judge_beside(known, definition, registered=registered)
 
     def judge_start(
         self, event: PolicyEvent, charged: Sequence[Charge] = (), *, by_person: bool = True

@@ -1,13 +1,14 @@
-"""What rules want to know of the memory, and what was read.
+"""What rules want to know of the memory, under which names it is kept, and what was read.
 
-Exact amounts: whole numbers of millionths, so that no sum of money drifts.
+Amounts are whole numbers of millionths, so that no sum of money drifts.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, NamedTuple
 
+from sayso.core.canonical_json import digest_json
 from sayso.core.records.assessments import Assessment, Question
 from sayso.core.records.base import Immutable
 from sayso.core.records.decisions import EarlierDenial
@@ -109,3 +110,39 @@ def _check_range(units: int, name: str) -> int:
     if units > MAX_AMOUNT * UNIT:
         raise InvalidInput(f"{name} is not between 0 and {MAX_AMOUNT:,}")
     return units
+
+
+def name_scope(rule_id: str, agent: str) -> str:
+    """Return the name under which the grants of a rule for an agent are kept."""
+    return digest_json([rule_id, agent])[:32]
+
+
+def list_counters(grant: Grant) -> Iterator[Wanted]:
+    """Yield the counters of a grant."""
+    yield Wanted(grant.count_counter, grant.per_s)
+    if grant.sum is not None:
+        yield Wanted(grant.sum_counter, grant.per_s)
+
+
+def name_mandate_scope(owner: str, agent: str, thread_id: str) -> str:
+    """Return the name under which the mandates of an agent in a conversation of its owner are kept."""
+    return digest_json(["mandates", owner, agent, thread_id])[:32]
+
+
+def name_scope_of(mandate: Mandate) -> str:
+    """Return the name under which a mandate is kept."""
+    return name_mandate_scope(mandate.owner, mandate.agent, mandate.thread_id)
+
+
+def list_mandate_counters(mandate: Mandate, tool: str | None = None) -> Iterator[Wanted]:
+    """Yield the counters of a mandate: those of all its calls, and those of one tool."""
+    yield Wanted(mandate.count_counter, mandate.per_s)
+    if mandate.envelope.sum is not None:
+        yield Wanted(mandate.sum_counter, mandate.per_s)
+    for part in mandate.envelope.tools:
+        if part.tool != tool:
+            continue
+        if part.count is not None:
+            yield Wanted(mandate.name_counter(part, "count"), mandate.per_s)
+        if part.sum is not None and part.sum.max is not None:
+            yield Wanted(mandate.name_counter(part, "sum"), mandate.per_s)

@@ -9,6 +9,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.engine import Policy
+from sayso.core.policy.files.cases import KEY as TESTS
+from sayso.core.policy.files.cases import check_cases
 from sayso.core.policy.files.faults import LISTED, PARTS, PATTERN, describe_unknown, label, list_names, report_fault
 from sayso.core.policy.files.yaml_documents import MAX_BYTES, Document, Loc, Problem, read_document
 from sayso.core.policy.functions.lists import (
@@ -25,8 +27,6 @@ from sayso.core.policy.rules import Action
 from sayso.core.records.terms import LONGEST_WAIT_S, RuleTerms
 from sayso.core.schemas.validators import check_schema, check_value
 from sayso.errors import InvalidInput, SaysoError
-from sayso.features.whatif.cases import KEY as TESTS
-from sayso.features.whatif.cases import check_cases
 
 VERSION = 1
 FILE_KEYS = ("version", "default", "terms", "model_prices", "lists", "constants", "rules", TESTS)

@@ -10,11 +10,11 @@ from copy import deepcopy
 from typing import Any
 
 from sayso.core.policy.conditions import MAX_EXPRESSION_CHARS
+from sayso.core.policy.files.cases import CALL_KEYS, EXPECTATIONS
 from sayso.core.policy.files.faults import LISTED, PARTS
 from sayso.core.policy.files.reading import VERSION
 from sayso.core.policy.rule_keys import MEMORY_KEYS
 from sayso.core.policy.rules import MODEL_FACTS, Action, PolicyRule
-from sayso.features.whatif.cases import CALL_KEYS, EXPECTATIONS
 
 _PERIOD = "A number with s, m, h, d or w, such as 1h or 90d."
 _BY = "What counts apart: agent, subagent, tool, run, an argument (args.customer) or a fact (context.team)."

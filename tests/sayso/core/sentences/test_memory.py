@@ -8,9 +8,10 @@ from sayso.core.policy.counters.readings import Reading
 from sayso.core.records.charges import Remembered
 from sayso.core.records.items import Item, freeze_item
 from sayso.core.sentences.counters import describe_remembered, list_remembered
-from sayso.core.sentences.rules import describe_rule, describe_trial
+from sayso.core.sentences.rules import describe_rule
 from sayso.core.text.redaction import MASK
 from sayso.features.whatif.explaining import explain
+from sayso.features.whatif.text import describe_trial
 from tests.sayso.rule_builders import event, policy, rule
 from tests.sayso.samples import T0, ask, pending
 

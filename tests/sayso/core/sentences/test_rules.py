@@ -10,10 +10,10 @@ from sayso.core.sentences.rules import (
     describe_decision,
     describe_default,
     describe_rule,
-    describe_trial,
     runs_by_itself,
 )
 from sayso.features.whatif.explaining import explain
+from sayso.features.whatif.text import describe_trial
 from tests.sayso.rule_builders import event, policy, rule
 
 ASK = "request_approval"

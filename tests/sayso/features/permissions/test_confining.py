@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sayso.core.policy.counters.readings import Reading
+from sayso.core.policy.counters.readings import Reading, name_scope_of
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action
@@ -14,11 +14,10 @@ from sayso.core.records.permissions import Mandate
 from sayso.core.records.plans import Plan, PlannedCalls
 from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
+from sayso.core.sentences.plans import write_plan
 from sayso.core.transitions.deciding import suspend
 from sayso.features.permissions.making import draft_from, find_confining
-from sayso.features.permissions.mandates import name_scope_of
 from sayso.features.permissions.plans import draft_mandate
-from sayso.features.permissions.text import write_plan
 from service.core.desk.changes import draft_suspension
 from tests.builders import run_ref
 from tests.sayso.rule_builders import event, policy, rule

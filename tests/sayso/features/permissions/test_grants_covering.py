@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.core.policy.counters.ledger import Ledger
-from sayso.core.policy.counters.readings import UNIT, Reading
+from sayso.core.policy.counters.readings import UNIT, Reading, list_counters, name_scope
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.envelopes import Constraint, ConstraintKind
 from sayso.core.records.permissions import Grant, GrantSum
-from sayso.features.permissions.grants import digest_rest, digest_rule, list_counters, name_scope
+from sayso.features.permissions.grants import digest_rest, digest_rule
 from tests.sayso.rule_builders import event, policy, rule
 
 GRANTS = {"longest": "7d", "count": 50, "sum": {"of": "args.amount", "max": "5000"}, "by": ["args.customer"]}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sayso.core.policy.counters.assessing import name_assessment
 from sayso.core.policy.counters.ledger import Ledger
-from sayso.core.policy.counters.readings import UNIT, Reading
+from sayso.core.policy.counters.readings import UNIT, Reading, list_mandate_counters, name_scope_of
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action
@@ -19,7 +19,6 @@ from sayso.core.records.permissions import Envelope, Grant, Mandate, MandatedToo
 from sayso.core.records.suspensions import Who
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms
 from sayso.features.permissions.grants import digest_rule
-from sayso.features.permissions.mandates import list_mandate_counters, name_scope_of
 from tests.sayso.rule_builders import event, policy, rule
 
 LIMITS = {"longest": "1d"}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sayso.core.policy.counters.readings import Reading
+from sayso.core.policy.counters.readings import Reading, list_mandate_counters, name_scope_of
 from sayso.core.policy.external import ExternalCall, evaluate_calls
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import Actor, ActorKind
@@ -11,7 +11,6 @@ from sayso.core.records.permissions import Envelope, Mandate, MandatedTool
 from sayso.core.records.suspensions import RunRef
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.features.permissions.grants import digest_rule
-from sayso.features.permissions.mandates import list_mandate_counters, name_scope_of
 from sayso.features.whatif.replays import Effect, list_calls, rejudge
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.samples import T0

@@ -9,14 +9,14 @@ from pydantic import ValidationError
 
 from sayso.core.canonical_json import digest_json
 from sayso.core.policy.counters.ledger import Ledger
-from sayso.core.policy.counters.readings import Reading
+from sayso.core.policy.counters.readings import Reading, list_counters, name_scope
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.envelopes import GrantRequest
 from sayso.core.records.permissions import Grant
 from sayso.errors import InvalidInput
-from sayso.features.permissions.grants import digest_rule, list_counters, name_scope
+from sayso.features.permissions.grants import digest_rule
 from sayso.features.permissions.making import limit_grant
 from sayso.features.permissions.text import write_grant
 from tests.sayso.rule_builders import event, policy, rule

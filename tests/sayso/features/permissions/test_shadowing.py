@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.ledger import Ledger
-from sayso.core.policy.counters.readings import UNIT, Reading
+from sayso.core.policy.counters.readings import UNIT, Reading, name_scope
 from sayso.core.policy.decisions import PolicyDecision, build_item, describe_judged
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action
@@ -16,7 +16,7 @@ from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.envelopes import Constraint, ConstraintKind
 from sayso.core.records.permissions import Denial, Grant, Learned
 from sayso.core.records.tools import ToolCall, ToolDefinition
-from sayso.features.permissions.grants import digest_rest, digest_rule, name_scope
+from sayso.features.permissions.grants import digest_rest, digest_rule
 from tests.sayso.rule_builders import event, policy, rule
 
 GRANTS: dict[str, Any] = {"longest": "7d", "learn": {"after": 3}}

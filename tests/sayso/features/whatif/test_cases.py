@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from sayso.core.policy.files.cases import find_cases_file, read_cases
 from sayso.core.policy.files.reading import RulebookError, parse_rulebook
-from sayso.features.whatif.cases import CaseResult, find_cases_file, read_cases, run_cases
+from sayso.features.whatif.cases import CaseResult, run_cases
 
 RULES = """\
 version: 1

@@ -3,9 +3,10 @@
 import re
 from pathlib import Path
 
+from sayso.core.policy.files.cases import CALL_KEYS, CASE_KEYS, GRANTED_KEYS, read_cases
 from sayso.core.policy.files.yaml_documents import read_document
 from sayso.core.records.suspensions import ModelUsage, Progress, Who
-from sayso.features.whatif.cases import CALL_KEYS, CASE_KEYS, GRANTED_KEYS, read_cases, run_cases
+from sayso.features.whatif.cases import run_cases
 from tests.sayso.core.policy.rule_files import parse
 
 GUIDE = (Path(__file__).parents[4] / "docs" / "policies.md").read_text(encoding="utf-8")

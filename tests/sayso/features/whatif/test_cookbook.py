@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from sayso.core.policy.engine import Policy
+from sayso.core.policy.files.cases import Case, read_cases
 from sayso.core.policy.files.findings import Known, find_findings
 from sayso.core.policy.rules import Action
-from sayso.features.whatif.cases import Case, CaseResult, place_case, read_cases, run_cases
+from sayso.features.whatif.cases import CaseResult, place_case, run_cases
 from tests.sayso.core.policy.counters.calls import Calls
 from tests.sayso.core.policy.rule_files import parse
 

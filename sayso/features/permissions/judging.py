@@ -1,16 +1,41 @@
-"""What grants on probation would have allowed, and which learned grants a denial suspends."""
+"""The stage of permissions in a judgement, and what calls teach about grants on probation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from sayso.core.policy.counters.readings import Wanted, name_scope
 from sayso.core.policy.decisions import PolicyDecision
-from sayso.core.policy.rules import Action
+from sayso.core.policy.rules import Action, Subject
 from sayso.core.records.permissions import Denial, Grant, Learning
-from sayso.features.permissions.grants import digest_rule, find_granting, name_scope, names_call
+from sayso.features.permissions.grants import apply_grant, digest_rule, find_granting, names_call, want_grants
+from sayso.features.permissions.mandates import apply_mandates, want_mandates
 
 if TYPE_CHECKING:
     from sayso.core.policy.events import PolicyEvent
     from sayso.core.policy.rules import PolicyRule
+    from sayso.core.policy.stages import Rulebook
+
+
+class Permissions:
+    """Mandates precede grants, and neither lets run what an assessor adds scrutiny to."""
+
+    def want(self, rules: "Rulebook", event: "PolicyEvent", covering: Sequence["PolicyRule"]) -> Iterator[Wanted]:
+        """Yield the mandates of the conversation, and the grants of the rules that cover the call."""
+        if rules.mandating and event.subject is Subject.TOOL_CALL:
+            yield from want_mandates(event)
+        for rule in covering:
+            yield from want_grants(rule, event)
+
+    def apply(self, rules: "Rulebook", event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
+        """Return the decision after mandates and grants, with what it teaches."""
+        if rules.mandating and event.subject is Subject.TOOL_CALL:
+            decision = apply_mandates(rules.live, event, decision, rules.terms)
+        if decision.mandate is None:
+            decision = apply_grant(rules.live, event, decision)
+        return note_learning(rules.live, event, decision)
+
+
+STAGE = Permissions()
 
 
 def learns(rules: Iterable["PolicyRule"]) -> bool:
