@@ -34,7 +34,7 @@ from service.edge.web.errors import render_problem
 from service.features.control.drills import drills_of
 from service.features.operate.metrics import Readings
 from service.features.operate.pages import Checks
-from service.features.pages import PAGES
+from service.features.pages import ADDITIONS, PAGES
 from service.features.pages import router as pages
 from service.features.routers import api, health_router, metrics_router
 from service.features.search.finding import file_open_items
@@ -106,7 +106,7 @@ def create_app(settings: Settings, weak_durability: str | None = None, *, quick:
         exception_handlers=dict.fromkeys((SaysoError, RequestValidationError, HTTPException), _answer),
     )
     serve_document(app, "/api/openapi.json")
-    app.state.weak_durability = weak_durability
+    app.state.weak_durability, app.state.additions = weak_durability, ADDITIONS
     app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", Assets())
     guard = partial(

@@ -37,7 +37,7 @@ from service.core.operations.masking import find_secrets, note_seen
 from service.core.store.channels import ChannelNotes
 from service.core.store.precedents import Precedents, kind_of
 from service.core.store.runs.external_events import ExternalEvents
-from service.edge.web.content.comments import read_discussion
+from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage, additions_of
 from service.edge.web.content.details import (
     SHOW,
     check_shown,
@@ -68,16 +68,12 @@ from service.edge.web.content.edits import (
 )
 from service.edge.web.content.external_events import describe_both, read_external_events
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
-from service.edge.web.content.granting import add_grant, find_grant_step, make_grant_form, preview_granting
 from service.edge.web.content.stages import list_stages, write_banner
 from service.edge.web.errors import show_again
 from service.edge.web.form_posts import Post, RecordedRoute, check_session, read_post
 from service.edge.web.pages import render, show
 from service.edge.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
 from service.edge.web.sign_ins import receive_form
-from service.features.control.store import Recents
-from service.features.discussions.store import Comments
-from service.features.insights.attention import find_warning
 from service.features.search.menus import count_mine
 from service.forms.answers import Forms, change_forms, make_forms, mark_problems, read_answer, refill
 from service.forms.nested import is_change
@@ -115,8 +111,9 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
             context = await _gather(request, visitor, suspension_id, item_id, post)
             return await show(request, visitor, "pages/item.html", **context)
         step = find_step(post)
-        if find_grant_step(post):
-            return await _show_grant(request, visitor, suspension_id, item_id, post)
+        for part in _list_parts(request):
+            if part.asks(post):
+                return await _show_preview(request, visitor, suspension_id, item_id, post, part)
         if step == "ask":
             context = await _gather(request, visitor, suspension_id, item_id, post)
             return await show(request, visitor, "pages/item.html", **{**context, "sure": True})
@@ -170,12 +167,19 @@ async def _show_edit(
     return await show(request, visitor, "pages/item.html", **{**context, **edit})
 
 
-async def _show_grant(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> Response:
-    """Show which calls a grant or an offer would let run. Records nothing."""
+async def _show_preview(
+    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, part: DecisionPart
+) -> Response:
+    """Show what a part of the form means, such as which calls a grant would let run. Records nothing."""
     item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
-    form = await preview_granting(wiring_of(request), suspension_id, item, decision, visitor.principal, post)
+    form = DecisionForm(wiring_of(request), suspension_id, item, decision, visitor.principal, post)
+    preview = await part.preview(form)
     context = await _gather(request, visitor, suspension_id, item_id, post)
-    return await show(request, visitor, "pages/item.html", **{**context, "granting": form})
+    return await show(request, visitor, "pages/item.html", **{**context, **preview})
+
+
+def _list_parts(request: Request) -> list[DecisionPart]:
+    return [addition.decision for addition in additions_of(request) if addition.decision is not None]
 
 
 async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> EditReview:
@@ -198,8 +202,11 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     item, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
     key, by = f"web-{item_id}-{decision.digest}", visitor.principal.reviewer("web")
-    granting = await asyncio.to_thread(add_grant, wiring_of(request).rules.policy(), item, decision, post)
-    await wiring_of(request).desk.decide(suspension_id, item_id, granting, by=by, key=key, shown=shown)
+    wiring = wiring_of(request)
+    for part in _list_parts(request):
+        form = DecisionForm(wiring, suspension_id, item, decision, visitor.principal, post)
+        decision = await part.complete(form)
+    await wiring.desk.decide(suspension_id, item_id, decision, by=by, key=key, shown=shown)
 
 
 async def _read_decision(
@@ -262,6 +269,9 @@ async def _gather(
     version = next((version for version in versions if version.digest == chosen), None)
     lines = view.mask_lines(describe_both(trail, external.entries))
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
+    page, added = ItemPage(wiring, visitor.name, item, view, lines, post, suspension.now_ms), dict[str, object]()
+    for addition in additions_of(request):
+        added |= await addition.item(page) if addition.item is not None else {}
     return {
         "title": item.tool.name,
         "now_ms": suspension.now_ms,
@@ -285,13 +295,12 @@ async def _gather(
         "failure": view.secrets.scrub(describe_failure(record, item, result.error if result is not None else "")),
         "stages": list_stages(view.record, view.item, result),
         "forms": forms,
-        "granting": await asyncio.to_thread(make_grant_form, wiring.rules.policy(), item, post),
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
-        "fatigue": find_warning(await wiring.part(Recents).read(visitor.name), suspension.now_ms),
-        **await read_discussion(wiring.part(Comments), wiring.attachments, view, lines),
+        "lines": lines,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), suspension.now_ms),
         **await describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
+        **added,
     }
 
 

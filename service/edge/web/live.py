@@ -14,9 +14,8 @@ from sayso.core.records.freezes import Freeze
 from sayso.errors import NotAuthenticated, NotFound, Unavailable
 from service.core.store.connection.watch import HEARD_WITHIN_S, Wakes, wait_woken
 from service.core.wiring import Wiring
+from service.edge.web.additions import StreamPart, additions_of
 from service.edge.web.sessions import SignedIn, Visitor, wiring_of
-from service.features.discussions.pages import Others
-from service.features.discussions.store import Presence
 from service.features.search.buckets import Buckets
 from service.features.search.menus import count_mine
 
@@ -51,9 +50,10 @@ async def follow(
     """
     wiring = wiring_of(request)
     runs = await _find_runs(wiring, run)
+    parts = [row.stream(wiring, visitor.name) for row in additions_of(request) if row.stream is not None]
     closing: asyncio.Event = getattr(request.app.state, "closing", None) or asyncio.Event()
     return StreamingResponse(
-        _stream(wiring, visitor, runs, closing, joined),
+        _stream(wiring, visitor, runs, closing, joined, parts),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
@@ -74,16 +74,16 @@ async def _find_runs(wiring: Wiring, runs: tuple[str, ...]) -> list[str]:
 
 
 async def _stream(
-    wiring: Wiring, visitor: Visitor, runs: list[str], closing: asyncio.Event, joined: bool
+    wiring: Wiring, visitor: Visitor, runs: list[str], closing: asyncio.Event, joined: bool, parts: list[StreamPart]
 ) -> AsyncIterator[str]:
-    watch, others, bell = wiring.watch, Others(wiring.part(Presence), visitor.name), asyncio.Event()
+    watch, bell = wiring.watch, asyncio.Event()
     with ExitStack() as topics:
         changed = topics.enter_context(watch.on(visitor.tenant, bell))
         of_runs = {run: topics.enter_context(watch.on(run, bell)) for run in runs}
-        moved = topics.enter_context(watch.on(wiring.part(Presence).topic, bell))
+        moved = [topics.enter_context(watch.on(part.topic, bell)) for part in parts]
         yield "retry: 2000\n\n"
         await wait_woken(changed, HEARD_WITHIN_S)
-        for topic in (changed, *of_runs.values(), moved):
+        for topic in (changed, *of_runs.values(), *moved):
             topic.set()  # covers changes between the page and this stream
         changes = _Changes(wiring, of_runs, joined)
         woken = True
@@ -93,17 +93,18 @@ async def _stream(
                 written: list[str] = []
                 if changed.is_set() or any(topic.is_set() for topic in of_runs.values()):
                     written += await changes.write(changed, principal.reviewer("web"))
-                if moved.is_set() or not others.left_s:
-                    moved.clear()
-                    if (people := await others.read_change()) is not None:
-                        written.append(f"event: here\ndata: {people}\n\n")
+                for part, topic in zip(parts, moved, strict=True):
+                    if topic.is_set() or not part.left_s:
+                        topic.clear()
+                        if (data := await part.read_change()) is not None:
+                            written.append(f"event: {part.event}\ndata: {data}\n\n")
                 if not (written or woken):
                     written.append("event: ping\ndata:\n\n")
                 if written:
                     yield "".join(written)
                 await asyncio.sleep(APART_S)
                 if not closing.is_set():  # closing wakes all topics
-                    woken = await wait_woken(bell, min(PING_S, others.left_s))
+                    woken = await wait_woken(bell, min((PING_S, *(part.left_s for part in parts))))
         except (NotAuthenticated, Unavailable):
             return  # the browser reconnects after two seconds and gets the error then
 

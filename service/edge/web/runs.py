@@ -23,8 +23,8 @@ from service.core.operations.runs import erase_run
 from service.core.store.runs.external_events import ExternalEvents
 from service.core.store.runs.runs import Run
 from service.core.store.suspensions.reading import UnreadableRecord, describe_unreadable, split_readable
+from service.edge.web.additions import RunPage, additions_of
 from service.edge.web.content.cards import item_href
-from service.edge.web.content.comments import insert_remarks, list_remarks
 from service.edge.web.content.details import mask_lines
 from service.edge.web.content.external_events import describe_both, read_external_events
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
@@ -43,7 +43,6 @@ from service.edge.web.form_posts import (
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, Visitor, wiring_of
 from service.edge.web.sign_ins import receive_form
-from service.features.discussions.store import Comments
 from service.features.search.menus import count_mine
 
 _IDS = ("run_", "sus_")
@@ -192,8 +191,10 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
     chain = await wiring.desk.suspensions.read_chain(run.suspension_id, _MAX_SUSPENSIONS)
     records, damaged = split_readable(chain)
     secrets = collect_secrets(records)
-    remarks = list_remarks(await wiring.part(Comments).list_all(run_id), records, secrets)
-    lines = insert_remarks(mask_lines(describe_both(trail, external.entries), secrets), remarks)
+    added: dict[str, Any] = {"lines": mask_lines(describe_both(trail, external.entries), secrets)}
+    for addition in additions_of(request):
+        page = RunPage(wiring, run_id, records, secrets, added["lines"])
+        added |= await addition.run(page) if addition.run is not None else {}
     result, freezes = secrets.scrub_json(run.result), await wiring.freezes.known()
     reviewer, definitions = visitor.principal.reviewer("web"), await wiring.runs.find_definitions(records)
     return {
@@ -208,10 +209,10 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
         "run_id": run.id,
         "voices": VOICES,
         "voice": voice if voice in VOICES else "",
-        "lines": [line for line in lines if voice not in VOICES or line.voice == voice],
+        **added,
+        "lines": [line for line in added["lines"] if voice not in VOICES or line.voice == voice],
         "turns": mask_turns(list_turns(trail, records), secrets),
         "result": await asyncio.to_thread(render_result, result),
-        "remarks": remarks,
         "external_cut": external.cut,
         "trail_fault": end.fault or await wiring.trails.find_fault(run_id),
         "trail_cut": len(trail) >= MAX_ENTRIES,

@@ -1,9 +1,4 @@
-"""Files attached to an item: sent by a form, and served so that no browser runs anything in them.
-
-Comments of reviewers, from the item's page.
-
-Who has an item's page open: the page says so every 10 seconds, and once more when it closes.
-"""
+"""Comments and attached files from an item's page, and who has the page open: it says so every 10 seconds."""
 
 import json
 import re
@@ -17,6 +12,7 @@ from sayso.core.text.invisible import write_signs
 from sayso.core.text.language import _
 from sayso.core.transitions.deciding import find_item
 from sayso.errors import InvalidInput
+from service.core.wiring import Wiring
 from service.edge.http.middleware import SANDBOX
 from service.edge.web.form_posts import RecordedRoute, check_session, read_post
 from service.edge.web.sessions import SignedIn, wiring_of
@@ -80,8 +76,11 @@ _LONGEST_S = 3_600.0
 class Others:
     """The other people at items, as one stream has sent them."""
 
-    def __init__(self, presence: Presence, name: str) -> None:
-        self._presence, self._name = presence, name
+    event = "here"
+
+    def __init__(self, wiring: Wiring, name: str) -> None:
+        self._presence, self._name = wiring.part(Presence), name
+        self.topic = self._presence.topic
         self._sent: dict[str, list[str]] = {}
         self._until_ms = 0
 

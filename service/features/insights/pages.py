@@ -8,9 +8,11 @@ from fastapi.responses import Response
 
 from sayso.core.sentences.times import describe_brief
 from sayso.core.text.language import _, mark
+from service.edge.web.additions import ItemPage
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, wiring_of
-from service.features.insights.attention import read_limits
+from service.features.control.store import Recents
+from service.features.insights.attention import find_warning, read_limits
 from service.features.insights.figures import RANGES, Insights, Range, read_insights
 
 RANGE_NAMES: dict[Range, str] = {
@@ -112,3 +114,8 @@ def _list_plotted(insights: Insights) -> list[list[float]]:
         [point.decided for point in points],
         [point.fallback for point in points],
     ]
+
+
+async def add_to_item(page: ItemPage) -> dict[str, object]:
+    """Return the fatigue that an item's page shows its reader."""
+    return {"fatigue": find_warning(await page.wiring.part(Recents).read(page.person), page.now_ms)}

@@ -1,16 +1,7 @@
-"""Parts of an item's page: the reason for the request, the call's result, and the changes to its arguments.
-
-What differs between two texts, word by word.
-
-An agent's statements about itself; pages show them apart from facts that Sayso has checked.
-
-An item as its page shows it: with its secrets masked, until the reviewer has them shown.
-
-Attached files as the item's page shows them, with secrets masked.
-"""
+"""An item as its page shows it: its secrets masked, the agent's claims, the call's result, and what edits change."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -36,7 +27,6 @@ from service.core.store.channels import ChannelNotes
 from service.edge.web.content.facts import Facts
 from service.edge.web.content.timeline import Line
 from service.edge.web.content.trees import name_currencies
-from service.features.discussions.store import Attachment, Attachments
 from service.forms.answers import Forms, make_forms
 
 LONG_TEXT_CHARS = 60
@@ -320,19 +310,3 @@ def mask_lines(lines: Sequence[Line], secrets: Redacted) -> list[Line]:
         return [*lines]
     scrub = secrets.scrub
     return [replace(line, text=scrub(line.text), note=scrub(line.note), data=scrub(line.data)) for line in lines]
-
-
-async def read_files(attachments: Attachments, view: ItemView) -> dict[str, object]:
-    """Return the files that the agent attached, which are claims, and those of reviewers."""
-    record, item = view.record, view.item
-    files = _mask(await attachments.list_all(record.run.id, record.id, item.item_id), view)
-    return {
-        "agent_files": [file for file in files if file.author_kind == "agent"],
-        "file_limit_bytes": attachments.limit_bytes,
-        "files": [file for file in files if file.author_kind == "human"],
-    }
-
-
-def _mask(files: Iterable[Attachment], view: ItemView) -> list[Attachment]:
-    scrub = view.secrets.scrub if view.secrets.masked else str
-    return [file.model_copy(update={"name": scrub(file.name), "preview": scrub(file.preview)}) for file in files]

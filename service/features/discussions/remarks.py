@@ -1,4 +1,4 @@
-"""Reviewers' comments as pages show them: in a list, and as lines of a timeline."""
+"""Reviewers' comments and attached files as pages show them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from sayso.core.clock import iso_utc, new_id
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.text.language import _
 from sayso.core.text.redaction import Redacted
+from service.edge.web.additions import ItemPage, RunPage
 from service.edge.web.content.cards import item_href
-from service.edge.web.content.details import ItemView, read_files
 from service.edge.web.content.timeline import Line
-from service.features.discussions.store import Attachments, Comment, Comments
+from service.features.discussions.store import Comment, Comments
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,30 @@ class Remark:
         return Line(seq=0, at_ms=self.at_ms, kind="comment", tone="plain", text=sentence, note=self.text)
 
 
-async def read_discussion(
-    comments: Comments, attachments: Attachments, view: ItemView, lines: Sequence[Line]
-) -> dict[str, object]:
+async def add_to_item(page: ItemPage) -> dict[str, object]:
     """Return an item's files and remarks, the timeline with those on the whole run, and a new comment's nonce."""
-    record, item = view.record, view.item
-    remarks = list_remarks(await comments.list_all(record.run.id), [record], view.secrets)
+    record, item, secrets = page.view.record, page.view.item, page.view.secrets
+    attachments = page.wiring.attachments
+    scrub = secrets.scrub if secrets.masked else str
+    files = [
+        file.model_copy(update={"name": scrub(file.name), "preview": scrub(file.preview)})
+        for file in await attachments.list_all(record.run.id, record.id, item.item_id)
+    ]
+    remarks = list_remarks(await page.wiring.part(Comments).list_all(record.run.id), [record], secrets)
     return {
-        **await read_files(attachments, view),
-        "lines": insert_remarks(lines, remarks),
+        "agent_files": [file for file in files if file.author_kind == "agent"],  # they are claims
+        "file_limit_bytes": attachments.limit_bytes,
+        "files": [file for file in files if file.author_kind == "human"],
+        "lines": insert_remarks(page.lines, remarks),
         "remarks": [remark for remark in remarks if remark.href == item_href(record, item)],
         "nonce": new_id("com"),
     }
+
+
+async def add_to_run(page: RunPage) -> dict[str, object]:
+    """Return the remarks on a run's items, and its timeline with them."""
+    remarks = list_remarks(await page.wiring.part(Comments).list_all(page.run_id), page.records, page.secrets)
+    return {"lines": insert_remarks(page.lines, remarks), "remarks": remarks}
 
 
 def list_remarks(comments: Iterable[Comment], records: Iterable[SuspensionRecord], secrets: Redacted) -> list[Remark]:

@@ -22,9 +22,8 @@ from sayso.core.text.summaries import write_leaf
 from sayso.errors import InvalidInput
 from sayso.features.permissions.making import find_grants, make_grant
 from sayso.features.permissions.text import describe_grant
-from service.core.auth.credentials import Principal
-from service.core.wiring import Wiring
 from service.edge.http.bodies import misfit
+from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage
 from service.edge.web.content.edits import STEP
 from service.edge.web.form_posts import Post
 
@@ -144,18 +143,32 @@ def digest_granting(decision: DecisionRequest) -> str:
     return digest_json(decision.model_dump(mode="json", include={"grant", "offer"}))
 
 
-async def preview_granting(
-    wiring: Wiring, suspension_id: str, item: Item, decision: DecisionRequest, by: Principal, post: Post
-) -> GrantForm:
+async def add_to_item(page: ItemPage) -> dict[str, object]:
+    """Return the folds of an item's page."""
+    policy = page.wiring.rules.policy()
+    return {"granting": await asyncio.to_thread(make_grant_form, policy, page.item, page.post)}
+
+
+async def preview_granting(form: DecisionForm) -> dict[str, object]:
     """Return the folds with what a decision would let run; raises `InvalidInput` beyond what the rule allows."""
-    step, policy = find_grant_step(post), wiring.rules.policy()
-    suspension = await wiring.desk.suspensions.read(suspension_id)
-    granting = await asyncio.to_thread(read_grant, policy, item, decision, post, step)
-    grant = make_grant(policy, suspension.record, item, granting, by.reviewer("web"), "gra_shown", suspension.now_ms)
-    form = await asyncio.to_thread(make_grant_form, policy, item, post)
-    if grant is None or form is None:
+    item, post, step, policy = form.item, form.post, find_grant_step(form.post), form.wiring.rules.policy()
+    suspension = await form.wiring.desk.suspensions.read(form.suspension_id)
+    granting = await asyncio.to_thread(read_grant, policy, item, form.decision, post, step)
+    by = form.by.reviewer("web")
+    grant = make_grant(policy, suspension.record, item, granting, by, "gra_shown", suspension.now_ms)
+    folds = await asyncio.to_thread(make_grant_form, policy, item, post)
+    if grant is None or folds is None:
         raise InvalidInput(_("This can no longer be granted. Open the item again."))
-    return replace(form, step=step, sentence=describe_grant(grant), seen=digest_granting(granting))
+    sentence, seen = describe_grant(grant), digest_granting(granting)
+    return {"granting": replace(folds, step=step, sentence=sentence, seen=seen)}
+
+
+async def complete_decision(form: DecisionForm) -> DecisionRequest:
+    """Return the decision with its grant or offer."""
+    return await asyncio.to_thread(add_grant, form.wiring.rules.policy(), form.item, form.decision, form.post)
+
+
+GRANTING = DecisionPart(lambda post: bool(find_grant_step(post)), preview_granting, complete_decision)
 
 
 def _list_freed(policy: Policy, item: Item, limited: set[str]) -> list[str]:

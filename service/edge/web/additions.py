@@ -1,0 +1,94 @@
+"""What features add to the pages of the edge: to an item and its decision, to a run, and to the live stream.
+
+The app has one row per feature; the edge reads the rows and imports no feature.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from fastapi import Request
+
+from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.text.redaction import Redacted
+from service.core.auth.credentials import Principal
+from service.core.wiring import Wiring
+from service.edge.web.content.details import ItemView
+from service.edge.web.content.timeline import Line
+from service.edge.web.form_posts import Post
+
+
+class ItemPage(NamedTuple):
+    """An item whose page is made; `view` and `lines` have its secrets masked, and `item` does not."""
+
+    wiring: Wiring
+    person: str
+    item: Item
+    view: ItemView
+    lines: Sequence[Line]
+    post: Post
+    now_ms: int
+
+
+class RunPage(NamedTuple):
+    """A run whose page is made, with its readable records and the lines of its timeline."""
+
+    wiring: Wiring
+    run_id: str
+    records: Sequence[SuspensionRecord]
+    secrets: Redacted
+    lines: list[Line]
+
+
+class DecisionForm(NamedTuple):
+    """A form with a decision on an item."""
+
+    wiring: Wiring
+    suspension_id: str
+    item: Item
+    decision: DecisionRequest
+    by: Principal
+    post: Post
+
+
+class DecisionPart(NamedTuple):
+    """A part of the decision form: whether the form asks what the part means, the answer, and the whole decision."""
+
+    asks: Callable[[Post], bool]
+    preview: Callable[[DecisionForm], Awaitable[Mapping[str, object]]]
+    complete: Callable[[DecisionForm], Awaitable[DecisionRequest]]
+
+
+class StreamPart(Protocol):
+    """Events of a live stream: read after the topic changed, and again in `left_s` seconds."""
+
+    event: str
+
+    @property
+    def topic(self) -> str:
+        """The topic of the watch."""
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the data changes by itself."""
+
+    async def read_change(self) -> str | None:
+        """Return the data if it has changed since the last call."""
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A feature's row; what it returns for a page goes into the context of the template."""
+
+    item: Callable[[ItemPage], Awaitable[Mapping[str, object]]] | None = None
+    run: Callable[[RunPage], Awaitable[Mapping[str, object]]] | None = None
+    decision: DecisionPart | None = None
+    stream: Callable[[Wiring, str], StreamPart] | None = None
+
+
+def additions_of(request: Request) -> Sequence[Addition]:
+    """Return the rows of the app's features."""
+    additions: Sequence[Addition] = request.app.state.additions
+    return additions
