@@ -32,7 +32,7 @@ from service.core.store.connection import pipeline, watch
 from service.core.store.runs import external_events, runs, tombstones
 from service.core.store.suspensions import commits, schedule
 from service.features.operate import diagnostics
-from service.features.search import store as views
+from service.features.saved_views import store as views
 from workers import resumers
 
 PAGE = Path(__file__).with_name("glossary.md")

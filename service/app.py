@@ -19,6 +19,7 @@ from service.assembly import open_process
 from service.channels.kinds import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
 from service.core.auth.credentials import TENANT
+from service.core.operations.open_items import file_open_items
 from service.core.operations.rule_checks import log_warnings
 from service.core.settings import Settings
 from service.edge.api import calls, execution, runs, suspensions
@@ -37,7 +38,6 @@ from service.features.operate.pages import Checks
 from service.features.pages import ADDITIONS, PAGES
 from service.features.pages import router as pages
 from service.features.routers import api, health_router, metrics_router
-from service.features.search.finding import file_open_items
 from service.features.whatif.replays import RuleReplays
 
 VERSION = __version__

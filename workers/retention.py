@@ -9,8 +9,8 @@ from sayso.core.records.decisions import Actor, ActorKind
 from service.assembly import assemble
 from service.core.settings import Settings, load
 from service.core.store.runs.erasures import Why
+from service.core.store.suspensions.buckets import Buckets
 from service.core.wiring import Wiring
-from service.features.search.buckets import Buckets
 
 EVERY_S = 3_600
 _BATCH = 200

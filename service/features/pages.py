@@ -21,12 +21,13 @@ from service.features.permissions import granting
 from service.features.permissions import pages as permissions
 from service.features.phone import pages as phone
 from service.features.rulebook import pages as rulebook
-from service.features.search import pages as search
+from service.features.saved_views import pages as saved_views
 from service.features.webhooks import pages as webhooks
 from service.features.whatif import pages as whatif
 from service.features.whatif import trial_pages
 
 ADDITIONS = (
+    Addition(inbox=saved_views.add_to_inbox),
     Addition(item=insights.add_to_item),
     Addition(item=remarks.add_to_item, run=remarks.add_to_run, stream=discussions.Others),
     Addition(item=granting.add_to_item, decision=granting.GRANTING),
@@ -36,7 +37,7 @@ router = APIRouter(include_in_schema=False, dependencies=_CHECKS)
 _MODULES = (
     sign_ins,
     inbox,
-    search,
+    saved_views,
     alike,
     items,
     discussions,

@@ -23,7 +23,7 @@ from service.features.people import directory_api as directory
 from service.features.permissions import api as grants
 from service.features.permissions import mandate_api as mandates
 from service.features.rulebook import api as rulebook
-from service.features.search import api as search
+from service.features.saved_views import api as saved_views
 from service.features.webhooks import api as webhooks
 from service.features.whatif import api as whatif
 
@@ -66,7 +66,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     directory.groups,
     directory.own_contacts,
     directory.contacts,
-    search.account,
+    saved_views.account,
     directory.own_duty,
     directory.duty,
     directory.absences,

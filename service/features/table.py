@@ -10,6 +10,7 @@ from service.core.store.channels import queue_cards
 from service.core.store.connection.commits import Writer
 from service.core.store.counters import note_memory
 from service.core.store.precedents import note_precedents
+from service.core.store.suspensions.facets import file_items
 from service.core.store.suspensions.turns import note_tools
 from service.core.wiring import Wiring
 from service.features.control.drills import plant_scheduled
@@ -17,7 +18,6 @@ from service.features.insights.facts import note_facts, note_taken
 from service.features.permissions.lessons import note_lessons
 from service.features.permissions.ticks import propose_learned
 from service.features.rulebook.store import note_rules
-from service.features.search.facets import file_items
 from service.features.webhooks.announcements import announce, notify_endpoint
 
 

@@ -10,8 +10,8 @@ from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.core.transitions.legal import LEGAL
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.commits import list_open
+from service.core.store.suspensions.facets import list_places, name_bucket, write_facets
 from service.core.store.suspensions.packing import unpack_record
-from service.features.search.facets import list_places, name_bucket, write_facets
 
 Indexes = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What features add to the pages of the edge: to an item and its decision, to a run, and to the live stream.
+"""What features add to the pages of the edge: the inbox, an item and its decision, a run, and the live stream.
 
 The app has one row per feature; the edge reads the rows and imports no feature.
 """
@@ -82,6 +82,7 @@ class StreamPart(Protocol):
 class Addition:
     """A feature's row; what it returns for a page goes into the context of the template."""
 
+    inbox: Callable[[Wiring, str], Awaitable[Mapping[str, object]]] | None = None
     item: Callable[[ItemPage], Awaitable[Mapping[str, object]]] | None = None
     run: Callable[[RunPage], Awaitable[Mapping[str, object]]] | None = None
     decision: DecisionPart | None = None

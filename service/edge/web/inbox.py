@@ -1,7 +1,7 @@
 """The inbox: open items, sorted by deadline, with a search."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
@@ -10,22 +10,25 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.core.clock import monotonic_ms, now_ms
 from sayso.core.text.language import _
 from service.core.concurrency import release_apart
+from service.core.operations import queries
+from service.core.operations.queries import LONGEST_SEARCH
 from service.core.store.precedents import Precedents
 from service.core.store.suspensions.reading import split_readable
 from service.core.wiring import Wiring
+from service.edge.web.additions import additions_of
 from service.edge.web.content.cards import Card, describe_finished, group_cards, list_closed, make_cards
+from service.edge.web.content.finding import PAGE, Found, find_again, find_open, read_cursor
+from service.edge.web.content.menus import read_filters
+from service.edge.web.content.tables import MOST, make_inbox_rows, make_tables
 from service.edge.web.pages import render, show
 from service.edge.web.runs import find_place
 from service.edge.web.sessions import SignedIn, wiring_of
-from service.features.alike.tables import MOST, make_inbox_rows, make_tables
-from service.features.operate.welcome import is_first_visit
-from service.features.search import queries
-from service.features.search.finding import PAGE, Found, find_again, find_open, read_cursor
-from service.features.search.menus import read_filters
-from service.features.search.store import LONGEST_SEARCH, MOST_VIEWS, ViewStore
 
 _MOST_FINISHED = 100
 _MINE = queries.parse_query("is:mine")
+
+SKIPPED = "sayso_skipped"
+"""The cookie of an admin who skipped the first steps, to which the inbox of a new desk leads."""
 
 router = APIRouter()
 
@@ -44,7 +47,8 @@ async def inbox(
 ) -> Response:
     """Show the open items that fit the search, behind those of the suspensions in `kept`, which it found before."""
     wiring, place = wiring_of(request), read_cursor(after)
-    if not q and not after and await is_first_visit(request, visitor):
+    is_first_look = not q and not after and visitor.is_admin and SKIPPED not in request.cookies
+    if is_first_look and not await wiring.runs.decided(limit=1):
         return RedirectResponse("/welcome", 303)
     if target := await find_place(request, q):
         return RedirectResponse(target, 303)
@@ -53,6 +57,9 @@ async def inbox(
     filters = await read_filters(wiring, reviewer, query, now_ms(), since_ms)
     earlier = await find_again(wiring, reviewer, query, kept.split(","), searched) if kept else Found(searched=searched)
     page = Found() if query.problem else await find_open(wiring, reviewer, query, place, since_ms, earlier)
+    added: dict[str, Any] = {}
+    for addition in additions_of(request):
+        added |= await addition.inbox(wiring, visitor.name) if addition.inbox is not None else {}
     response = await show(
         request,
         visitor,
@@ -65,11 +72,10 @@ async def inbox(
         sections=group_cards(await asyncio.to_thread(make_inbox_rows, page.cards)),
         after=after,
         filters=filters,
-        views=await wiring.part(ViewStore).list_of(visitor.name),
-        most_views=MOST_VIEWS,
         most=MOST,
         waiting=await wiring.runs.count_pending() if filters.waiting is None else filters.waiting,
         finished="" if page.cards or query or after else await _read_finished(wiring),
+        **added,
     )
     release_apart(page.cards)
     return response

@@ -34,6 +34,7 @@ from sayso.core.transitions.deliveries import is_live
 from sayso.core.transitions.states import ItemState, find_item_state
 from sayso.errors import InvalidInput, SaysoError
 from service.core.operations.masking import find_secrets, note_seen
+from service.core.operations.open_items import count_mine
 from service.core.store.channels import ChannelNotes
 from service.core.store.precedents import Precedents, kind_of
 from service.core.store.runs.external_events import ExternalEvents
@@ -74,7 +75,6 @@ from service.edge.web.form_posts import Post, RecordedRoute, check_session, read
 from service.edge.web.pages import render, show
 from service.edge.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
 from service.edge.web.sign_ins import receive_form
-from service.features.search.menus import count_mine
 from service.forms.answers import Forms, change_forms, make_forms, mark_problems, read_answer, refill
 from service.forms.nested import is_change
 

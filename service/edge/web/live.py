@@ -12,12 +12,12 @@ from fastapi.responses import StreamingResponse
 from sayso.core.records.decisions import Actor
 from sayso.core.records.freezes import Freeze
 from sayso.errors import NotAuthenticated, NotFound, Unavailable
+from service.core.operations.open_items import count_mine
 from service.core.store.connection.watch import HEARD_WITHIN_S, Wakes, wait_woken
+from service.core.store.suspensions.buckets import Buckets
 from service.core.wiring import Wiring
 from service.edge.web.additions import StreamPart, additions_of
 from service.edge.web.sessions import SignedIn, Visitor, wiring_of
-from service.features.search.buckets import Buckets
-from service.features.search.menus import count_mine
 
 PING_S = 5.0  # pages take a stream without an event in 15 s for dead
 MOST_RUNS = 32

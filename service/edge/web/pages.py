@@ -28,14 +28,14 @@ from sayso.core.text.invisible import UNCHECKED, write_signs
 from sayso.core.text.language import speaking, translate, translate_count
 from sayso.core.text.summaries import collapse, list_values, write_pretty
 from sayso.core.transitions.freezing import describe_scope
+from service.core.operations.open_items import count_mine, show_count
+from service.core.operations.queries import LONGEST_SEARCH
 from service.edge.http.assets import STATIC, asset, compress
 from service.edge.web import navigation
 from service.edge.web.content.trees import group_digits, make_tree, place_rows, reads_backwards
 from service.edge.web.display_choices import read_display
 from service.edge.web.languages import DEFAULT, choose_language, load_catalogue, write_script_words
 from service.edge.web.sessions import Visitor, wiring_of
-from service.features.search.menus import count_mine, show_count
-from service.features.search.store import LONGEST_SEARCH
 
 
 async def show(

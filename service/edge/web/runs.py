@@ -19,6 +19,7 @@ from sayso.core.transitions.decision_checks import check_canceller
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from service.core.auth.reviewers import require_role
 from service.core.operations.masking import collect_secrets
+from service.core.operations.open_items import count_mine
 from service.core.operations.runs import erase_run
 from service.core.store.runs.external_events import ExternalEvents
 from service.core.store.runs.runs import Run
@@ -43,7 +44,6 @@ from service.edge.web.form_posts import (
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, Visitor, wiring_of
 from service.edge.web.sign_ins import receive_form
-from service.features.search.menus import count_mine
 
 _IDS = ("run_", "sus_")
 

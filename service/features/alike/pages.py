@@ -24,18 +24,18 @@ from sayso.core.text.language import _, mark
 from sayso.core.transitions.deciding import find_item
 from sayso.errors import Conflict, InvalidInput, NotFound, SaysoError
 from service.core.concurrency import release_apart
+from service.core.operations.queries import EVERYTHING
 from service.core.store.precedents import Precedents
 from service.core.store.suspensions.reading import split_readable
 from service.edge.web.content.cards import Card, make_cards
 from service.edge.web.content.edits import make_shown, read_look_ms
 from service.edge.web.content.kinds import list_arguments
+from service.edge.web.content.tables import MOST, Line, Table, make_tables
 from service.edge.web.errors import show_page_again
 from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_reason
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, Visitor, wiring_of
 from service.edge.web.sign_ins import receive_form
-from service.features.alike.tables import MOST, Line, Table, make_tables
-from service.features.search.queries import EVERYTHING
 
 PICK = "pick."
 """The beginning of a checkbox's name; the id of the item's row follows."""

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
 from sayso.core.text.language import _
+from service.core.operations.queries import LONGEST_SEARCH
 from service.core.store.suspensions.reading import UnreadableRecord
 from service.edge.web.content.cards import Row
 from service.edge.web.form_posts import RecordedRoute
@@ -17,7 +18,6 @@ from service.edge.web.runs import find_place
 from service.edge.web.sessions import SignedIn, wiring_of
 from service.features.history.exports import write_csv, write_json
 from service.features.history.searching import STATES, Filter, Found, find_again, list_deciders, search
-from service.features.search.store import LONGEST_SEARCH
 
 PAGE = 25
 MOST_SEARCHED = 1000

@@ -16,10 +16,10 @@ from sayso.core.text.summaries import write_pretty
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.states import ItemState
 from service.core.operations.masking import collect_secrets, mask_record
+from service.core.operations.queries import Query, parse_query
 from service.core.store.suspensions.reading import UnreadableRecord, id_of, split_readable
 from service.core.wiring import Wiring
 from service.edge.web.content.cards import Row, make_rows
-from service.features.search.queries import Query, parse_query
 
 _BATCH = 100
 

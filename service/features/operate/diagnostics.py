@@ -27,10 +27,10 @@ from service.core.store.backlog import describe_bound, describe_queue, is_behind
 from service.core.store.channels import ChannelNotes
 from service.core.store.connection.connecting import check_durability
 from service.core.store.deliveries import Deliveries
+from service.core.store.suspensions.buckets import Buckets
 from service.core.store.suspensions.reading import split_readable
 from service.core.wiring import Wiring
 from service.features.rulebook.versions import describe_held_back
-from service.features.search.buckets import Buckets
 from service.features.webhooks.endpoints import DISABLED_BY
 from service.features.webhooks.store import Endpoints
 

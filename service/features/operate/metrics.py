@@ -19,11 +19,11 @@ from service.core.jobs import count_workers
 from service.core.metrics import PROCESS
 from service.core.store.backlog import is_behind
 from service.core.store.load import BOUNDS_MS, Messages, Overdue, StartDelays
+from service.core.store.suspensions.buckets import Buckets
 from service.core.store.suspensions.schedule import Queue
 from service.core.wiring import Wiring
 from service.features.insights.store import Counters
 from service.features.operate.diagnostics import CardCounts, count_cards
-from service.features.search.buckets import Buckets
 
 MOST_SUSPENSIONS = 500
 """The suspensions, by their deadline, whose deliveries a reading counts; reading a record costs most."""

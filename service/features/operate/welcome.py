@@ -1,7 +1,4 @@
-"""The first steps on a new desk: start the demo agent, decide its call, see the receipt; then connect an agent.
-
-Whether a desk is new: the inbox then leads admins to the first steps.
-"""
+"""The first steps on a new desk: start the demo agent, decide its call, see the receipt; then connect an agent."""
 
 import asyncio
 import json
@@ -20,31 +17,16 @@ from sayso.core.text.language import _
 from sayso.errors import SaysoError
 from service.core.auth.reviewers import require_role
 from service.core.operations.runs import is_demo_served, start_demo
-from service.core.settings import Settings
 from service.core.store.suspensions.reading import split_readable
 from service.edge.web.content.cards import Card, item_href, make_cards
 from service.edge.web.errors import show_page_again
 from service.edge.web.form_posts import RecordedRoute, check_admin, describe_refusal, read_form, read_post
+from service.edge.web.inbox import SKIPPED
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, Visitor, set_cookie, wiring_of
 
-_COOKIE = "sayso_skipped"
-_KEPT_S = 30 * 86_400
-
-
-async def is_first_visit(request: Request, visitor: Visitor) -> bool:
-    """Return whether nothing was decided on this desk yet, and this admin has not skipped the first steps."""
-    if not visitor.is_admin or _COOKIE in request.cookies:
-        return False
-    return not await wiring_of(request).runs.decided(limit=1)
-
-
-def skip_first_steps(response: Response, settings: Settings) -> None:
-    """Keep in this browser that the first steps were skipped."""
-    set_cookie(response, settings, _COOKIE, "1", _KEPT_S)
-
-
 _PAGE = "pages/welcome.html"
+_SKIPPED_FOR_S = 30 * 86_400
 _MOST_WAITING = 3
 _PAGE_ROWS = 20
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")  # what the id of a rule cannot have
@@ -89,7 +71,7 @@ async def skip(request: Request, visitor: SignedIn) -> Response:
     """Go to the inbox, which no longer leads here in this browser."""
     await read_post(request, visitor)
     response = RedirectResponse("/", 303)
-    skip_first_steps(response, wiring_of(request).settings)
+    set_cookie(response, wiring_of(request).settings, SKIPPED, "1", _SKIPPED_FOR_S)
     return response
 
 

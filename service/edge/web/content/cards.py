@@ -40,9 +40,9 @@ from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.states import ItemState, find_item_state
 from service.core.concurrency import Breaks
 from service.core.operations.masking import NO_DEFINITIONS, Definitions, mask_record
+from service.core.operations.queries import EVERYTHING, Query
 from service.core.store.precedents import NOTHING_EARLIER, Earlier, kind_of
 from service.edge.web.content.kinds import find_alike
-from service.features.search.queries import EVERYTHING, Query
 
 _IN_HEADLINE = 2
 

@@ -4,7 +4,7 @@ from html import unescape
 import pytest
 
 from service.core.settings import Settings
-from service.features.search import finding
+from service.edge.web.content import finding
 from tests.service.edge.web.sites import visit
 from tests.service.edge.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, ask_value, asked, decide, make_ask, place_of
 

@@ -6,8 +6,8 @@ from sayso.core.records.inquiries import Claim
 from sayso.core.records.items import Answer, ItemKind, ItemTool
 from sayso.core.records.suspensions import Status
 from sayso.core.sentences.deliveries import NOBODY
+from service.core.operations.queries import parse_query
 from service.edge.web.content.cards import group_cards, make_cards, make_rows
-from service.features.search.queries import parse_query
 from tests.sayso.core.sentences.samples import NOW, make_item, make_outcome, make_record
 from tests.sayso.samples import person
 from tests.steps import count_steps

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.core.records.items import Doubt, ItemTool
-from service.features.search.queries import parse_query, write_term
+from service.core.operations.queries import parse_query, write_term
 from tests.sayso.core.sentences.samples import make_item, make_record
 
 ARGS: dict[str, Any] = {

@@ -1,7 +1,4 @@
-"""The open items that fit a search, page by page: the buckets narrow it down, and the records decide.
-
-Index the open items of a store that an earlier version of Sayso has filled.
-"""
+"""The open items that fit a search, page by page: the buckets narrow it down, and the records decide."""
 
 import asyncio
 import re
@@ -10,22 +7,20 @@ from dataclasses import dataclass, field
 from math import inf
 from urllib.parse import urlencode
 
-import structlog
-
 from sayso.core.clock import monotonic_ms, now_ms
 from sayso.core.records.decisions import Actor
 from sayso.core.records.freezes import Freeze
 from sayso.core.text.language import _
-from sayso.errors import InvalidInput, Unavailable
+from sayso.errors import InvalidInput
 from service.core.concurrency import release_apart
+from service.core.operations.open_items import may_decide
+from service.core.operations.queries import Query
 from service.core.store.precedents import Precedents
+from service.core.store.suspensions.buckets import Buckets
+from service.core.store.suspensions.facets import Facets, OpenItem
 from service.core.store.suspensions.reading import UnreadableRecord, split_readable
 from service.core.wiring import Wiring
 from service.edge.web.content.cards import Card, make_cards
-from service.features.search.buckets import Buckets
-from service.features.search.facets import Facets, OpenItem
-from service.features.search.menus import may_decide
-from service.features.search.queries import Query
 
 PAGE = 50
 BUDGET_MS = 50
@@ -131,21 +126,3 @@ def _keep(cards: Sequence[Card], items: Collection[OpenItem]) -> list[Card]:
     """Return the cards of these items: another item of their suspensions has its own place in the order."""
     listed = {(item.suspension_id, item.item_id) for item in items}
     return [card for card in cards if (card.record.id, card.item.item_id) in listed]
-
-
-_AGAIN_AFTER_S = 1.0
-
-_LOG = structlog.get_logger(__name__)
-
-
-async def file_open_items(wiring: Wiring) -> None:
-    """Put all open items into their buckets, once in a store; wait for the store."""
-    while True:
-        try:
-            filed = await wiring.part(Buckets).complete(now_ms())
-        except Unavailable:
-            await asyncio.sleep(_AGAIN_AFTER_S)
-            continue
-        if filed:
-            _LOG.info("open_items_filed", count=filed)
-        return

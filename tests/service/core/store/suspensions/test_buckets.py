@@ -12,10 +12,9 @@ from sayso.core.transitions.closing import change_terms, put_item
 from sayso.core.transitions.deciding import cancel, decide, extend, suspend
 from service.core.store.connection.connecting import text
 from service.core.store.keys import TenantKeys
-from service.core.store.suspensions.saving import Suspensions
-from service.features.search import buckets as module
-from service.features.search.buckets import Buckets
-from service.features.search.facets import (
+from service.core.store.suspensions import buckets as module
+from service.core.store.suspensions.buckets import Buckets
+from service.core.store.suspensions.facets import (
     Audience,
     Facets,
     OpenItem,
@@ -24,6 +23,7 @@ from service.features.search.facets import (
     read_facets,
     write_facets,
 )
+from service.core.store.suspensions.saving import Suspensions
 from tests.builders import store_of
 from tests.sayso.samples import ask, draft, person, word
 

@@ -7,9 +7,10 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import ValidationError
 
 from sayso.errors import InvalidInput
+from service.core.wiring import Wiring
 from service.edge.web.form_posts import RecordedRoute, read_post
 from service.edge.web.sessions import SignedIn, wiring_of
-from service.features.search.store import LONGEST_NAME, SavedView, ViewStore
+from service.features.saved_views.store import LONGEST_NAME, MOST_VIEWS, SavedView, ViewStore
 
 router = APIRouter(route_class=RecordedRoute)
 
@@ -34,6 +35,11 @@ async def delete(request: Request, visitor: SignedIn) -> Response:
     post = await read_post(request, visitor)
     await wiring_of(request).part(ViewStore).delete(visitor.name, post.get("which", ""))
     return _show_inbox(post.get("q", ""))
+
+
+async def add_to_inbox(wiring: Wiring, person: str) -> dict[str, object]:
+    """Return the person's views."""
+    return {"views": await wiring.part(ViewStore).list_of(person), "most_views": MOST_VIEWS}
 
 
 def _show_inbox(search: str) -> RedirectResponse:

@@ -8,9 +8,9 @@ import pytest
 from sayso.core.records.decisions import Actor, ActorKind, Delegate, Represented
 from sayso.core.sentences.items import describe_ineligibility
 from sayso.core.transitions.deciding import decide
+from service.core.operations.open_items import may_decide, show_count
 from service.core.settings import Settings
-from service.features.search.facets import find_facets
-from service.features.search.menus import may_decide, show_count
+from service.core.store.suspensions.facets import find_facets
 from tests.sayso.samples import T0, ask, pending, person, word
 from tests.service.edge.web.sites import visit
 from tests.service.edge.web.stories import asked, make_ask

@@ -14,7 +14,10 @@ from sayso.core.text.language import _
 from sayso.core.text.lookalikes import count_lookalikes
 from sayso.core.text.summaries import Leaf, list_texts, list_values
 from sayso.core.text.suspicions import count_hidden
-from service.features.search.facets import Facets, find_facets
+from service.core.store.suspensions.facets import Facets, find_facets
+
+LONGEST_SEARCH = 500
+"""Characters of a search of the inbox."""
 
 _LONGEST_NUMBER = 40
 _TERM = re.compile(r'(?:(tool|agent|is|due):)?(?:"((?:[^"]|"")*)("?)|(\S+))', re.IGNORECASE)

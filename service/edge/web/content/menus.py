@@ -1,85 +1,18 @@
-"""The filter menus of the inbox: the values that wait now, and how many items of each the reader can decide.
-
-Who can decide the items of a bucket, and how many items one reviewer can decide.
-"""
+"""The filter menus of the inbox: the values that wait now, and how many items of each the reader can decide."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import repeat
-from math import inf
 from typing import NamedTuple
 
-from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction
-from sayso.core.records.items import Item, ItemTool
-from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord, Who
-from sayso.core.records.terms import Terms
+from sayso.core.records.decisions import Actor
 from sayso.core.text.language import _, mark
-from sayso.core.transitions.decision_checks import check_reviewer
-from sayso.errors import SaysoError
+from service.core.operations.open_items import may_decide
+from service.core.operations.queries import LONGEST_SEARCH, Query, Term, parse_query, write_term
+from service.core.store.suspensions.buckets import Bucket, Buckets
+from service.core.store.suspensions.facets import Facets
 from service.core.wiring import Wiring
-from service.features.search.buckets import Bucket, Buckets
-from service.features.search.facets import Audience, Facets
-from service.features.search.queries import Query, Term, parse_query, write_term
-from service.features.search.store import LONGEST_SEARCH
-
-MOST_SHOWN = 999
-
-_RUN = RunRef(id="", agent="", owner="", thread_id="")
-_RECORD = SuspensionRecord(id="", tenant="", status=Status.PENDING, created_at_ms=0, updated_at_ms=0, run=_RUN)
-_TOOL = ItemTool(name="", args={}, definition="")
-_ITEM = Item(call_id="", tool=_TOOL, item_id="", terms=Terms(rule_version="", deadline_at_ms=0), digest="")
-_DECISION = Decision(
-    id="",
-    suspension_id="",
-    suspension_version=1,
-    item_id="",
-    action=DecisionAction.APPROVE,
-    args_digest="",
-    by=Actor(id="", kind=ActorKind.HUMAN),
-    at_ms=0,
-)
-
-
-@lru_cache(8192)
-def may_decide(audience: Audience, reviewer: Actor) -> bool:
-    """Return whether the desk takes a decision of this reviewer."""
-    try:
-        check_reviewer(*_make_example(audience), reviewer)
-    except SaysoError:
-        return False
-    return True
-
-
-async def count_mine(wiring: Wiring, reviewer: Actor, since_ms: float = inf) -> int:
-    """Return how many open items the reviewer can decide; all pending runs where they are not in buckets."""
-    counts = await wiring.part(Buckets).count_audiences(since_ms)
-    if counts is None:
-        return await wiring.runs.count_pending()
-    return sum(count for audience, count in counts.items() if may_decide(audience, reviewer))
-
-
-def show_count(count: int) -> str:
-    """Return a count as pages show it."""
-    return f"{MOST_SHOWN}+" if count > MOST_SHOWN else str(count)
-
-
-@lru_cache(4096)
-def _make_example(audience: Audience) -> tuple[SuspensionRecord, Item]:
-    """Return an item of this audience; only the fields that its reviewers depend on have a meaning."""
-    limits = {"reviewers": audience.reviewers, "no_self_approval": audience.no_self_approval}
-    limits |= {"no_maker_approval": bool(audience.maker)}
-    terms = _ITEM.terms.model_copy(update=limits)
-    decisions = tuple(
-        _DECISION.model_copy(update={"by": Actor(id=by, kind=ActorKind.HUMAN, for_person=person)})
-        for by, person in audience.decided
-    )
-    who = Who(person=audience.person or None, owner=audience.key_owner or None)
-    run = _RECORD.run.model_copy(update={"owner": audience.owner, "who": who, "key_maker": audience.maker})
-    item = _ITEM.model_copy(update={"terms": terms, "decisions": decisions})
-    return _RECORD.model_copy(update={"run": run}), item
-
 
 MOST_LISTED = 100
 """The values that one menu lists, those with the most items first."""

@@ -5,11 +5,11 @@ import re
 import pytest
 
 from sayso.core.clock import now_ms
+from service.core.operations.queries import parse_query
 from service.core.settings import Settings
-from service.features.search import buckets
-from service.features.search.buckets import Buckets
-from service.features.search.menus import Filters, Menu, read_filters
-from service.features.search.queries import parse_query
+from service.core.store.suspensions import buckets
+from service.core.store.suspensions.buckets import Buckets
+from service.edge.web.content.menus import Filters, Menu, read_filters
 from tests.builders import person
 from tests.service.edge.web.sites import Visit, visit
 from tests.service.edge.web.stories import asked, make_ask

@@ -14,10 +14,7 @@ from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import as_ms, text, translated
 from service.core.store.connection.pipeline import Script
 from service.core.store.lua import read_script
-from service.core.store.suspensions.lookups import SuspensionLookups
-from service.core.store.suspensions.reading import UnreadableRecord
-from service.core.store.tenants import TenantStore
-from service.features.search.facets import (
+from service.core.store.suspensions.facets import (
     Audience,
     Facets,
     OpenItem,
@@ -28,6 +25,9 @@ from service.features.search.facets import (
     read_member,
     write_facets,
 )
+from service.core.store.suspensions.lookups import SuspensionLookups
+from service.core.store.suspensions.reading import UnreadableRecord
+from service.core.store.tenants import TenantStore
 
 MOST_BUCKETS = 5_000
 """With more buckets, readers scan the inbox: an agent that names a new tool in every call must not slow every page."""

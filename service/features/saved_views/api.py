@@ -10,7 +10,7 @@ from service.edge.api.item_views import View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.people.api import Member
-from service.features.search.store import SavedView, ViewStore
+from service.features.saved_views.store import SavedView, ViewStore
 
 account = APIRouter(prefix="/account/views", tags=["views"], route_class=SignedInRoute)
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
+from service.core.store.suspensions.buckets import Buckets
 from service.core.wiring import Wiring
-from service.features.search.buckets import Buckets
 from tests.browser import DESKTOP, PHONE
 from tests.service.edge.web.sites import Site
 from tests.service.edge.web.stories import asked, make_ask

@@ -16,7 +16,7 @@ from sayso.core.text.summaries import list_values
 from service.core.store.precedents import Earlier, Kind
 from service.edge.web.content.cards import Card, make_cards
 from service.edge.web.content.kinds import find_alike
-from service.features.alike.tables import Table, make_inbox_rows, make_tables
+from service.edge.web.content.tables import Table, make_inbox_rows, make_tables
 from tests.sayso.core.sentences.samples import make_decision, make_item, make_record
 from tests.sayso.samples import person
 

@@ -8,13 +8,12 @@ from redis.asyncio.client import Pipeline
 
 from sayso.core.canonical_json import digest_json
 from sayso.errors import Conflict, NotFound
+from service.core.operations.queries import LONGEST_SEARCH
 from service.core.store.connection.connecting import translated
 from service.core.store.tenants import TenantStore
 
 MOST_VIEWS = 20
 LONGEST_NAME = 60
-LONGEST_SEARCH = 500
-"""Characters of a search of the inbox."""
 
 
 class SavedView(BaseModel):
