@@ -261,17 +261,15 @@ async def _gather(
     view = await asyncio.to_thread(look_at, record, item, definition, shown=SHOW in post)
     if view.shown:
         await note_shown(wiring.part(ChannelNotes), visitor.name, record, item)
-    earlier = await wiring.part(Precedents).find_all(kind_of(record, item.tool.name))
     result = view.mask_result(find_result(item, record.id, trail))
     forms = await asyncio.to_thread(view.make_forms, definition)
+    earlier = await wiring.part(Precedents).find_all(kind_of(record, item.tool.name))
     versions = list_versions(item) if view.shown or not view.has_secrets else []
     chosen = post.get(VERSION) or request.query_params.get(VERSION)
     version = next((version for version in versions if version.digest == chosen), None)
     lines = view.mask_lines(describe_both(trail, external.entries))
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
-    page, added = ItemPage(wiring, visitor.name, item, view, lines, post, suspension.now_ms), dict[str, object]()
-    for addition in additions_of(request):
-        added |= await addition.item(page) if addition.item is not None else {}
+    page = ItemPage(wiring, visitor.name, item, view, lines, post, suspension.now_ms)
     return {
         "title": item.tool.name,
         "now_ms": suspension.now_ms,
@@ -300,8 +298,15 @@ async def _gather(
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), suspension.now_ms),
         **await describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
-        **added,
+        **await _gather_added(request, page),
     }
+
+
+async def _gather_added(request: Request, page: ItemPage) -> dict[str, object]:
+    added: dict[str, object] = {}
+    for addition in additions_of(request):
+        added |= await addition.item(page) if addition.item is not None else {}
+    return added
 
 
 def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int) -> dict[str, object]:

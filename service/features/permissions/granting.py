@@ -156,11 +156,11 @@ async def preview_granting(form: DecisionForm) -> dict[str, object]:
     granting = await asyncio.to_thread(read_grant, policy, item, form.decision, post, step)
     by = form.by.reviewer("web")
     grant = make_grant(policy, suspension.record, item, granting, by, "gra_shown", suspension.now_ms)
-    folds = await asyncio.to_thread(make_grant_form, policy, item, post)
-    if grant is None or folds is None:
+    grant_form = await asyncio.to_thread(make_grant_form, policy, item, post)
+    if grant is None or grant_form is None:
         raise InvalidInput(_("This can no longer be granted. Open the item again."))
     sentence, seen = describe_grant(grant), digest_granting(granting)
-    return {"granting": replace(folds, step=step, sentence=sentence, seen=seen)}
+    return {"granting": replace(grant_form, step=step, sentence=sentence, seen=seen)}
 
 
 async def complete_decision(form: DecisionForm) -> DecisionRequest:
