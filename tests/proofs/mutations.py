@@ -50,11 +50,11 @@ GUARDED: dict[str, tuple[str, ...]] = {
     _source(name): tests
     for name, tests in {
         "records/suspensions.py": DECIDING + EXECUTION + TABLE + _tests("runner/test_progress"),
-        "records/freezes.py": FREEZES + TABLE + _tests("desk/test_freezing"),
+        "records/freezes.py": FREEZES + TABLE + _tests("desk/test_freezing records/test_revocations"),
         "transitions/legal.py": DECIDING + EXECUTION + TABLE,
-        "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT,
+        "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + _tests("transitions/test_voiding"),
         "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT,
-        "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT,
+        "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT + _tests("transitions/test_early_results"),
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + _tests("transitions/test_deliveries"),
         "transitions/sightings.py": DECIDING + TABLE,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
@@ -83,6 +83,11 @@ _REFUSED = "the commit refuses a wrong assumption, and the record is then read"
 _SAVES_TIME = "it avoids a commit that would be refused"
 
 _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "records/freezes.py": {
+        ("guard", "key.predecessor_id is not None"): "no key has the id None",
+        ("part", "key.ends_at_ms is None"): "a key with a successor was rotated, so it has an end",
+    },
+    "transitions/deciding.py": {("part", "not lost"): "an item that loses no decision stays equal"},
     "transitions/decision_checks.py": {
         ("guard", "quorum.approve == 1 and not quorum.each_of"): "counting gives the same result",
         (

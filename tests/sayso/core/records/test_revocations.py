@@ -42,6 +42,26 @@ def test_revoking_the_last_successor_withdraws_ended_keys() -> None:
     assert find_revoked(keys) == {"k1", "k2", "k3"}
 
 
+def test_key_that_ends_as_its_successor_is_revoked_is_withdrawn() -> None:
+    assert find_revoked([AKey("k1", 1, ends_at_ms=20), AKey("k2", 5, revoked_at_ms=20, predecessor_id="k1")]) == {
+        "k1",
+        "k2",
+    }
+
+
+def test_own_revocation_of_a_key_counts_and_not_a_later_one_of_its_successor() -> None:
+    keys = [
+        AKey("k1", 1, ends_at_ms=8),
+        AKey("k2", 3, revoked_at_ms=5, ends_at_ms=10, predecessor_id="k1"),
+        AKey("k3", 4, revoked_at_ms=20, predecessor_id="k2"),
+    ]
+    assert find_revoked(keys) == {"k2", "k3"}
+
+
+def test_key_with_an_end_and_without_a_successor_is_not_revoked() -> None:
+    assert find_revoked([AKey("k1", 1, ends_at_ms=9)]) == frozenset()
+
+
 def test_a_key_outlives_the_revocation_of_its_successor() -> None:
     during = [AKey("k1", 1, ends_at_ms=30), AKey("k2", 5, revoked_at_ms=20, predecessor_id="k1")]
     assert find_revoked(during) == {"k2"}

@@ -3,12 +3,13 @@
 import pytest
 
 from sayso.core.records.decisions import Outcome
-from sayso.core.records.items import Drill
+from sayso.core.records.items import Doubt, Drill
 from sayso.core.records.suspensions import Status
+from sayso.core.records.tools import ToolCall
 from sayso.core.transitions.deciding import decide
 from sayso.core.transitions.execution import Fence, lease, postpone, redeem, return_permits
-from sayso.core.transitions.permits import approved_args, may_start
-from sayso.errors import IllegalTransition, SaysoError
+from sayso.core.transitions.permits import approved_args, check_choice, may_start, put_in_doubt
+from sayso.errors import IllegalTransition, InvalidInput, SaysoError
 from tests.sayso.core.transitions.test_execution import FENCE, decided, leased
 from tests.sayso.samples import T0, ask, intent, pending, types_of, word
 
@@ -76,3 +77,26 @@ def test_permit_of_a_drill_is_void() -> None:
     assert not may_start(taken.items[0])
     with pytest.raises(IllegalTransition, match="is a drill"):
         redeem(taken, FENCE, (intent(),), (), T0)
+
+
+@pytest.mark.parametrize(
+    ("by_client", "words"),
+    [
+        (False, ("by worker w1 (attempt 2)", "Its worker was lost")),
+        (True, ("by its client (key w1)", "Its client did not")),
+    ],
+)
+def test_item_of_a_call_in_doubt_says_who_started_it(by_client: bool, words: tuple[str, str]) -> None:
+    doubt = Doubt(begun_at_ms=T0, holder="w1", attempt=2, idempotency_key="k")
+    prompt = put_in_doubt(
+        ToolCall(call_id="c1", index=0, name="refund", args={}), "d", doubt, by_client=by_client
+    ).prompt
+    assert words[0] in (prompt.body or "")
+    assert words[1] in (prompt.reason or "")
+
+
+def test_result_of_a_call_in_doubt_is_given_with_skip_alone() -> None:
+    check_choice({"choice": "skip", "result": "done"})
+    check_choice({"choice": "run_again"})
+    with pytest.raises(InvalidInput, match="only with skip"):
+        check_choice({"choice": "run_again", "result": "done"})
