@@ -10,7 +10,7 @@ from service.core.store.connection.connecting import connect, show_address
 from service.core.store.connection.watch import Watch
 from service.core.store.tenants import Connections
 from service.core.wiring import Process, Wiring
-from service.features.table import WRITERS
+from service.features.table import HOOKS
 
 
 @asynccontextmanager
@@ -21,7 +21,7 @@ async def open_process(settings: Settings) -> AsyncIterator[Process]:
     trouble, address = Trouble("store_away"), show_address(settings.store_url)
     watch = Watch(blocking, on_lost=lambda error: trouble.note(error, address=address), on_found=trouble.over)
     connections = Connections(redis)
-    process = Process(settings, connections, watch, WRITERS)
+    process = Process(settings, connections, watch, HOOKS)
     try:
         yield process
     finally:

@@ -24,13 +24,13 @@ from service.core.desk.changes import draft_suspension
 from service.core.store.people import Reviewer, Session
 from service.core.store.tenants import Connections, TenantStore
 from service.core.wiring import Wiring
-from service.features.table import WRITERS
+from service.features.table import HOOKS
 from tests.waits import until
 
 
 def store_of(redis: Redis, tenant: str = TENANT) -> TenantStore:
     """Return the store of a tenant on connections of its own."""
-    return TenantStore(Connections(redis), tenant, WRITERS)
+    return TenantStore(Connections(redis), tenant, HOOKS)
 
 
 PASSWORD = "correct horse battery"

@@ -8,10 +8,10 @@ from sayso.errors import NotFound, SaysoError, Unavailable
 from service.channels.webhook.events import build_event, find_announced
 from service.core.logs import Trouble
 from service.core.outgoing.breakers import EVENTS_RETRY_FOR_MS
+from service.core.store.announcements import Announcement, Delivery
 from service.core.store.deliveries import KEPT_MS, Deliveries
 from service.core.store.precedents import Precedents
 from service.core.wiring import Wiring
-from service.features.webhooks.announcements import Announcement, Delivery
 from service.features.webhooks.store import AnnouncementQueue, Endpoint, Endpoints
 from workers.repeating import repeat
 

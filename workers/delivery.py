@@ -31,11 +31,11 @@ from service.core.outgoing.breakers import (
 )
 from service.core.outgoing.connections import UnsafeUrl, host_and_port
 from service.core.outgoing.http import Answer
+from service.core.store.announcements import LANE, RETRY_FOR_MS, Delivery
 from service.core.store.attempts import Allowance
 from service.core.store.deliveries import CLAIM_MS, DELIVERED, Deliveries, Waiting
 from service.core.store.instances import Instances
 from service.core.wiring import Wiring
-from service.features.webhooks.announcements import LANE, RETRY_FOR_MS, Delivery
 from service.features.webhooks.store import ENDPOINT_PREFIX, Endpoints, list_valid
 from workers.repeating import repeat
 

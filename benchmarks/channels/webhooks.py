@@ -35,8 +35,8 @@ from service.core.auth.credentials import TENANT
 from service.core.desk.changes import draft_suspension
 from service.core.logs import configure_logs
 from service.core.settings import Settings
+from service.core.store.announcements import WebhookEvent
 from service.core.wiring import Wiring
-from service.features.webhooks.announcements import WebhookEvent
 from service.features.webhooks.store import Endpoint, Endpoints, TimedSecret
 from workers.announcing import keep_announcing
 from workers.delivery import keep_delivering

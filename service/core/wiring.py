@@ -1,7 +1,7 @@
 """The parts of one process, assembled once from its settings, and the parts that serve one tenant."""
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -25,7 +25,6 @@ from service.core.policy.publishing import RulesInForce
 from service.core.settings import Settings
 from service.core.store.activity import ActivityStore
 from service.core.store.attempts import Attempts, Replays
-from service.core.store.connection.commits import Writer
 from service.core.store.connection.watch import Watch
 from service.core.store.directory import ContactStore, DutyStore, GroupStore
 from service.core.store.freezes import FreezeStore
@@ -39,8 +38,7 @@ from service.core.store.runs.trails import Trails
 from service.core.store.suspensions.commits import Intake
 from service.core.store.suspensions.saving import Suspensions
 from service.core.store.suspensions.schedule import Schedule
-from service.core.store.tenants import Connections, TenantStore
-from service.features.discussions.store import Attachments
+from service.core.store.tenants import Connections, Hooks, TenantStore
 from service.features.permissions.lessons import Lessons
 from service.features.permissions.store import GRANTS, MANDATES, GrantStore
 
@@ -63,7 +61,6 @@ class Wiring:
     rules: RulesInForce
     desk: Desk
     runs: Runs
-    attachments: Attachments
     schedule: Schedule
     reviewers: Reviewers
     api_keys: ApiKeys
@@ -96,7 +93,7 @@ class Wiring:
 class Process:
     """The parts of one process, and the `Wiring` of each tenant, built when it is first needed."""
 
-    def __init__(self, settings: Settings, connections: Connections, watch: Watch, writers: Sequence[Writer]) -> None:
+    def __init__(self, settings: Settings, connections: Connections, watch: Watch, hooks: Hooks) -> None:
         self.settings = settings
         self.watch = watch
         self.rulebook = rulebook_of(settings.policy)
@@ -105,7 +102,7 @@ class Process:
         check_receivers(plans, settings.receivers, loopback=settings.aap_allow_loopback)
         self._assessors = Assessors(plans, self.posts)
         self._connections = connections
-        self._writers = writers
+        self._hooks = hooks
         self._attempts = Attempts(connections.redis)
         self._passwords = Passwords()
         self._tokens = Tokens(connections)
@@ -122,7 +119,7 @@ class Process:
         """Return the parts that serve a tenant. The name comes from a credential, never from a caller."""
         wiring = self._tenants.get(name)
         if wiring is None:
-            wiring = self._tenants[name] = self._build(name, TenantStore(self._connections, name, self._writers))
+            wiring = self._tenants[name] = self._build(name, TenantStore(self._connections, name, self._hooks))
         return wiring
 
     async def find_instance(self, token: str) -> Instance | None:
@@ -151,8 +148,8 @@ class Process:
         return Reviewers(tenant, people, duty, tokens, attempts, passwords, settings, refresher)
 
     def _open_rules(self, store: TenantStore) -> RulesInForce:
-        settings = self.settings
-        return RulesInForce(RuleStore(store), self.rulebook, settings.policy, settings.policy_attestations)
+        rules, file, needed = RuleStore(store), self.settings.policy, self.settings.policy_attestations
+        return RulesInForce(rules, self.rulebook, file, needed, [make(store) for make in store.hooks.companions])
 
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
         settings, runs, trails, intake = self.settings, Runs(store), Trails(store), Intake(store, self.settings)
@@ -170,7 +167,6 @@ class Process:
             rules=rules,
             desk=self._open_desk(suspensions, runs, rules, freezes, intake),
             runs=runs,
-            attachments=Attachments(store, settings),
             schedule=Schedule(store),
             reviewers=self._open_reviewers(store, people),
             api_keys=ApiKeys(tenant, people, self._tokens),

@@ -1,24 +1,29 @@
 """The features of the service, one row each, with what the core calls of them.
 
-Their order is the order in which writers add to a commit.
+Their order is the order in which they add to a commit.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from service.core.store.announcements import announce, notify_endpoint
 from service.core.store.channels import queue_cards
 from service.core.store.connection.commits import Writer
 from service.core.store.counters import note_memory
 from service.core.store.precedents import note_precedents
 from service.core.store.suspensions.facets import file_items
+from service.core.store.rules import note_rules
 from service.core.store.suspensions.turns import note_tools
+from service.core.store.tenants import Cleanup, Companion, Deletion, Hooks, TenantStore
 from service.core.wiring import Wiring
 from service.features.control.drills import plant_scheduled
+from service.features.control.store import forget_drawn
+from service.features.discussions.store import delete_discussion
 from service.features.insights.facts import note_facts, note_taken
 from service.features.permissions.lessons import note_lessons
 from service.features.permissions.ticks import propose_learned
-from service.features.rulebook.store import note_rules
-from service.features.webhooks.announcements import announce, notify_endpoint
+from service.features.whatif.shadowing import CandidateInShadow
+from service.features.whatif.store import delete_replays
 
 
 class Tick(NamedTuple):
@@ -30,10 +35,13 @@ class Tick(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """A feature's row: the writers that add to each commit, and the ticks of the clock's process."""
+    """A feature's row: what it adds to the core, as `Hooks` describes it, and the ticks of the clock's process."""
 
     name: str
     writers: tuple[Writer, ...] = ()
+    deletions: tuple[Deletion, ...] = ()
+    cleanups: tuple[Cleanup, ...] = ()
+    companions: tuple[Callable[[TenantStore], Companion], ...] = ()
     ticks: tuple[Tick, ...] = ()
 
 
@@ -42,7 +50,9 @@ FEATURES = (
     Feature("cards", writers=(queue_cards,)),
     Feature("aap", writers=(notify_endpoint,)),
     Feature("rules", writers=(note_rules,)),
-    Feature("second looks", writers=(note_taken,)),
+    Feature("discussions", deletions=(delete_discussion,)),
+    Feature("second looks", writers=(note_taken,), deletions=(forget_drawn,)),
+    Feature("whatif", cleanups=(delete_replays,), companions=(CandidateInShadow,)),
     Feature("learning", writers=(note_lessons,), ticks=(Tick(propose_learned, 10, "learning_failed"),)),
     Feature("drills", ticks=(Tick(plant_scheduled, 60, "drill_failed"),)),
     Feature("threads", writers=(note_tools,)),
@@ -51,4 +61,9 @@ FEATURES = (
     Feature("insights", writers=(note_facts,)),
     Feature("memory", writers=(note_memory,)),
 )
-WRITERS = tuple(writer for feature in FEATURES for writer in feature.writers)
+HOOKS = Hooks(
+    writers=tuple(writer for feature in FEATURES for writer in feature.writers),
+    deletions=tuple(deletion for feature in FEATURES for deletion in feature.deletions),
+    cleanups=tuple(cleanup for feature in FEATURES for cleanup in feature.cleanups),
+    companions=tuple(companion for feature in FEATURES for companion in feature.companions),
+)

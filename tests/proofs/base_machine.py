@@ -15,7 +15,7 @@ from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.saving import Saved
 from service.core.store.suspensions.schedule import Schedule
 from service.core.store.tenants import TenantStore
-from service.features.table import WRITERS
+from service.features.table import HOOKS
 from tests.proofs.comparison import describe, describe_model
 from tests.proofs.faulty_stores import FaultySuspensions
 from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes
@@ -36,7 +36,7 @@ class BaseMachine(RuleBasedStateMachine):
         super().__init__()
         self.environment = environment
         self.tenant = f"t{next(tenants)}"
-        store = TenantStore(environment.connections, self.tenant, WRITERS)
+        store = TenantStore(environment.connections, self.tenant, HOOKS)
         self.store = FaultySuspensions(store, T0)
         self.runs = Runs(store)
         self.desk = Desk(self.store, self.runs, lambda: POLICY, self.read_freezes)

@@ -40,7 +40,7 @@ from service.core.store.suspensions.saving import Verb
 from service.core.store.suspensions.schedule import Schedule
 from service.core.store.tenants import Connections, TenantStore
 from service.core.wiring import Wiring
-from service.features.table import WRITERS
+from service.features.table import HOOKS
 from tests.proofs.faulty_stores import ClockedSuspensions
 from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes
 from tests.sayso.samples import person
@@ -183,7 +183,7 @@ async def run_to_end(settings: Settings, point: CrashPoint | None, later_ms: int
     resume.agents["a"] = build_agent(steps, settings.home / "effects")
     redis = connect(settings.store_url)
     async with assemble(settings) as wired:
-        store = TenantStore(Connections(redis), TENANT, WRITERS)
+        store = TenantStore(Connections(redis), TENANT, HOOKS)
         desk = Desk(LaterSuspensions(store, steps, later_ms), wired.runs, wired.rulebook.refresh)
         schedule = LaterSchedule(store)
         schedule.later_ms = later_ms

@@ -24,7 +24,7 @@ from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.commits import Idempotency
 from service.core.store.suspensions.saving import Saved, Suspensions
 from service.core.store.tenants import Connections, TenantStore
-from service.features.table import WRITERS
+from service.features.table import HOOKS
 from tests.proofs.indexes import expect_indexes, read_indexes
 from tests.proofs.proxies import Fault, Proxy
 from tests.sayso.samples import ask, intent, person
@@ -51,7 +51,7 @@ class Network:
     def bind(self) -> None:
         """Start a new tenant."""
         self.tenant = f"t{next(tenants)}"
-        self.faulty, self.direct = (build_desk(TenantStore(one, self.tenant, WRITERS)) for one in self.connections)
+        self.faulty, self.direct = (build_desk(TenantStore(one, self.tenant, HOOKS)) for one in self.connections)
 
 
 def build_desk(store: TenantStore) -> Desk:
@@ -216,7 +216,7 @@ async def check_store(network: Network) -> tuple[list[SuspensionRecord], list[st
     """Check that record, indexes and trail agree; return the records, the trail's kinds, and the ready list."""
     held, records = await read_indexes(network.redis, network.tenant)
     assert {name: held[name] for name in held if held[name]} == expect_indexes(records)
-    trail = await Runs(TenantStore(network.connections[1], network.tenant, WRITERS)).trail("run_1")
+    trail = await Runs(TenantStore(network.connections[1], network.tenant, HOOKS)).trail("run_1")
     assert find_break(trail) is None
     ready = await network.redis.llen(TenantKeys(network.tenant).ready)
     return records, [entry.type for entry in trail], ready

@@ -18,7 +18,7 @@ from service.core.store.connection.connecting import connect
 from service.core.store.suspensions.saving import Saved
 from service.core.store.suspensions.schedule import Schedule
 from service.core.store.tenants import Connections, TenantStore
-from service.features.table import WRITERS
+from service.features.table import HOOKS
 from tests.proofs.network_steps import (
     GIVEN_UP,
     LATE,
@@ -164,7 +164,7 @@ async def test_redeem_once_after_lost_reply_and_renewed_lease(network: Network) 
 
 async def test_lost_ready_entry_is_queued_again(network: Network) -> None:
     record = await start_run(network)
-    schedule = Schedule(TenantStore(network.connections[1], network.tenant, WRITERS))
+    schedule = Schedule(TenantStore(network.connections[1], network.tenant, HOOKS))
     assert [one.id for one in await schedule.take(1)] == [record.id], (
         "the entry left the ready list and no worker leased it"
     )

@@ -17,10 +17,10 @@ from sayso.core.transitions.deciding import cancel, suspend
 from service.channels.webhook.events import describe_schema
 from service.core.auth.credentials import TENANT
 from service.core.desk.changes import draft_suspension
+from service.core.store.announcements import WebhookEvent
 from service.core.store.deliveries import Deliveries
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
-from service.features.webhooks.announcements import WebhookEvent
 from service.features.webhooks.store import AnnouncementQueue, Endpoint, Endpoints, TimedSecret
 from tests.builders import approve, ask, finish, make_pending, person, run_ref
 from workers.announcing import FanOut

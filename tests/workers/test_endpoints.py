@@ -18,11 +18,11 @@ from service.core.outgoing.breakers import EVENT_WAITS_S, EVENTS_RETRY_FOR_MS, e
 from service.core.outgoing.connections import host_and_port
 from service.core.outgoing.http import Posts
 from service.core.settings import Settings
+from service.core.store.announcements import WebhookEvent
 from service.core.store.deliveries import Deliveries, Waiting
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
 from service.features.operate.diagnostics import Finding, diagnose
-from service.features.webhooks.announcements import WebhookEvent
 from service.features.webhooks.endpoints import (
     EndpointDraft,
     list_failures,

@@ -21,7 +21,7 @@ from service.core.store.keys import TenantKeys
 from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.core.wiring import Wiring
 from service.features.discussions.discussing import add_comment, attach
-from service.features.discussions.store import Comments
+from service.features.discussions.store import Attachments, Comments
 from service.features.operate.diagnostics import Finding, diagnose
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
 from tests.proofs.indexes import expect_indexes, read_indexes
@@ -70,9 +70,9 @@ async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store
         await wiring.part(ExternalEvents).add(
             ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})]
         )
-    assert await wiring.attachments.list_all(ended.run.id, ended.id, "i1") == []
+    assert await wiring.part(Attachments).list_all(ended.run.id, ended.id, "i1") == []
     with pytest.raises(NotFound):
-        await wiring.attachments.read(ended.run.id, file.id)
+        await wiring.part(Attachments).read(ended.run.id, file.id)
     async with Redis.from_url(clean_store_url) as redis:
         assert await redis.get(TenantKeys("default").file_bytes) == b"0"
     assert [one.id for one in await wiring.part(Comments).list_all(ended.run.id)] == [comment.id], "with the trail"

@@ -7,7 +7,7 @@ from functools import partial
 from sayso.core.clock import new_id
 from service.channels.base import Channel
 from service.channels.kinds import KINDS, Channels, Listen
-from service.core.store.leases import NamedLeases
+from service.core.store.attempts import NamedLeases
 from service.core.wiring import Wiring
 from workers.repeating import repeat
 

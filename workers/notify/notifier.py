@@ -21,8 +21,8 @@ from service.channels.cards import Card
 from service.channels.deciding import read_card
 from service.channels.kinds import Channels
 from service.core.logs import Trouble
+from service.core.store.attempts import NamedLeases
 from service.core.store.channels import CardQueue, ChannelNotes
-from service.core.store.leases import NamedLeases
 from service.core.wiring import Wiring
 from service.features.operate.diagnostics import save_circuits
 from workers.notify.attempts import AddressBook, Attempt, Deferred, Gate, fail

@@ -13,7 +13,7 @@ from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.core.text.redaction import Redacted
 from service.channels.cards import Card, build_card, item_link
 from service.core.operations.masking import Definitions, collect_secrets
-from service.features.webhooks.announcements import Announcement, WebhookEvent
+from service.core.store.announcements import Announcement, WebhookEvent
 
 
 class Part(BaseModel):

@@ -11,9 +11,9 @@ from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.second_look import Opinion, Seen, read_seen, take_second_look
 from sayso.errors import AlreadyDecided, IdempotencyConflict, NotFound
 from service.core.desk.changes import Changes
+from service.core.store.keys import name_call
 from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.commits import Idempotency
-from service.features.insights.facts import name_call
 
 Waits = Callable[[str, int], Awaitable[bool]]
 """Whether the call of this trail event waits for a second look."""

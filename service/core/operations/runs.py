@@ -29,7 +29,7 @@ from service.core.wiring import Wiring
 
 
 async def erase_run(wiring: Wiring, run_id: str, by: Actor, reason: str) -> Erasure:
-    """Erase the contents of an ended run, and the replays of rules, whose results may list its calls.
+    """Erase the contents of an ended run, and what features keep that may quote them, such as replays of rules.
 
     Repeating it completes what a crash interrupted. Raises `InvalidInput` without a reason, `NotFound`, `Unreadable`,
     and `Conflict` for a run that has not ended or whose trail was altered.
@@ -39,9 +39,8 @@ async def erase_run(wiring: Wiring, run_id: str, by: Actor, reason: str) -> Eras
         raise InvalidInput("An erasure needs a reason. Say why, without the data that you erase.")
     now_ms = await wiring.schedule.now_ms()
     erasure = await wiring.retention.erasures.erase(run_id, Why(by, reason, now_ms))
-    replays = wiring.rules.history.replays
-    for replay in await replays.list_all(now_ms):
-        await replays.delete(replay.id)
+    for clean_up in wiring.store.hooks.cleanups:
+        await clean_up(wiring.store)
     return erasure
 
 

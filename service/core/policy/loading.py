@@ -23,7 +23,7 @@ from sayso.core.policy.functions.names import Stamp
 from sayso.core.records.terms import RuleTerms
 from sayso.errors import InvalidInput
 from service.core.policy.schemas import check_value
-from service.features.rulebook.store import RuleVersion, digest_files
+from service.core.store.rules import RuleVersion, digest_files
 
 _LOG = structlog.get_logger(__name__)
 _CHECK = partial(check_value, formats=True)  # runs costly checks in the sandbox

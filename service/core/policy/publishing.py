@@ -7,7 +7,7 @@ too few people have attested its bytes, and after an admin has put an earlier on
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,9 +22,8 @@ from sayso.core.policy.functions.lists import pick_file
 from sayso.errors import NotFound, Unavailable
 from service.core.logs import Trouble
 from service.core.policy.loading import Rulebook
-from service.core.policy.shadowing import CandidateInShadow
-from service.core.store.rules import Holder, Published, RuleStore
-from service.features.rulebook.store import RuleVersion
+from service.core.store.rules import Holder, Published, RuleStore, RuleVersion
+from service.core.store.tenants import Companion
 
 EVERY_S = 0.5
 UNATTESTED = "unattested"
@@ -55,7 +54,14 @@ class RulesInForce:
     is asked about while no rules are.
     """
 
-    def __init__(self, store: RuleStore, rulebook: Rulebook, file: Path, needed: int = 0) -> None:
+    def __init__(
+        self,
+        store: RuleStore,
+        rulebook: Rulebook,
+        file: Path,
+        needed: int = 0,
+        companions: Sequence[Companion] = (),
+    ) -> None:
         self._store = store
         self._rulebook = rulebook
         self._file = f"{os.uname().nodename}:{file}"
@@ -66,14 +72,17 @@ class RulesInForce:
         self._newest: Policy | None = None
         self._adopted = ""
         self._fault = ""
-        self.history = store.history
+        self.versions = store.versions
         self._withdrawn: frozenset[str] = frozenset()
         self.held_back: HeldBack | None = None
-        self._shadow = CandidateInShadow(store.history)
+        self._companions = companions
 
     def policy(self) -> Policy:
-        """Return the rules in force, with a candidate in shadow; raises `Unavailable` when they cannot be read."""
-        return self._shadow.join(self._find_policy())
+        """Return the rules in force, with what judges beside them; raises `Unavailable` when they cannot be read."""
+        policy = self._find_policy()
+        for companion in self._companions:
+            policy = companion.join(policy)
+        return policy
 
     def _find_policy(self) -> Policy:
         own = self._rulebook.refresh()
@@ -111,7 +120,8 @@ class RulesInForce:
             if self.held_back is None:  # it may have been withdrawn
                 await self._hold_back(own, "", in_force=version)
         self._reported, self._reported_digest = own.version, self._rulebook.source.digest
-        await self._shadow.follow()
+        for companion in self._companions:
+            await companion.follow()
 
     async def list_holders(self) -> tuple[str | None, list[Holder]]:
         """Return the version in force, and the version of each live process."""
@@ -162,7 +172,7 @@ class RulesInForce:
             return True
         if held is None or held.why != UNATTESTED:
             return False
-        attested = await self.history.versions.count_attestations(held.digest)
+        attested = await self.versions.count_attestations(held.digest)
         self.held_back = held._replace(attested=attested)
         return attested >= self._needed
 
@@ -176,11 +186,11 @@ class RulesInForce:
             lists=dict(source.lists),
             rules=own.model_dump_json(),
         )
-        await self.history.versions.save(version)
+        await self.versions.save(version)
 
     async def _hold_back(self, own: Policy, why: str, *, in_force: str) -> None:
         """Note and log whether the rules of this process take no force."""
-        versions, source = self.history.versions, self._rulebook.source
+        versions, source = self.versions, self._rulebook.source
         self._withdrawn = await versions.read_withdrawn()
         before, self.held_back = self.held_back, None
         if own.version != in_force and self._is_withdrawn(own):
@@ -202,7 +212,7 @@ class RulesInForce:
             if policy.version == version:
                 return version, policy
         with suppress(NotFound, RulebookError):
-            saved = await self.history.versions.read(version)
+            saved = await self.versions.read(version)
             read = pick_file(saved.lists)
             return version, parse_rulebook(saved.text.encode(), file=saved.file, read_list=read)
         return version, None

@@ -1,7 +1,4 @@
-"""Limits on attempts to guess a secret: a moving window, shared by all processes.
-
-Idempotency-Keys of requests without a commit of a suspension.
-"""
+"""What all processes share by name: limits on attempts to guess a secret, Idempotency-Keys, and leases."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -11,6 +8,7 @@ from limits import RateLimitItemPerSecond
 from limits.aio.storage import RedisStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
 
 from sayso.core.clock import now_ms
 from sayso.errors import IdempotencyConflict, TooManyRequests
@@ -95,3 +93,44 @@ class Replays:
                 px=IDEMPOTENCY_MS,
                 nx=True,
             )
+
+
+LEASE_MS = 15_000
+"""How long a lease is held without renewal; after a crash another process takes over."""
+
+
+class NamedLeases:
+    """The leases of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+
+    async def hold(self, name: str, holder: str, lease_ms: int = LEASE_MS) -> bool:
+        """Take the lease, or renew one's own; False while another process holds it."""
+        key = self._keys.lease(name)
+
+        async def renew(pipe: Pipeline) -> bool:
+            held = await pipe.get(key)
+            mine = held is None or text(held) == holder
+            pipe.multi()  # type: ignore[no-untyped-call]
+            if mine:
+                pipe.set(key, holder, px=lease_ms)
+            return mine
+
+        async with translated():
+            if await self._redis.set(key, holder, nx=True, px=lease_ms):
+                return True
+            return bool(await self._redis.transaction(renew, key, value_from_callable=True))
+
+    async def release(self, name: str, holder: str) -> None:
+        """Give up one's own lease; that of another process stays."""
+        key = self._keys.lease(name)
+
+        async def delete(pipe: Pipeline) -> None:
+            held = await pipe.get(key)
+            pipe.multi()  # type: ignore[no-untyped-call]
+            if held is not None and text(held) == holder:
+                pipe.delete(key)
+
+        async with translated():
+            await self._redis.transaction(delete, key)

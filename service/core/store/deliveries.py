@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from sayso.core.clock import DAY_MS
 from sayso.errors import Unreadable
+from service.core.store.announcements import LANE, Delivery, pack_delivery, write_message
 from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import text, translated
 from service.core.store.lua import read_script
 from service.core.store.tenants import TenantStore
-from service.features.webhooks.announcements import LANE, Delivery, pack_delivery, write_message
 
 CLAIM_MS = 30_000  # three times as long as an attempt may take
 KEPT_MS = DAY_MS  # how long a message is kept after its delivery

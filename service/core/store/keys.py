@@ -269,3 +269,8 @@ def keys_of(tenant: str) -> TenantKeys:
 def _hash(*names: str) -> str:
     """Return a hash of names that may hold any character."""
     return sha256("\n".join(f"{len(name)} {name}" for name in names).encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def name_call(run_id: str, seq: int) -> str:
+    """Return the name of a call among those that wait for a second look."""
+    return f"{run_id} {seq}"

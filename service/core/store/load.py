@@ -19,13 +19,13 @@ from sayso.core.clock import DAY_MS, HOUR_MS, monotonic_ms
 from sayso.core.records.suspensions import RunStatus
 from sayso.core.transitions.execution import WaitingWorker
 from sayso.errors import Unavailable
+from service.core.store.announcements import LANE
 from service.core.store.connection.commits import MOST_HANDED
 from service.core.store.connection.connecting import as_ms, text, translated
 from service.core.store.connection.pipeline import Script
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
 from service.core.store.tenants import Connections, TenantStore
-from service.features.webhooks.announcements import LANE
 
 AGES_MS = {"under_1m": (0, 60_000), "under_1h": (60_000, HOUR_MS), "under_1d": (HOUR_MS, DAY_MS), "older": (DAY_MS, 0)}
 """Bands of ages: from the first to below the second, ms; 0 is no limit."""

@@ -1,14 +1,24 @@
-"""The rules in force, and the version of each live process."""
+"""The rules in force, their versions with who attested them, and the calls that each rule decided."""
 
+import json
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
+from pydantic import Field, JsonValue
+
 from sayso.core.clock import DAY_MS
+from sayso.core.records.base import Immutable
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.errors import Conflict, NotFound
+from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text, translated
+from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
+from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
-from service.features.rulebook.store import MOST_CHANGES, SHADOW
-from service.features.whatif.store import RuleHistory
 
 ALIVE_MS = 20_000  # how long after its last report a process counts as alive
 _SCRIPT = read_script("rules")
@@ -35,7 +45,7 @@ class RuleStore:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
-        self.history = RuleHistory(store)
+        self.versions = VersionStore(store)
         self._publish = store.redis.register_script(_SCRIPT)
 
     async def publish(
@@ -113,3 +123,216 @@ class RuleStore:
     async def remove(self, process: str) -> None:
         async with translated():
             await self._redis.hdel(self._keys.rules, f"p:{process}")
+
+
+MOST_VERSIONS = 500
+"""The limit of kept versions. That in force is among the latest saved or has a later change."""
+
+MOST_CHANGES = 1_000
+_RESTORE = read_script("restore")
+
+
+def digest_files(raw: bytes, lists: Mapping[str, str]) -> str:
+    """Return the SHA-256 of a file of rules.
+
+    With files of lists it is that of a text: the file's own digest, then digest and name of each list, one a line.
+    """
+    own = sha256(raw).hexdigest()
+    lines = [f"{sha256(text.encode()).hexdigest()}  {name}\n" for name, text in sorted(lists.items())]
+    return sha256("".join([f"{own}\n", *lines]).encode()).hexdigest() if lines else own
+
+
+class RuleVersion(Immutable):
+    """A version of the rules: the bytes of its file as text, and the rules as JSON.
+
+    `lists` are the texts of the files that its lists name, and `digest` is that of `digest_files`.
+    """
+
+    version: str
+    digest: str
+    file: str
+    text: str
+    lists: dict[str, str] = Field(default_factory=dict)
+    rules: str
+    saved_at_ms: int = 0
+
+
+class ForceChange(Immutable):
+    """A version that came into force. `how` is `start`, `changed` or `restored`, and `by` the process or the person."""
+
+    version: str
+    digest: str
+    at_ms: int
+    how: str
+    by: str
+
+
+class Attestation(NamedTuple):
+    """A person who attests the exact bytes of a file."""
+
+    by: str
+    at_ms: int
+
+
+class VersionStore:
+    """The versions of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._restore = store.redis.register_script(_RESTORE)
+
+    async def save(self, version: RuleVersion) -> None:
+        """Save a version unless its bytes are saved already; the oldest beyond the limit are deleted."""
+        keys = self._keys
+        async with translated():
+            raw = await self._redis.get(keys.rule_version(version.version))
+            seconds, micros = await self._redis.time()
+            known = (
+                self._readings.read_other(RuleVersion, raw, f"version {version.version} of the rules") if raw else None
+            )
+            if known is not None and known.digest == version.digest:
+                return
+            now_ms = seconds * 1000 + micros // 1000
+            saved = version.model_copy(update={"saved_at_ms": now_ms})
+            async with self._redis.pipeline(transaction=True) as pipe:
+                pipe.set(keys.rule_version(version.version), saved.model_dump_json())
+                pipe.zadd(keys.rule_versions, {version.version: now_ms})
+                pipe.zrange(keys.rule_versions, 0, -MOST_VERSIONS - 1)
+                *_, old = await pipe.execute()
+            kept = {await self._redis.hget(keys.rules, "in-force"), version.version.encode()}
+            kept |= {json.loads(shadow)["version"].encode() for shadow in await self._redis.lrange(keys.shadows, 0, 0)}
+            if gone := [name for name in old if name not in kept]:
+                async with self._redis.pipeline(transaction=True) as pipe:
+                    pipe.unlink(*(keys.rule_version(text(name)) for name in gone))
+                    pipe.zrem(keys.rule_versions, *gone)
+                    await pipe.execute()
+
+    async def read(self, version: str) -> RuleVersion:
+        """Return a version; raises `NotFound`."""
+        async with translated():
+            raw = await self._redis.get(self._keys.rule_version(version))
+        if raw is None:
+            raise NotFound(f"There is no version {version!r} of the rules. The latest {MOST_VERSIONS} are kept.")
+        return self._readings.require_other(RuleVersion, raw, f"version {version} of the rules")
+
+    async def list_all(self) -> list[RuleVersion]:
+        """Return the kept versions, the last saved first."""
+        async with translated():
+            ids: list[Any] = await self._redis.zrevrange(self._keys.rule_versions, 0, -1)
+            names = [text(member) for member in ids]
+            raws = await self._redis.mget([self._keys.rule_version(name) for name in names]) if names else []
+        kept = ((name, raw) for name, raw in zip(names, raws, strict=True) if raw)
+        read = self._readings.read_other
+        versions = (read(RuleVersion, raw, f"version {name} of the rules") for name, raw in kept)
+        return [version for version in versions if version is not None]
+
+    async def list_changes(self) -> list[ForceChange]:
+        """Return when which version came into force, the latest first."""
+        async with translated():
+            raws: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
+        named = ((raw, name_stored("change of the rules", raw)) for raw in reversed(raws))
+        changes = (self._readings.read_other(ForceChange, raw, name) for raw, name in named)
+        return [change for change in changes if change is not None]
+
+    async def attest(self, digest: str, by: str, now_ms: int) -> None:
+        """Record that a person attests these bytes; a second time changes nothing."""
+        async with translated():
+            await self._redis.hsetnx(self._keys.attestations(digest), by, str(now_ms))
+
+    async def list_attestations(self, digest: str) -> list[Attestation]:
+        """Return who attests these bytes, the earliest first."""
+        async with translated():
+            stored: dict[Any, Any] = await self._redis.hgetall(self._keys.attestations(digest))
+        attestations = (Attestation(text(by), int(at_ms)) for by, at_ms in stored.items())
+        return sorted(attestations, key=lambda attestation: attestation.at_ms)
+
+    async def count_attestations(self, digest: str) -> int:
+        """Return how many people attest these bytes."""
+        async with translated():
+            return int(await self._redis.hlen(self._keys.attestations(digest)))
+
+    async def read_withdrawn(self) -> frozenset[str]:
+        """Return the versions that earlier ones replaced, and the digests of their bytes; none comes back by itself."""
+        async with translated():
+            withdrawn = await self._redis.hget(self._keys.rules, "withdrawn")
+        return frozenset(text(withdrawn or b"").split())
+
+    async def read_in_force(self) -> str:
+        """Return the version in force; empty before the first publication."""
+        async with translated():
+            return text(await self._redis.hget(self._keys.rules, "in-force") or b"")
+
+    async def restore(self, version: RuleVersion, by: str, replaces: str, digest: str) -> None:
+        """Put a version in force in place of `replaces`, whose bytes have this digest and which is withdrawn.
+
+        Raises `Conflict` if another one is in force.
+        """
+        keys = self._keys
+        args: list[str | int] = [version.version, version.rules, version.digest, by, replaces, digest, MOST_CHANGES]
+        async with translated():
+            reply: Any = await self._restore(keys=[keys.rules, keys.rulebook, keys.rule_changes], args=args)
+        if text(reply) != version.version:
+            raise Conflict(f"Version {text(reply)} came into force meanwhile. Read the versions again.")
+
+
+DEFAULT = "-"
+"""The name of the default among rules; no rule id begins with it."""
+
+HITS_KEPT_MS = 40 * DAY_MS
+MOST_ITEMS = 20
+
+
+SHADOW = "shadow:"
+"""The beginning of the counts of shadow rules, `shadow:<rule>:<action>`; no rule id has a colon."""
+
+FAILED = "failed"
+"""The action of a shadow rule that could not be evaluated."""
+
+
+def note_rules(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Count the calls that rules decided, and list the items that they ask for."""
+    if hits := count_hits(update.change.events):
+        key = keys.rule_hits(update.at_ms // DAY_MS)
+        for rule_id, count in hits.items():
+            commit.write("HINCRBY", key, rule_id, count)
+        commit.write("PEXPIRE", key, HITS_KEPT_MS)
+    for rule_id, entries in list_asked(update.before, update.change).items():
+        key = keys.asked_by(rule_id)
+        commit.write("LPUSH", key, *entries)
+        commit.write("LTRIM", key, 0, MOST_ITEMS - 1)
+
+
+def count_hits(events: Sequence[Event]) -> Counter[str]:
+    """Return how many calls each rule decided, and what shadow rules would have done.
+
+    Calls without an existing tool reach no rule.
+    """
+    hits: list[str] = []
+    for event in events:
+        if event.type is EventType.POLICY_DECISION:
+            data = event.data
+            by_default = data.get("rule_version") and not data.get("error")
+            if name := data.get("policy_id") or (DEFAULT if by_default else None):
+                hits.append(name)
+            if "shadow" in data:
+                hits += [f"{SHADOW}{rule_id}:{action}" for rule_id, action in _list_shadows(data["shadow"])]
+    return Counter(hits) if hits else Counter()
+
+
+def _list_shadows(shadows: JsonValue) -> Iterator[tuple[JsonValue, JsonValue]]:
+    for shadow in shadows if isinstance(shadows, list) else ():
+        if isinstance(shadow, dict):
+            yield shadow["rule_id"], shadow.get("action", FAILED)
+
+
+def list_asked(before: SuspensionRecord | None, change: Change) -> dict[str, list[str]]:
+    """Return the entries of new items that wait for a person, by their rule; calls in doubt have none."""
+    known = {item.item_id for item in before.items} if before is not None else set()
+    new = [(change.record.id, item) for item in change.record.items if item.item_id not in known]
+    if change.following is not None:
+        new += [(change.following.id, item) for item in change.following.items]
+    asked: dict[str, list[str]] = {}
+    for suspension_id, item in new:
+        if item.open and item.doubt is None and item.drill is None:
+            asked.setdefault(item.terms.rule_id or DEFAULT, []).append(f"{suspension_id} {item.item_id}")
+    return asked

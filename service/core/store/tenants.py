@@ -1,11 +1,14 @@
 """Connections of one process to its store, and the share of one tenant in them."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import cycle, islice
 from math import inf
+from typing import NamedTuple, Protocol
 
 from redis.asyncio import Redis
 
+from sayso.core.policy.engine import Policy
+from sayso.core.records.events import TrailEntry
 from service.core.cache import Refresher
 from service.core.store.connection.commits import Commit, Writer
 from service.core.store.connection.connecting import translated
@@ -36,11 +39,45 @@ class Connections:
             pipeline.close()
 
 
-class TenantStore:
-    """The share of one tenant: its key names, its unreadable records, and what features add to its commits."""
+class EndedRun(NamedTuple):
+    """An ended run whose contents one commit erases; `trail` has its events. A run that is deleted has no trail."""
 
-    def __init__(self, connections: Connections, tenant: str, writers: Sequence[Writer]) -> None:
-        self.writers = writers
+    run_id: str
+    trail: Sequence[TrailEntry] = ()
+    erased: bool = False
+
+
+Deletion = Callable[["TenantStore", EndedRun], Awaitable[Sequence[tuple[str, ...]]]]
+"""Returns the commands that delete a feature's part of an ended run, each with the key it writes to second."""
+
+Cleanup = Callable[["TenantStore"], Awaitable[None]]
+"""Deletes what a feature keeps of any run's contents, after an erasure on demand."""
+
+
+class Companion(Protocol):
+    """What judges calls beside the rules in force, without effect."""
+
+    async def follow(self) -> None:
+        """Learn what judges now; called as often as the rules in force are read."""
+
+    def join(self, policy: Policy) -> Policy:
+        """Return the rules in force with what judges beside them."""
+
+
+class Hooks(NamedTuple):
+    """What features add to the core of the service, in their order."""
+
+    writers: tuple[Writer, ...] = ()
+    deletions: tuple[Deletion, ...] = ()
+    cleanups: tuple[Cleanup, ...] = ()
+    companions: tuple[Callable[["TenantStore"], Companion], ...] = ()
+
+
+class TenantStore:
+    """The share of one tenant: its key names, its unreadable records, and what features add to its core."""
+
+    def __init__(self, connections: Connections, tenant: str, hooks: Hooks) -> None:
+        self.hooks = hooks
         self.connections = connections
         self.redis = connections.redis
         self.keys = keys_of(tenant)

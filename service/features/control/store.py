@@ -1,48 +1,20 @@
-"""The secret that draws items for second looks, and the draw.
-
-The latest drills of each person, and when the next one is planted.
+"""The latest drills of each person, and when the next one is planted.
 
 Calls that wait for a second look: drawn by the clock from the facts of commits, and open until one is taken.
 
 The latest decisions of each person, and when they were last warned that they decide too fast.
 """
 
-import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sayso.core.clock import DAY_MS
-from sayso.core.records.items import ItemDraft, draw, draw_samples
-from sayso.core.records.suspensions import RunRef
+from sayso.core.records.items import draw
 from service.core.store.connection.connecting import text, translated
-from service.core.store.tenants import TenantStore
-from service.features.insights.facts import Candidate, PersonFact, name_call
-
-_SECRET_BYTES = 32
-
-
-class Sampling:
-    """The draw of one tenant. The secret is made when it is first needed, and never changes."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
-        self._secret = b""
-
-    async def draw(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
-        """Return the drafts of a run, with one more approval for those that are drawn."""
-        if all(draft.terms.sample is None or draft.terms.sample.before is None for draft in drafts):
-            return drafts
-        return draw_samples(drafts, await self.read_secret(), (self._keys.tenant, run.owner, run.agent))
-
-    async def read_secret(self) -> bytes:
-        """Return the secret, the same in every process of the tenant."""
-        if not self._secret:
-            async with translated():
-                await self._redis.set(self._keys.sampling, secrets.token_bytes(_SECRET_BYTES), nx=True)
-                secret: Any = await self._redis.get(self._keys.sampling)
-            self._secret = bytes(secret)
-        return self._secret
-
+from service.core.store.keys import name_call
+from service.core.store.suspensions.sampling import Sampling
+from service.core.store.tenants import EndedRun, TenantStore
+from service.features.insights.facts import Candidate, PersonFact
 
 _KEPT = 100
 _KEPT_MS = 180 * DAY_MS
@@ -187,3 +159,9 @@ class Recents:
 def _parse(member: str, at_ms: int) -> Recent:
     _, approved, look = member.rsplit("|", 2)
     return Recent(at_ms, approved == "1", int(look) if look else None)
+
+
+async def forget_drawn(store: TenantStore, run: EndedRun) -> list[tuple[str, ...]]:
+    """Return the command that draws no erased call of a run for a second look."""
+    drawn = [name_call(run.run_id, entry.seq) for entry in run.trail if "second_look" in entry.data]
+    return [("ZREM", store.keys.second_look, *drawn)] if drawn else []

@@ -20,7 +20,7 @@ from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.masking import list_typed
 from sayso.errors import Conflict, InvalidInput, NotFound, TooLarge
 from service.core.wiring import Wiring
-from service.features.discussions.store import Attachment, Comment, Comments
+from service.features.discussions.store import Attachment, Attachments, Comment, Comments
 
 MOST_PIXELS = 40_000_000
 """Pixels of an image up to which pages show it: a picture of a camera, about 160 MB in a browser."""
@@ -155,7 +155,7 @@ async def attach(
     """
     record = (await wiring.desk.suspensions.read(suspension_id)).record
     item = find_item(record, item_id)
-    limit_bytes = wiring.attachments.limit_bytes
+    limit_bytes = wiring.settings.attachment_limit_bytes
     if len(content) > limit_bytes:
         raise TooLarge(f"The file is over {limit_bytes} bytes. Attach a smaller one.", limit_bytes=limit_bytes)
     media_type = find_media_type(content)
@@ -183,7 +183,7 @@ async def attach(
         cut=len(written) > _PREVIEW_CHARS,
         shown=not media_type.startswith("image/") or await asyncio.to_thread(is_showable, content),
     )
-    await wiring.attachments.add(record.run.id, attachment, content, key_id)
+    await wiring.part(Attachments).add(record.run.id, attachment, content, wiring.settings, key_id)
     return attachment
 
 
@@ -193,7 +193,7 @@ async def list_attachments(
     """Return the files of an item, the earliest first; only the agent's own with `of_agent`."""
     record = (await wiring.desk.suspensions.read(suspension_id)).record
     find_item(record, item_id)
-    files = await wiring.attachments.list_all(record.run.id, suspension_id, item_id)
+    files = await wiring.part(Attachments).list_all(record.run.id, suspension_id, item_id)
     return [file for file in files if file.author_kind == "agent" or not of_agent]
 
 
@@ -206,7 +206,7 @@ async def read_attachment(
     if file is None:
         raise NotFound(f"The item has no attached file {attachment_id!r}.")
     record = (await wiring.desk.suspensions.read(suspension_id)).record
-    return file, await wiring.attachments.read(record.run.id, attachment_id)
+    return file, await wiring.part(Attachments).read(record.run.id, attachment_id)
 
 
 async def add_comment(

@@ -16,7 +16,7 @@ from service.core.settings import Settings
 from service.core.store.connection.connecting import text, translated
 from service.core.store.keys import CHANGES
 from service.core.store.lua import read_script
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import EndedRun, TenantStore
 
 _SAVED, _NO_RUN, _TOO_MANY, _NO_ROOM, _NO_SHARE = range(5)
 _SHARE = "share "
@@ -46,16 +46,15 @@ class Attachment(BaseModel):
 
 
 class Attachments:
-    """The files attached to the items of one tenant, within its limits."""
+    """The files attached to the items of one tenant."""
 
-    def __init__(self, store: TenantStore, settings: Settings) -> None:
+    def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
-        self.limit_bytes = settings.attachment_limit_bytes
-        self._most, self._most_bytes = settings.attachments_per_item, settings.attachments_limit_bytes
-        self._share_bytes = settings.attachments_per_key_bytes
         self._attach = store.redis.register_script(read_script("attach"))
 
-    async def add(self, run_id: str, attachment: Attachment, content: bytes, key_id: str | None = None) -> None:
+    async def add(
+        self, run_id: str, attachment: Attachment, content: bytes, settings: Settings, key_id: str | None = None
+    ) -> None:
         """Save a file with the store's time, once for each id; raises `NotFound`, `Conflict`, `TooLarge`.
 
         It counts for its author, an agent or a person, and for the key by which it came.
@@ -64,25 +63,27 @@ class Attachments:
         place = f"{attachment.suspension_id} {attachment.item_id} "
         described = attachment.model_dump_json(exclude={"at_ms"})
         shares = [f"{attachment.author_kind} {attachment.author}", *([f"key {key_id}"] if key_id else [])]
-        limits = (self._most, self._most_bytes, CHANGES + run_id, place, attachment.id, described)
+        most, most_bytes = settings.attachments_per_item, settings.attachments_limit_bytes
+        share_bytes = settings.attachments_per_key_bytes
+        limits = (most, most_bytes, CHANGES + run_id, place, attachment.id, described)
         async with translated():
             state, *facts = await self._attach(
                 keys=[keys.run(run_id), keys.files(run_id), keys.file_contents(run_id), *keys.file_sizes],
-                args=[*limits, content, self._share_bytes, *shares],
+                args=[*limits, content, share_bytes, *shares],
             )
         if state == _SAVED:
             return
         if state == _NO_RUN:
             raise NotFound(f"There is no run {run_id!r}. Nothing can be attached to its items.")
         if state == _TOO_MANY:
-            raise Conflict(f"The item has {self._most} attached files. No more can be attached.")
+            raise Conflict(f"The item has {most} attached files. No more can be attached.")
         if state == _NO_SHARE:
             raise TooLarge(
-                f"Your attached files have {facts[0]} bytes of {self._share_bytes}; this one does not fit. Raise "
+                f"Your attached files have {facts[0]} bytes of {share_bytes}; this one does not fit. Raise "
                 "SAYSO_ATTACHMENTS_PER_KEY_BYTES, or wait until old runs are deleted."
             )
         raise TooLarge(
-            f"All attached files have {facts[0]} bytes of {self._most_bytes}; this one does not fit. Raise "
+            f"All attached files have {facts[0]} bytes of {most_bytes}; this one does not fit. Raise "
             "SAYSO_ATTACHMENTS_LIMIT_BYTES, or wait until old runs are deleted."
         )
 
@@ -108,18 +109,19 @@ class Attachments:
         return content
 
 
-async def list_released(store: TenantStore, run_id: str) -> list[tuple[str, ...]]:
-    """Return the commands that give back the bytes of a run's files, with the keys they write to."""
+async def delete_discussion(store: TenantStore, run: EndedRun) -> list[tuple[str, ...]]:
+    """Delete the files of a run and give back their bytes; an erasure also deletes the comments."""
+    keys = store.keys
+    parts = (*((keys.comments,) if run.erased else ()), keys.files, keys.file_contents)
+    commands: list[tuple[str, ...]] = [("DEL", key(run.run_id)) for key in parts]
     async with translated():
-        held = await store.redis.hgetall(store.keys.files(run_id))
+        held = await store.redis.hgetall(keys.files(run.run_id))
     sizes = {text(name): value for name, value in held.items()}
-    released = [
-        ("HINCRBY", store.keys.file_shares, name.removeprefix(_SHARE), str(-int(value)))
-        for name, value in sizes.items()
-        if name.startswith(_SHARE)
-    ]
-    total = int(sizes.get("bytes", 0))
-    return [("DECRBY", store.keys.file_bytes, str(total)), *released] if total else []
+    if total := int(sizes.get("bytes", 0)):
+        shares = [(name.removeprefix(_SHARE), size) for name, size in sizes.items() if name.startswith(_SHARE)]
+        released = (("HINCRBY", keys.file_shares, share, str(-int(size))) for share, size in shares)
+        return [*commands, ("DECRBY", keys.file_bytes, str(total)), *released]
+    return commands
 
 
 LONGEST_COMMENT = 2000

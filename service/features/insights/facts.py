@@ -18,8 +18,8 @@ from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from service.core.store.connection.commits import Commit, Update
-from service.core.store.keys import TenantKeys
-from service.features.rulebook.store import DEFAULT
+from service.core.store.keys import TenantKeys, name_call
+from service.core.store.rules import DEFAULT
 
 
 class Metric(StrEnum):
@@ -105,11 +105,6 @@ def _list_near(data: dict[str, Any]) -> Iterator[str]:
     if "near_miss" in data:
         yield data["near_miss"]
     yield from (rule["rule_id"] for rule in data.get("shadow", ()) if rule.get("action") in (*ASKING, Action.DENY))
-
-
-def name_call(run_id: str, seq: int) -> str:
-    """Return the name of a call among those that wait for a second look."""
-    return f"{run_id} {seq}"
 
 
 class Step(StrEnum):

@@ -17,12 +17,12 @@ from typing import Literal, NamedTuple
 from sayso.core.clock import DAY_MS, HOUR_MS
 from sayso.core.text.language import _, ngettext
 from service.core.desk.permitting import Granting
+from service.core.store.rules import DEFAULT
 from service.core.wiring import Wiring
 from service.features.control.store import Recents
 from service.features.insights.attention import Limits, PersonFigures, add_drills, list_people, read_limits
 from service.features.insights.facts import Metric
 from service.features.insights.store import Count, Counters, find_quantile, group_by_name, read_histogram
-from service.features.rulebook.store import DEFAULT
 
 
 @dataclass(frozen=True, kw_only=True)

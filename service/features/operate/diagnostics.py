@@ -23,12 +23,12 @@ from service.core.jobs import count_workers
 from service.core.operations.rule_checks import find_warnings
 from service.core.outgoing.breakers import OpenCircuit
 from service.core.outgoing.connections import host_and_port
-from service.core.store.backlog import describe_bound, describe_queue, is_behind
 from service.core.store.channels import ChannelNotes
 from service.core.store.connection.connecting import check_durability
 from service.core.store.deliveries import Deliveries
 from service.core.store.suspensions.buckets import Buckets
 from service.core.store.suspensions.reading import split_readable
+from service.core.store.suspensions.schedule import describe_bound, describe_queue, is_behind
 from service.core.wiring import Wiring
 from service.features.rulebook.versions import describe_held_back
 from service.features.webhooks.endpoints import DISABLED_BY

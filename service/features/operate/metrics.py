@@ -17,10 +17,9 @@ from sayso.core.records.suspensions import RunStatus
 from sayso.errors import Unavailable
 from service.core.jobs import count_workers
 from service.core.metrics import PROCESS
-from service.core.store.backlog import is_behind
 from service.core.store.load import BOUNDS_MS, Messages, Overdue, StartDelays
 from service.core.store.suspensions.buckets import Buckets
-from service.core.store.suspensions.schedule import Queue
+from service.core.store.suspensions.schedule import Queue, is_behind
 from service.core.wiring import Wiring
 from service.features.insights.store import Counters
 from service.features.operate.diagnostics import CardCounts, count_cards

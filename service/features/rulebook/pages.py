@@ -39,6 +39,7 @@ from sayso.features.whatif.diffs import RuleSource, compare_rulebooks, find_sour
 from service.channels.previews import SampleCall
 from service.core.auth.reviewers import require_role
 from service.core.operations.masking import mask_record
+from service.core.store.rules import DEFAULT
 from service.core.wiring import Wiring
 from service.edge.web.content.cards import item_href
 from service.edge.web.errors import show_page_again
@@ -48,7 +49,6 @@ from service.edge.web.sessions import SignedIn, Visitor, wiring_of
 from service.features.insights.figures import read_rule_cost
 from service.features.people.group_pages import describe_plan
 from service.features.people.who import plan, plan_weeks
-from service.features.rulebook.store import DEFAULT
 from service.features.rulebook.versions import (
     VersionState,
     attest_version,

@@ -12,8 +12,8 @@ from service.core.operations.rule_checks import find_known
 from service.core.policy.evaluations import NO_LISTS
 from service.core.policy.loading import parse_version
 from service.core.policy.publishing import UNATTESTED, HeldBack
+from service.core.store.rules import Attestation, ForceChange, RuleVersion, VersionStore, digest_files
 from service.core.wiring import Wiring
-from service.features.rulebook.store import Attestation, ForceChange, RuleVersion, VersionStore, digest_files
 
 _MOST_FAULTS = 5
 
@@ -57,7 +57,7 @@ def describe_held_back(held: HeldBack) -> tuple[str, str]:
 
 async def list_versions(wiring: Wiring) -> list[VersionState]:
     """Return the kept versions, the last saved first."""
-    versions = wiring.rules.history.versions
+    versions = wiring.rules.versions
     now = await _read_now(versions)
     kept = await versions.list_all()
     attested = await asyncio.gather(*(versions.list_attestations(version.digest) for version in kept))
@@ -66,7 +66,7 @@ async def list_versions(wiring: Wiring) -> list[VersionState]:
 
 async def read_version(wiring: Wiring, version: str) -> VersionState:
     """Return one version; raises `NotFound`."""
-    versions = wiring.rules.history.versions
+    versions = wiring.rules.versions
     saved = await versions.read(version)
     return _describe(saved, await versions.list_attestations(saved.digest), await _read_now(versions))
 
@@ -77,7 +77,7 @@ async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[s
     `lists` are the texts of the files that the rules name; the attestation covers them.
     """
     saved = await save_file(wiring, text, file, by, lists)
-    await wiring.rules.history.versions.attest(saved.digest, by, await wiring.schedule.now_ms())
+    await wiring.rules.versions.attest(saved.digest, by, await wiring.schedule.now_ms())
     return await read_version(wiring, saved.version)
 
 
@@ -97,16 +97,16 @@ async def save_file(wiring: Wiring, text: str, file: str, by: str, lists: Mappin
         lists=used,
         rules=policy.model_dump_json(),
     )
-    await wiring.rules.history.versions.save(version)
+    await wiring.rules.versions.save(version)
     return version
 
 
 async def attest_version(wiring: Wiring, version: str, digest: str, by: str) -> None:
     """Record that a person attests the saved bytes of a version; raises `Conflict` if they have another digest."""
-    saved = await wiring.rules.history.versions.read(version)
+    saved = await wiring.rules.versions.read(version)
     if saved.digest != digest:
         raise Conflict("The file has changed meanwhile. Read it again before you attest it.")
-    await wiring.rules.history.versions.attest(digest, by, await wiring.schedule.now_ms())
+    await wiring.rules.versions.attest(digest, by, await wiring.schedule.now_ms())
 
 
 async def restore(wiring: Wiring, version: str, by: str, replaces: str, *, tried: bool = False) -> None:
@@ -126,13 +126,13 @@ async def restore(wiring: Wiring, version: str, by: str, replaces: str, *, tried
     policy = await asyncio.to_thread(parse_version, state.saved)
     restored = state.saved.model_copy(update={"version": policy.version, "rules": policy.model_dump_json()})
     if policy.version != version:
-        await wiring.rules.history.versions.save(restored)
-    await wiring.rules.history.versions.restore(restored, by, replaces, await _find_digest(wiring, replaces))
+        await wiring.rules.versions.save(restored)
+    await wiring.rules.versions.restore(restored, by, replaces, await _find_digest(wiring, replaces))
 
 
 async def _find_digest(wiring: Wiring, version: str) -> str:
     try:
-        return (await wiring.rules.history.versions.read(version)).digest
+        return (await wiring.rules.versions.read(version)).digest
     except NotFound:
         return version  # of a store from before versions were kept
 

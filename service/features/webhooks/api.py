@@ -7,13 +7,13 @@ from pydantic import BaseModel, Field
 
 from sayso.core.signing import public_key_of
 from service.channels.webhook.events import describe_schema
+from service.core.store.announcements import Delivery, WebhookEvent
 from service.edge.api.dependencies import Admin, Caller, Parts
 from service.edge.api.item_views import RequestBody, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.webhooks import endpoints as managing
 from service.features.webhooks import senders as sending
-from service.features.webhooks.announcements import Delivery, WebhookEvent
 from service.features.webhooks.endpoints import EndpointDraft, NewEndpoint, Scheme
 from service.features.webhooks.store import Endpoint, EndpointState, Sender
 

@@ -18,10 +18,10 @@ from service.core.concurrency import Slots
 from service.core.outgoing.breakers import EVENTS_RETRY_FOR_MS
 from service.core.outgoing.connections import host_and_port
 from service.core.outgoing.http import Answer
+from service.core.store.announcements import Delivery, WebhookEvent
 from service.core.store.attempts import Allowance
 from service.core.store.deliveries import Deliveries
 from service.core.wiring import Wiring
-from service.features.webhooks.announcements import Delivery, WebhookEvent
 from service.features.webhooks.store import Endpoint, Endpoints, TimedSecret, list_valid, rotate
 
 PER_HOST = Allowance("aap-verifications", 10, 60)

@@ -16,10 +16,10 @@ from pydantic import BaseModel
 from redis.asyncio.client import Pipeline
 
 from sayso.core.records.base import Immutable
+from service.core.store.announcements import Announcement, WebhookEvent
 from service.core.store.connection.connecting import text, translated
 from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
-from service.features.webhooks.announcements import Announcement, WebhookEvent
 
 Row = TypeVar("Row", bound=BaseModel)
 

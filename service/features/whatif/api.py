@@ -33,7 +33,7 @@ from service.features.whatif.shadows import (
     read_shadows,
     report_shadow,
 )
-from service.features.whatif.store import Replay, ReplayStatus
+from service.features.whatif.store import Replay, ReplayStatus, ReplayStore
 from service.features.whatif.trials import read_past, try_call
 
 replays = APIRouter(prefix="/policy/replays", tags=["policy"], route_class=SignedInRoute)
@@ -176,7 +176,7 @@ async def start_replay(body: StartReplay, caller: Admin, replays: Replays, respo
 @replays.get("", operation_id="listReplays", responses=problems(401, 403))
 async def list_replays(_caller: Admin, parts: Parts) -> ReplayList:
     """List the replays of the last day."""
-    replays = await parts.rules.history.replays.list_all(await parts.schedule.now_ms())
+    replays = await parts.part(ReplayStore).list_all(await parts.schedule.now_ms())
     return ReplayList(replays=[view_replay(replay) for replay in replays])
 
 

@@ -34,7 +34,7 @@ from service.features.whatif.shadows import (
     read_shadows,
     report_shadow,
 )
-from service.features.whatif.store import ReplayStatus
+from service.features.whatif.store import ReplayStatus, ReplayStore
 
 _FILE = "candidate"
 _FORM = "pages/replays.html"
@@ -92,7 +92,7 @@ async def read(request: Request, visitor: SignedIn, version: Annotated[str, Quer
     source = rules.read_source()
     text = source[1].decode("utf-8-sig") if source is not None else ""
     if version:
-        text = (await rules.history.versions.read(version)).text.removeprefix("\ufeff")
+        text = (await rules.versions.read(version)).text.removeprefix("\ufeff")
     return await show(request, visitor, _FORM, **await _describe_form(request, {"text": text}))
 
 
@@ -120,7 +120,7 @@ async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Respo
     """Show a replay: its progress, which the browser reads again, or its result."""
     require_role(visitor.principal.roles, "admin")
     wiring = wiring_of(request)
-    replay = await wiring.rules.history.replays.read(replay_id, await wiring.schedule.now_ms())
+    replay = await wiring.part(ReplayStore).read(replay_id, await wiring.schedule.now_ms())
     tally = replay.result
     estimates = (tally.find_typical_look_ms(), tally.estimate_saved_ms(), tally.estimate_added_ms())
     page = await show(
@@ -168,7 +168,7 @@ async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
         "since": post.get("since", str(today - timedelta(days=_DAYS))),
         "until": post.get("until", str(today)),
         "path": post.get("path", ""),
-        "replays": await wiring.rules.history.replays.list_all(now_ms),
+        "replays": await wiring.part(ReplayStore).list_all(now_ms),
         "statuses": {status: describe_status(status) for status in ReplayStatus},
     }
 
@@ -271,7 +271,7 @@ async def _act(request: Request, visitor: Visitor, post: Post) -> str:
 async def _gather(request: Request, post: Post) -> dict[str, Any]:
     wiring = wiring_of(request)
     state = await read_shadows(wiring)
-    in_force = await wiring.rules.history.versions.read_in_force()
+    in_force = await wiring.rules.versions.read_in_force()
     current = await read_version(wiring, state.current.version) if state.current is not None else None
     return {
         "title": _("Shadow"),

@@ -35,8 +35,8 @@ from service.core.policy.evaluations import NO_LISTS, dump_tools
 from service.core.policy.sandbox import Overrun, Sandbox
 from service.core.store.suspensions.packing import unpack_record
 from service.core.wiring import Wiring
-from service.features.whatif.recorded import MOST_EVENTS, RawRun
-from service.features.whatif.store import Replay, ReplayStatus
+from service.features.whatif.recorded import MOST_EVENTS, RawRun, RecordedRuns
+from service.features.whatif.store import Replay, ReplayStatus, ReplayStore
 
 DELETED = mark("The run was deleted, and its facts with it.")
 UNREADABLE = mark("The run's record cannot be read.")
@@ -213,14 +213,14 @@ class RuleReplays:
         task = self._running.get(replay_id)
         if task is not None:
             await asyncio.wait([task], timeout=seconds)
-        return await self._wiring.rules.history.replays.read(replay_id, await self._wiring.schedule.now_ms())
+        return await self._wiring.part(ReplayStore).read(replay_id, await self._wiring.schedule.now_ms())
 
     async def delete(self, replay_id: str) -> bool:
         """End a replay and delete its result; one that another process runs ends within a second."""
         task = self._running.get(replay_id)
         if task is not None:
             task.cancel()
-        return await self._wiring.rules.history.replays.delete(replay_id)
+        return await self._wiring.part(ReplayStore).delete(replay_id)
 
     async def aclose(self) -> None:
         """End all replays of this process."""
@@ -257,7 +257,7 @@ class RuleReplays:
             started_at_ms=at_ms,
             updated_at_ms=at_ms,
         )
-        await wiring.rules.history.replays.create(replay)
+        await wiring.part(ReplayStore).create(replay)
         rules = ReplayRules(
             text=asked.text,
             file=asked.file,
@@ -308,7 +308,7 @@ class _Work:
     async def judge(self) -> None:
         """Judge all pages. As many as there are processes are in memory, and one more."""
         self._status, rules = ReplayStatus.RUNNING, self._rules
-        self._of_runs = await self._wiring.rules.history.runs.count(rules.from_ms, rules.to_ms)
+        self._of_runs = await self._wiring.part(RecordedRuns).count(rules.from_ms, rules.to_ms)
         judging: set[asyncio.Task[None]] = set()
         try:
             async for page in self._list_pages():
@@ -335,10 +335,10 @@ class _Work:
             "gaps": tuple(self._list_gaps(at_ms)),
             "result": self._result,
         }
-        return await self._wiring.rules.history.replays.update(self._replay.model_copy(update=update))
+        return await self._wiring.part(ReplayStore).update(self._replay.model_copy(update=update))
 
     async def _list_pages(self) -> AsyncIterator[list[RawRun]]:
-        recorded, rules = self._wiring.rules.history.runs, self._rules
+        recorded, rules = self._wiring.part(RecordedRuns), self._rules
         async for ids in recorded.list_ids(rules.from_ms, rules.to_ms):
             for start in range(0, len(ids), PAGE_RUNS):
                 runs = await recorded.read(ids[start : start + PAGE_RUNS])

@@ -10,7 +10,7 @@ from service.core.policy.loading import parse_version
 from service.core.wiring import Wiring
 from service.features.rulebook.versions import VersionState, read_version, restore, save_file
 from service.features.whatif.replays import ReplayRequest, RuleReplays
-from service.features.whatif.store import Replay, Shadow
+from service.features.whatif.store import Replay, Shadow, ShadowStore
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ShadowState:
 
 async def read_shadows(wiring: Wiring) -> ShadowState:
     """Return the candidate in shadow and those before it."""
-    shadows = await wiring.rules.history.shadows.list_all()
+    shadows = await wiring.part(ShadowStore).list_all()
     current = shadows[0] if shadows and shadows[0].ended_ms is None else None
     return ShadowState(current, shadows[1:] if current is not None else shadows)
 
@@ -42,7 +42,7 @@ async def begin_shadow(wiring: Wiring, version: str, by: str) -> None:
     began_ms = await wiring.schedule.now_ms()
     saved = state.saved
     shadow = Shadow(id=new_id("shd"), version=version, digest=saved.digest, file=saved.file, by=by, began_ms=began_ms)
-    await wiring.rules.history.shadows.begin(shadow)
+    await wiring.part(ShadowStore).begin(shadow)
 
 
 async def begin_file_shadow(
@@ -59,7 +59,7 @@ async def begin_file_shadow(
 
 async def end_shadow(wiring: Wiring, version: str, by: str) -> None:
     """End the candidate with this version; raises `Conflict` if it is not in shadow."""
-    await wiring.rules.history.shadows.end(version, by, await wiring.schedule.now_ms())
+    await wiring.part(ShadowStore).end(version, by, await wiring.schedule.now_ms())
 
 
 async def promote_shadow(wiring: Wiring, version: str, by: str, replaces: str) -> None:
@@ -89,7 +89,7 @@ async def report_shadow(
         what = f"Version {version} was never in shadow" if version is not None else "No candidate was ever in shadow"
         raise NotFound(f"{what}. `sayso policy shadow start FILE` puts a file there.")
     end_ms = shadow.ended_ms if shadow.ended_ms is not None else await wiring.schedule.now_ms() + 1
-    saved = await wiring.rules.history.versions.read(shadow.version)
+    saved = await wiring.rules.versions.read(shadow.version)
     span = (shadow.began_ms, end_ms)
     asked = ReplayRequest(saved.text, saved.file, *span, path, lists=saved.lists, shadow=shadow.version)
     return await replays.start(asked, by)

@@ -1,8 +1,6 @@
 """Replays of rules: their progress, and for a day their results.
 
 The candidate in shadow, and the candidates before it.
-
-What is recorded for rules: the calls that they judged, replays of these, and their own versions.
 """
 
 from enum import StrEnum
@@ -16,8 +14,6 @@ from sayso.features.whatif.matrix import Tally
 from service.core.store.connection.connecting import text, translated
 from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
-from service.features.rulebook.store import VersionStore
-from service.features.whatif.recorded import RecordedRuns
 
 KEPT_S = 86_400
 MOST_REPLAYS = 50
@@ -115,6 +111,13 @@ class ReplayStore:
         return bool(deleted)
 
 
+async def delete_replays(store: TenantStore) -> None:
+    """Delete all replays: their results may list the calls of a run whose contents are erased."""
+    replays = ReplayStore(store)
+    for replay in await replays.list_all(0):
+        await replays.delete(replay.id)
+
+
 def _settle(replay: Replay, now_ms: int) -> Replay:
     if replay.status.ended or now_ms - replay.updated_at_ms < SILENT_MS:
         return replay
@@ -192,13 +195,3 @@ class ShadowStore:
 
         async with translated():
             await self._redis.transaction(write, key)
-
-
-class RuleHistory:
-    """The history of one tenant's rules."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self.runs = RecordedRuns(store)
-        self.replays = ReplayStore(store)
-        self.versions = VersionStore(store)
-        self.shadows = ShadowStore(store)

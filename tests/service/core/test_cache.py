@@ -16,7 +16,7 @@ from service.core.store.connection.watch import Watch
 from service.core.store.keys import SESSIONS
 from service.core.store.tenants import Connections
 from service.core.wiring import Process, Wiring
-from service.features.table import WRITERS
+from service.features.table import HOOKS
 from tests.builders import approve, make_agent, make_pending, make_person, person
 
 
@@ -147,7 +147,7 @@ async def test_value_read_before_a_fresh_one_does_not_replace_it(clock: Clock, r
 async def opened(url: str, refresher: Refresher) -> AsyncIterator[tuple[Wiring, Redis]]:
     async with Redis.from_url(url) as redis:
         connections = Connections(redis, refresher)
-        process = Process(Settings(redis_url=url), connections, Watch(redis), WRITERS)
+        process = Process(Settings(redis_url=url), connections, Watch(redis), HOOKS)
         try:
             yield process.tenant(TENANT), redis
         finally:

@@ -10,8 +10,8 @@ from sayso.core.records.deliveries import DeliveryState
 from service.channels.base import Recipient
 from service.channels.cards import Card
 from service.channels.kinds import Channels
+from service.core.store.attempts import NamedLeases
 from service.core.store.keys import TenantKeys
-from service.core.store.leases import NamedLeases
 from service.core.wiring import Wiring
 from tests.channels import MemoryChannel
 from tests.waits import until

@@ -4,7 +4,7 @@ import asyncio
 
 from service.channels.base import Channel
 from service.channels.kinds import Listen
-from service.core.store.leases import NamedLeases
+from service.core.store.attempts import NamedLeases
 from service.core.wiring import Wiring
 from tests.channels import MemoryChannel
 from workers.notify.listening import listen_by_lease

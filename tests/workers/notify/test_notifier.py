@@ -13,9 +13,9 @@ from sayso.errors import NotFound
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.kinds import Channels
 from service.core.outgoing.breakers import FAILURES_TO_OPEN
+from service.core.store.attempts import NamedLeases
 from service.core.store.channels import CardQueue
 from service.core.store.keys import TenantKeys
-from service.core.store.leases import NamedLeases
 from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
 from tests.channels import Book, MemoryChannel, RoomChannel

@@ -23,6 +23,7 @@ from sayso.core.records.events import (
 )
 from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Unreadable
+from service.core.store.announcements import list_event_ids
 from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import text, translated
 from service.core.store.keys import CHANGES
@@ -30,10 +31,7 @@ from service.core.store.precedents import list_forgotten
 from service.core.store.runs.runs import read_entry
 from service.core.store.runs.tombstones import erase_record, make_tombstone
 from service.core.store.suspensions.packing import Unpacked, pack_record
-from service.core.store.tenants import TenantStore
-from service.features.discussions.store import list_released
-from service.features.insights.facts import name_call
-from service.features.webhooks.announcements import list_event_ids
+from service.core.store.tenants import EndedRun, TenantStore
 
 PROMISED_MS = 8 * DAY_MS  # how long a request of another protocol, its key and its message are kept after its end
 
@@ -186,12 +184,9 @@ class Erasures:
         commit.write("DEL", keys.trail(run_id))
         for some in _split([*map(write_entry, trail), *added]):
             commit.write("RPUSH", keys.trail(run_id), *some)
-        for key in (keys.state, keys.external_events, keys.comments, keys.files, keys.file_contents):
+        for key in (keys.state, keys.external_events):
             commit.write("DEL", key(run_id))
-        for command, place, *args in await list_released(self._store, run_id):
-            commit.write(command, place, *args)
-        if drawn := [name_call(run_id, entry.seq) for entry in trail if "second_look" in entry.data]:
-            commit.write("ZREM", keys.second_look, *drawn)
+        await write_deletions(commit, self._store, EndedRun(run_id, trail, erased=True))
         commit.write("ZADD", keys.erased, erasure.at_ms, run_id)
         for topic in (keys.tenant, run_id):
             commit.write("PUBLISH", CHANGES + topic, " ".join(stored.record.id for stored in run.records))
@@ -213,6 +208,13 @@ class Erasures:
             events = [event_id for stored in records for event_id in list_event_ids(stored.record)] if endpoints else []
             for some in _split([self._keys.delivery(f"{event}.{text(id_)}") for event in events for id_ in endpoints]):
                 await self._redis.unlink(*some)
+
+
+async def write_deletions(commit: Commit, store: TenantStore, run: EndedRun) -> None:
+    """Add what features delete of an ended run."""
+    for delete in store.hooks.deletions:
+        for command, key, *args in await delete(store, run):
+            commit.write(command, key, *args)
 
 
 def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -1,6 +1,6 @@
 """Deletion of ended runs, each in one commit if it is unchanged, and later of their trails with the comments."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from sayso.core.records.events import TrailHead
@@ -8,11 +8,9 @@ from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.errors import Unreadable
 from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import text, translated
-from service.core.store.keys import TenantKeys
-from service.core.store.runs.erasures import PROMISED_MS, Age, Erasures, read_chain
-from service.core.store.tenants import TenantStore
-from service.features.discussions.store import list_released
-from service.features.rulebook.store import DEFAULT
+from service.core.store.rules import DEFAULT
+from service.core.store.runs.erasures import PROMISED_MS, Age, Erasures, read_chain, write_deletions
+from service.core.store.tenants import EndedRun, TenantStore
 
 
 class Retention:
@@ -80,33 +78,27 @@ class Retention:
     async def _forget(self, run_id: str, age: Age) -> bool:
         try:
             chain = await read_chain(self._store, run_id)
-            released = await list_released(self._store, run_id)
         except Unreadable:
             return False  # it is kept until it is readable
         records = [stored.record for stored in chain]
         if not records or not records[0].run_status.ended or not age.reached(records[0]):
             return False
-        return await self._send(_build(self._keys, records, chain[0].head, released))
+        return await self._send(await self._build(records, chain[0].head))
 
-
-def _build(
-    keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead, released: Iterable[tuple[str, ...]]
-) -> Commit:
-    last = records[0]
-    commit = Commit()
-    commit.expect(keys.suspension(last.id), last.version)
-    for record in records:
-        commit.write("DEL", keys.suspension(record.id))
-        for index in (keys.decided, keys.inbox, keys.schedule):
-            commit.write("ZREM", index, record.id)
-        for item in record.items:
-            commit.write("LREM", keys.asked_by(item.terms.rule_id or DEFAULT), 0, f"{record.id} {item.item_id}")
-    for key in (keys.run, keys.state, keys.external_events, keys.external_events_seen, keys.files, keys.file_contents):
-        commit.write("DEL", key(last.run.id))
-    for command, place, *args in released:
-        commit.write(command, place, *args)
-    commit.write("ZREM", keys.runs(last.run_status), last.run.id)
-    commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
-    commit.write("SET", keys.head(last.run.id), f"{head.seq}|{head.hash}")
-    commit.write("ZADD", keys.trails, last.updated_at_ms, last.run.id)
-    return commit
+    async def _build(self, records: Sequence[SuspensionRecord], head: TrailHead) -> Commit:
+        keys, last, commit = self._keys, records[0], Commit()
+        commit.expect(keys.suspension(last.id), last.version)
+        for record in records:
+            commit.write("DEL", keys.suspension(record.id))
+            for index in (keys.decided, keys.inbox, keys.schedule):
+                commit.write("ZREM", index, record.id)
+            for item in record.items:
+                commit.write("LREM", keys.asked_by(item.terms.rule_id or DEFAULT), 0, f"{record.id} {item.item_id}")
+        for key in (keys.run, keys.state, keys.external_events, keys.external_events_seen):
+            commit.write("DEL", key(last.run.id))
+        await write_deletions(commit, self._store, EndedRun(last.run.id))
+        commit.write("ZREM", keys.runs(last.run_status), last.run.id)
+        commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
+        commit.write("SET", keys.head(last.run.id), f"{head.seq}|{head.hash}")
+        commit.write("ZADD", keys.trails, last.updated_at_ms, last.run.id)
+        return commit

@@ -38,7 +38,7 @@ class DueBatches:
         self.mark_ms = mark_ms
         self._keys = store.keys
         self._pipelines = store.connections.batches
-        self._writers = store.writers
+        self._writers = store.hooks.writers
 
     async def change(self, suspension_ids: Sequence[str], verb: Verb, valid_until_ms: int = 0) -> list[str]:
         """Apply the transition to each, saved up to `valid_until_ms` only; return the ids that failed.

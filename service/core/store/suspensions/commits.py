@@ -16,7 +16,6 @@ from sayso.core.transitions.masking import mask_contents
 from sayso.errors import TooManyRequests
 from service.core.concurrency import Turnstile
 from service.core.settings import Settings
-from service.core.store.backlog import Backlog
 from service.core.store.connection.commits import Commit, Update, Writer
 from service.core.store.connection.connecting import text, translated
 from service.core.store.connection.pipeline import Script
@@ -24,7 +23,7 @@ from service.core.store.counters import describe_counters, parse_counters
 from service.core.store.keys import CHANGES, TenantKeys, keys_of
 from service.core.store.lua import read_script
 from service.core.store.suspensions.packing import pack_record
-from service.core.store.suspensions.schedule import Schedule
+from service.core.store.suspensions.schedule import Backlog, Schedule
 from service.core.store.tenants import TenantStore
 
 IDEMPOTENCY_MS = DAY_MS  # how long an Idempotency-Key is kept

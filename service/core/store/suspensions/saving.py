@@ -32,8 +32,8 @@ from service.core.store.suspensions.batches import DueBatches
 from service.core.store.suspensions.commits import Idempotency, Room, build_commit
 from service.core.store.suspensions.lookups import SuspensionLookups
 from service.core.store.suspensions.reading import read_record
+from service.core.store.suspensions.sampling import Sampling
 from service.core.store.tenants import TenantStore
-from service.features.control.store import Sampling
 
 _ROUNDS = 100  # attempts of one change; each failure means that another change succeeded
 _REMEMBERED = 512  # pending suspensions that a process caches, to change them without a read
@@ -119,7 +119,7 @@ class Suspensions(SuspensionLookups):
         self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
         self._recent: OrderedDict[str, Saved] = OrderedDict()
         self._connections = store.connections
-        self._writers = store.writers
+        self._writers = store.hooks.writers
 
     async def read(self, suspension_id: str) -> Saved:
         """Return the suspension and the server's time, and cache a pending one; raises `NotFound`."""

@@ -10,6 +10,7 @@ from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from sayso.errors import AlreadyRedeemed, Conflict, Frozen, InvalidInput, NotFound, Withdrawn
 from service.core.desk.suspending import Foreign
+from service.core.store.announcements import closed_at_ms
 from service.core.store.instances import Instance
 from service.core.wiring import Wiring
 from service.edge.api.aap.callers import Id, InstanceRoute, Key, Requester, find_instance
@@ -31,7 +32,6 @@ from service.edge.api.aap.views import (
 )
 from service.edge.api.dependencies import Parts, find_suspension
 from service.edge.api.routes import wait_for
-from service.features.webhooks.announcements import closed_at_ms
 
 router = APIRouter(prefix="/v1/requests", tags=["requests"], route_class=InstanceRoute)
 

@@ -14,10 +14,10 @@ from sayso.core.records.items import Answer, ItemDraft, ItemKind, PresetOutcome
 from sayso.core.records.suspensions import Origin, RunRef, Status, SuspensionRecord
 from sayso.core.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction, RuleTerms
 from sayso.core.records.tools import ToolCall, ToolDefinition
+from service.core.store.announcements import closed_at_ms, request_id_of
 from service.core.store.instances import Instance
 from service.edge.api.aap.exact_json import split_members
 from service.edge.api.aap.models import ConsumptionView, DecisionView, NewRequest, OutcomeView
-from service.features.webhooks.announcements import closed_at_ms, request_id_of
 
 ADAPTER = "aap"
 ORIGIN = Origin(framework=ADAPTER, adapter=ADAPTER, state_schema="aap.request/1")

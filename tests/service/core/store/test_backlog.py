@@ -13,9 +13,8 @@ from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.errors import TooManyRequests
 from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
-from service.core.store.backlog import find_wait_s, is_behind
 from service.core.store.keys import TenantKeys
-from service.core.store.suspensions.schedule import Queue
+from service.core.store.suspensions.schedule import Queue, find_wait_s, is_behind
 from service.features.operate.metrics import Readings
 from tests.builders import approve, make_pending
 from tests.service.worlds import POLICY, World

@@ -2,8 +2,8 @@
 
 from redis.asyncio import Redis
 
+from service.core.store.attempts import NamedLeases
 from service.core.store.keys import TenantKeys
-from service.core.store.leases import NamedLeases
 from service.core.wiring import Wiring
 
 KEY = TenantKeys("default").lease("cards")

@@ -10,10 +10,10 @@ from httpx import AsyncClient
 
 from sayso.core.clock import now_ms
 from sayso.errors import Unreadable
+from service.core.store.announcements import Delivery
 from service.core.store.deliveries import Deliveries
 from service.core.store.keys import TenantKeys
-from service.features.webhooks.announcements import Delivery
-from service.features.whatif.store import Replay
+from service.features.whatif.store import Replay, ReplayStore
 from tests.builders import make_pending, person
 from tests.service.edge.api.test_external_events import body, note, tell
 from tests.service.worlds import World
@@ -80,7 +80,7 @@ async def test_newer_external_event_is_skipped_and_passed(world: World) -> None:
 
 
 async def test_newer_replay_is_skipped_and_named(world: World) -> None:
-    replays, redis = world.wiring.rules.history.replays, world.wiring.runs._redis
+    replays, redis = world.wiring.part(ReplayStore), world.wiring.runs._redis
     for name in ("rpl_1", "rpl_2"):
         await replays.create(
             Replay(

@@ -11,8 +11,8 @@ from sayso.core.text.redaction import MASK
 from service.channels.cards import build_card
 from service.channels.webhook.events import build_event
 from service.core.settings import Settings
+from service.core.store.announcements import Announcement, WebhookEvent
 from service.edge.web.sessions import cookie_name
-from service.features.webhooks.announcements import Announcement, WebhookEvent
 from tests.service.edge.api.test_execution import ask, decide, post
 from tests.service.edge.web.sites import let_in
 from tests.service.edge.web.stories import ask_value, asked, finish, make_ask, pause

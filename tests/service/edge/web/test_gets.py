@@ -19,7 +19,7 @@ from service.core.store.connection.connecting import check_format
 from service.core.wiring import Wiring
 from service.features.discussions.discussing import attach
 from service.features.pages import PAGES
-from service.features.whatif.store import Replay
+from service.features.whatif.store import Replay, ReplayStore
 from tests.builders import ask, make_agent, make_pending, make_person, person, register_agent
 from tests.service.core.operations.test_sightings import UNATTENDED
 from tests.service.damages import KEYS
@@ -73,7 +73,7 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
     plan = await make_pending(wiring, ask().model_copy(update={"mandate": envelope}))
     file = await attach(wiring, unattended.id, "i1", "log.txt", b"a log", person("ben"))
     replay = Replay(id="rpl_1", by="root", file="f", version="v", from_ms=0, to_ms=1, started_at_ms=0, updated_at_ms=0)
-    await wiring.rules.history.replays.create(replay)
+    await wiring.part(ReplayStore).create(replay)
     await wiring.desk.claim(unattended.id, "i1", person("ben"))
     return {
         "suspension_id": unattended.id,

@@ -11,6 +11,7 @@ from sayso.core.records.decisions import Actor, ActorKind
 from service.core.settings import Settings
 from service.core.wiring import Wiring
 from service.features.discussions.discussing import attach
+from service.features.discussions.store import Attachments
 from tests.builders import person
 from tests.service.edge.web.sites import CSRF, OWN, Site, visit
 from tests.service.edge.web.stories import asked, place_of
@@ -72,7 +73,7 @@ async def test_form_attaches_a_file_of_this_session_once(settings: Settings) -> 
         for _ in range(2):
             sent = await anna.client.post(place, data={"csrf": CSRF}, files=files, headers=OWN)
             assert sent.headers["location"] == f"{place_of(record)}#files"
-        (file,) = await anna.wiring.attachments.list_all(record.run.id, record.id, "i1")
+        (file,) = await anna.wiring.part(Attachments).list_all(record.run.id, record.id, "i1")
         assert (file.author, file.author_kind, file.media_type) == ("anna", "human", "image/png")
         assert (await anna.client.post(place, data={"csrf": "x"}, files=files, headers=OWN)).status_code == 403
         foreign = {"Sec-Fetch-Site": "cross-site"}

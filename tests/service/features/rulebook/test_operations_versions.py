@@ -15,9 +15,9 @@ from service.assembly import assemble
 from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
 from service.core.store.keys import TenantKeys
+from service.core.store.rules import MOST_VERSIONS, RuleVersion
 from service.core.wiring import Wiring
 from service.features.operate.diagnostics import diagnose
-from service.features.rulebook.store import MOST_VERSIONS, RuleVersion
 from service.features.rulebook.versions import (
     VersionState,
     attest,
@@ -227,12 +227,10 @@ async def test_version_written_by_another_sayso_is_parsed_anew(start: Start, tmp
         await default_of(service, "service")
         old = (await find(service, OLD)).saved
         changed = old.model_copy(update={"rules": '{"default": "allow", "unknown": 1}', "digest": "another"})
-        await service.rules.history.versions.save(changed)
+        await service.rules.versions.save(changed)
         await roll_back(service, OLD)
         assert await default_of(service, "service") == "allow"
-        await service.rules.history.versions.save(
-            changed.model_copy(update={"text": "rules: nonsense", "digest": "a third"})
-        )
+        await service.rules.versions.save(changed.model_copy(update={"text": "rules: nonsense", "digest": "a third"}))
         await roll_back(service, NEW)
         with pytest.raises(InvalidInput, match="cannot read these rules"):
             await restore(service, old.version, "root", service.rules.policy().version)
@@ -261,10 +259,10 @@ async def test_oldest_versions_beyond_the_limit_are_deleted(start: Start) -> Non
     async with start("service", OLD) as service:
         in_force = service.rules.policy().version
         for number in range(MOST_VERSIONS + 1):
-            await service.rules.history.versions.save(
+            await service.rules.versions.save(
                 RuleVersion(version=f"v{number}", digest="d", file="f", text="", rules="{}")
             )
-        names = {one.version for one in await service.rules.history.versions.list_all()}
+        names = {one.version for one in await service.rules.versions.list_all()}
         assert in_force in names
         assert "v0" not in names
         assert f"v{MOST_VERSIONS}" in names

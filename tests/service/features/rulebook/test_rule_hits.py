@@ -7,9 +7,8 @@ from redis.asyncio import Redis
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import Change
 from sayso.core.transitions.deciding import decide, suspend
-from service.core.store.rules import RuleStore
+from service.core.store.rules import MOST_ITEMS, RuleStore, count_hits, list_asked
 from service.core.store.suspensions.saving import Suspensions
-from service.features.rulebook.store import MOST_ITEMS, count_hits, list_asked
 from tests.builders import store_of
 from tests.sayso.samples import T0, ask, draft, word
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.channels.receivers import serving
 from service.core.settings import Settings
-from service.features.webhooks.announcements import WebhookEvent
+from service.core.store.announcements import WebhookEvent
 from service.features.webhooks.store import Endpoints, Senders
 from tests.builders import make_pending
 from tests.receivers import deliver_events

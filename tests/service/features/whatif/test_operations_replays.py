@@ -22,7 +22,7 @@ from service.core.store.connection.connecting import connect
 from service.core.wiring import Wiring
 from service.features.whatif.recorded import RawRun, RecordedRuns
 from service.features.whatif.replays import DELETED, PAGE_RUNS, PROCESSES, ReplayRequest, RuleReplays
-from service.features.whatif.store import SILENT_MS, Replay, ReplayStatus
+from service.features.whatif.store import SILENT_MS, Replay, ReplayStatus, ReplayStore
 from tests.builders import await_calls_after, person, store_of
 from tests.service.worlds import World
 
@@ -167,7 +167,7 @@ async def test_replay_holds_a_bounded_number_of_runs(world: World, replays: Rule
     await asyncio.gather(*(work() for _ in range(16)))
     redis = connect(world.wiring.settings.store_url)
     counting = CountingRuns(store_of(redis))
-    world.wiring.rules.history.runs = counting
+    world.wiring._parts[RecordedRuns] = counting
     found = await replay(replays, WRONG)
     await redis.aclose()
     assert found.result.count == number
@@ -185,7 +185,7 @@ async def test_replay_of_faulty_rules_does_not_start(world: World, replays: Rule
         await replays.start(ReplayRequest(LIVE, "draft.yaml", 5, 5), "root")
     with pytest.raises(InvalidInput, match=r"args\.amount"):
         await replays.start(ReplayRequest(LIVE, "draft.yaml", *FOREVER, path="amount"), "root")
-    assert await world.wiring.rules.history.replays.list_all(0) == []
+    assert await world.wiring.part(ReplayStore).list_all(0) == []
 
 
 async def test_replays_wait_for_each_other_up_to_a_limit(world: World, replays: RuleReplays) -> None:
@@ -198,7 +198,7 @@ async def test_replays_wait_for_each_other_up_to_a_limit(world: World, replays: 
         for one in started[1:-1]:
             assert await replays.delete(one.id)
     assert {(await replays.wait(one.id, 60)).status for one in (started[0], started[-1])} == {ReplayStatus.DONE}
-    assert len(await world.wiring.rules.history.replays.list_all(0)) == 2
+    assert len(await world.wiring.part(ReplayStore).list_all(0)) == 2
     with pytest.raises(NotFound):
         await replays.wait(started[1].id, 0)
     assert not await replays.delete(started[1].id)
@@ -210,7 +210,7 @@ async def test_replays_that_start_at_the_same_time_keep_the_limit(world: World, 
         found = await asyncio.gather(*(replays.start(asked, "root") for _ in range(12)), return_exceptions=True)
         refused = [one for one in found if isinstance(one, TooManyRequests)]
         assert len(refused) == 4
-        assert len(await world.wiring.rules.history.replays.list_all(0)) == 8
+        assert len(await world.wiring.part(ReplayStore).list_all(0)) == 8
     assert refused[0].message == "8 replays wait or run. Wait until one ends, or delete one."
 
 
@@ -223,7 +223,7 @@ async def test_replay_with_faults_gives_its_place_back(replays: RuleReplays) -> 
 
 
 async def test_replay_whose_process_is_gone_has_failed(world: World) -> None:
-    store = world.wiring.rules.history.replays
+    store = world.wiring.part(ReplayStore)
     at_ms = await world.wiring.schedule.now_ms()
     lost = Replay(
         id="rpl_1", by="root", file="a", version="v", from_ms=0, to_ms=1, started_at_ms=at_ms, updated_at_ms=at_ms

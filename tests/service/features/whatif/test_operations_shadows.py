@@ -18,8 +18,8 @@ from service.assembly import assemble
 from service.core.operations.runs import erase_run
 from service.core.settings import Settings
 from service.core.store.keys import TenantKeys
+from service.core.store.rules import MOST_VERSIONS, RuleVersion
 from service.core.wiring import Wiring
-from service.features.rulebook.store import MOST_VERSIONS, RuleVersion
 from service.features.rulebook.versions import attest, list_versions, read_version
 from service.features.whatif.replays import RuleReplays
 from service.features.whatif.shadows import (
@@ -217,7 +217,7 @@ async def test_candidate_that_cannot_be_read_harms_no_process(settings: Settings
 async def test_version_in_shadow_is_kept(settings: Settings) -> None:
     async with run(settings) as wiring:
         version = await shadow(wiring, STRICT)
-        versions = wiring.rules.history.versions
+        versions = wiring.rules.versions
         for number in range(MOST_VERSIONS + 1):
             await versions.save(RuleVersion(version=f"v{number}", digest=str(number), file="f", text="", rules=""))
         assert (await versions.read(version)).text == STRICT

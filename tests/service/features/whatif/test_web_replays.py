@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from service.core.settings import Settings
 from service.core.wiring import Wiring
-from service.features.whatif.store import Replay, ReplayStatus
+from service.features.whatif.store import Replay, ReplayStatus, ReplayStore
 from tests.builders import make_person
 from tests.service.edge.web.sites import Site, Visit, settings_for, visit
 from tests.service.edge.web.test_freezes import make_admin
@@ -105,7 +105,7 @@ async def test_running_replay_is_read_again_by_the_browser(settings: Settings) -
             runs=40,
             of_runs=200,
         )
-        await anna.wiring.rules.history.replays.create(running)
+        await anna.wiring.part(ReplayStore).create(running)
         found = await anna.client.get(f"{REPLAYS}/rpl_1")
         assert found.headers["refresh"] == "2"
         assert "40 of about 200 runs" in found.text

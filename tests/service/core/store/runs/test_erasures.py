@@ -19,7 +19,7 @@ from service.core.store.suspensions.packing import pack_record, unpack_record
 from service.core.wiring import Wiring
 from service.features.discussions.discussing import add_comment, attach
 from service.features.operate.diagnostics import diagnose
-from service.features.whatif.store import Replay
+from service.features.whatif.store import Replay, ReplayStore
 from tests.builders import answer_question, approve, ask, finish, give_up, make_pending, person
 from tests.service.damages import KEYS
 from tests.service.worlds import World
@@ -181,10 +181,10 @@ async def test_messages_and_replays_that_may_quote_the_run_are_deleted(world: Wo
     assert "delivery" in {one.split(":")[2] for one in find_contents(clean_store_url)}
     now_ms = await wiring.schedule.now_ms()
     replay = Replay(id="rpl_1", by="root", file="a", version="v", from_ms=0, to_ms=1, started_at_ms=1, updated_at_ms=1)
-    await wiring.rules.history.replays.create(replay)
+    await wiring.part(ReplayStore).create(replay)
     await erase_run(wiring, ended.run.id, person("root"), WHY)
     assert find_contents(clean_store_url) == []
-    assert await wiring.rules.history.replays.list_all(now_ms) == []
+    assert await wiring.part(ReplayStore).list_all(now_ms) == []
     left = find_contents(clean_store_url, other.id)
     assert any(":delivery:" in one for one in left), "messages about other runs are still sent"
 

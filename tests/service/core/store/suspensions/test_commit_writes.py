@@ -8,7 +8,7 @@ from sayso.core.transitions.execution import checkpoint, lease, redeem, release,
 from service.core.store.connection.commits import Commit
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.commits import Idempotency, Room, build_commit, list_open
-from service.features.table import WRITERS
+from service.features.table import HOOKS
 from tests.sayso.core.transitions.test_execution import DONE, FENCE, decided, leased
 from tests.sayso.samples import T0, ask, draft, intent, person, word
 
@@ -21,7 +21,7 @@ BESIDE = ("ZADD IF announcements", "ZADD facts")
 
 
 def build(before: SuspensionRecord | None, change: Change, seen: Idempotency | None = None) -> Commit:
-    return build_commit(before, change, TrailHead(), "commit", seen, WRITERS)[0]
+    return build_commit(before, change, TrailHead(), "commit", seen, HOOKS.writers)[0]
 
 
 def writes_of(commit: Commit) -> list[str]:
@@ -170,14 +170,14 @@ def test_what_its_own_agent_runs_is_open_until_it_is_decided() -> None:
 def test_what_is_asked_needs_room_last_of_all_guards() -> None:
     asked = suspend(draft(), (ask(), ask(1)), T0)
     seen = Idempotency("bot", "k", "f" * 32, "sus_1")
-    commit = build_commit(None, asked, TrailHead(), "commit", seen, WRITERS, room=Room(each=10, all=100))[0]
+    commit = build_commit(None, asked, TrailHead(), "commit", seen, HOOKS.writers, room=Room(each=10, all=100))[0]
     assert commit.guards[-2:] == [
         ("MEMBERS", commit.keys[KEYS.open_of("bot")], 8),
         ("MEMBERS", commit.keys[KEYS.open], 98),
     ]
     assert list(commit.rooms) == [3, 4], "the same request again is answered before there is need of room"
     denied = Change(draft(status=Status.CANCELLED))
-    assert not build_commit(None, denied, TrailHead(), "commit", None, WRITERS, room=Room(each=1, all=1))[0].rooms
+    assert not build_commit(None, denied, TrailHead(), "commit", None, HOOKS.writers, room=Room(each=1, all=1))[0].rooms
 
 
 def test_what_an_instance_asks_needs_that_instance_when_it_is_asked_and_not_later() -> None:

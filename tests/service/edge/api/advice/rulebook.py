@@ -83,7 +83,7 @@ CASES = [
         (LIVE, attest(), shadow(), promote()),
     ),
     Case(
-        "service/features/rulebook/store.py",
+        "service/core/store/rules.py",
         "Read the versions again",
         restore("{live}", "{live}x"),
         (*see("policy/versions"), restore("{live}", "{new}")),

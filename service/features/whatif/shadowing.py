@@ -9,7 +9,9 @@ from sayso.core.policy.engine import Policy
 from sayso.errors import InvalidInput, NotFound
 from sayso.features.whatif.candidates import Candidate, PolicyBeside
 from service.core.policy.loading import parse_version
-from service.features.whatif.store import RuleHistory
+from service.core.store.rules import VersionStore
+from service.core.store.tenants import TenantStore
+from service.features.whatif.store import ShadowStore
 
 _LOG = structlog.get_logger(__name__)
 
@@ -17,8 +19,8 @@ _LOG = structlog.get_logger(__name__)
 class CandidateInShadow:
     """The candidate by which this process judges calls beside the rules in force."""
 
-    def __init__(self, history: RuleHistory) -> None:
-        self._history = history
+    def __init__(self, store: TenantStore) -> None:
+        self._shadows, self._versions = ShadowStore(store), VersionStore(store)
         self._followed = ""
         self._candidate: Candidate | None = None
         self._joined: tuple[Policy, Policy] | None = None
@@ -26,7 +28,7 @@ class CandidateInShadow:
     async def follow(self) -> None:
         """Load the candidate that is in shadow, or drop one that no longer is; one that cannot be read is logged."""
         try:
-            shadow = await self._history.shadows.read()
+            shadow = await self._shadows.read()
         except ValidationError:  # of another version of Sayso
             shadow = None
         shadow_id = shadow.id if shadow is not None else ""
@@ -49,7 +51,7 @@ class CandidateInShadow:
 
     async def _load(self, version: str) -> Candidate | None:
         try:
-            saved = await self._history.versions.read(version)
+            saved = await self._versions.read(version)
             policy = await asyncio.to_thread(parse_version, saved)
         except (InvalidInput, NotFound) as error:
             _LOG.error("candidate_unreadable", version=version, why=error.message)
