@@ -23,7 +23,6 @@ from sayso.core.records.run_state import SealedState, StateRef, read_state, seal
 from sayso.core.records.suspensions import OURS
 from sayso.core.schemas.validators import refuse
 from sayso.errors import Conflict, InvalidInput, TooLarge
-from sayso.features.whatif.replays import RecordedCall, Rejudged
 from sayso.runner.agents import AgentManifest
 from sayso.runner.protocol import FrameworkState
 from service.core.concurrency import Turns
@@ -119,7 +118,7 @@ class Evaluations:
         if fit.check_here():
             return
         try:
-            answer = await self._run(SANDBOX, fit.job(), caller)
+            answer = await self.run(SANDBOX, fit.job(), caller)
         except Overrun as error:
             words = "Ask the agent's developer for fewer alternatives, references and patterns."
             raise InvalidInput(
@@ -148,7 +147,7 @@ class Evaluations:
             if left_s <= 0:
                 return _give_up(job, f"it took longer than {JUDGING_S:g} s together with the others")
             try:
-                return read_verdicts(await self._run(SANDBOX, _write(job), caller, left_s))
+                return read_verdicts(await self.run(SANDBOX, _write(job), caller, left_s))
             except Overrun as error:
                 return _give_up(job, error.message)
 
@@ -177,36 +176,10 @@ class Evaluations:
             "now_ms": known.now_ms,
         }
         try:
-            return RulesFound.model_validate(await self._run(RULES, job, caller))
+            return RulesFound.model_validate(await self.run(RULES, job, caller))
         except Overrun as error:
             words = f"{file}: the rules could not be checked. {error.message.partition('. ')[0]}. Split the file."
             return RulesFound(faults=(words,))
-
-    async def rejudge(
-        self,
-        text: str,
-        file: str,
-        calls: Sequence[RecordedCall],
-        known: Known,
-        *,
-        lists: Mapping[str, str] = NO_LISTS,
-        caller: str,
-    ) -> list[Rejudged | None]:
-        """Return what valid rules would do with each recorded call; None where a fact is missing."""
-        job: JsonObject = {
-            "kind": "rejudge",
-            "text": text,
-            "file": file,
-            "lists": dict(lists),
-            "calls": [call.model_dump(mode="json") for call in calls],
-            "tools": dump_tools(known),
-        }
-        try:
-            answer = await self._run(RULES, job, caller)
-        except Overrun as error:
-            why = error.message.partition(". ")[0]
-            raise InvalidInput(f"The recorded calls could not be judged again. {why}. Simplify the rules.") from error
-        return [Rejudged.model_validate(row) if row is not None else None for row in answer["judged"]]
 
     async def seal_state(
         self, manifest: AgentManifest, framework_run: SuspendedFramework, limit_bytes: int, *, caller: str
@@ -222,13 +195,13 @@ class Evaluations:
             "most": limit_bytes,
         }
         try:
-            answer = await self._run(SANDBOX, job, caller, STATE_LIMIT_S)
+            answer = await self.run(SANDBOX, job, caller, STATE_LIMIT_S)
         except Overrun as error:
             why = error.message.partition(". ")[0]
             raise InvalidInput(f"The state could not be read. {why}. Send a smaller state.") from error
         return SealedState(StateRef.model_validate(answer["ref"]), base64.b64decode(answer["blob"]))
 
-    async def _run(self, sandbox: Sandbox, job: JsonObject, caller: str, limit_s: float | None = None) -> Any:
+    async def run(self, sandbox: Sandbox, job: JsonObject, caller: str, limit_s: float | None = None) -> Any:
         """Run a job to its end in its caller's turn. A caller that disconnects does not free the slot."""
 
         async def run() -> Any:

@@ -23,7 +23,7 @@ MEMORY_MB = 512  # memory limit of one process, beyond what it uses at its start
 START_S = 60.0  # time limit for the start of a process
 JOBS_EACH = 1_000  # jobs after which a process is replaced
 READY = b"ready\n"
-_SERVICE = "service.core.policy.sandbox_process"
+_SERVICE = "service.sandbox"
 _CHUNK_BYTES = 65_536
 
 

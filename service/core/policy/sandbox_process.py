@@ -1,11 +1,11 @@
-"""Serve a sandbox's jobs, one a line, within its limits: `python -m service.core.policy.sandbox_process <MB>`."""
+"""Serve a sandbox's jobs, one a line, within its limits; `service.sandbox` starts it."""
 
 import base64
 import json
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,21 @@ from sayso.core.policy.jobs import judge_job
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.schemas.bounds import weigh
 from sayso.errors import InvalidInput
-from sayso.features.whatif.replays import RecordedCall, rejudge
 from service.core.policy.evaluations import SuspendedFramework, pack_state
 from service.core.policy.sandbox import READY, describe_refusal
 from service.core.policy.schemas import Fit, find_problems
-from service.features.whatif.replays import replay_page
 
 _GRACE_S = 1.0
 _MEGABYTE = 1024 * 1024
 
 
-def serve(memory_mb: int) -> None:
-    """Answer every job on standard input."""
+Work = Callable[[dict[str, Any]], JsonObject]
+"""Does a job and returns its answer."""
+
+
+def serve(memory_mb: int, features: Mapping[str, Work]) -> None:
+    """Answer every job on standard input: those of the core, and those that features register by their kinds."""
+    jobs = {**_JOBS, **features}
     _bound_memory(memory_mb)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.stdout.buffer.write(READY)
@@ -38,7 +41,7 @@ def serve(memory_mb: int) -> None:
         job = json.loads(line)
         signal.setitimer(signal.ITIMER_REAL, job["limit_s"] + _GRACE_S)  # ends the process even in a busy loop
         try:
-            answer = _JOBS[job["kind"]](job)
+            answer = jobs[job["kind"]](job)
         except InvalidInput as error:
             answer = describe_refusal(error)
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -51,29 +54,24 @@ def _fit(job: dict[str, Any]) -> JsonObject:
     return {"problems": list(find_problems(Fit(job["schema"], job["value"], job["name"], job["formats"])))}
 
 
-def _parse(job: dict[str, Any]) -> Policy:
+def parse_job(job: dict[str, Any]) -> Policy:
+    """Return the rules of a job."""
     return parse_rulebook(job["text"].encode(), file=job["file"], read_list=pick_file(job["lists"]))
 
 
 def _check_rules(job: dict[str, Any]) -> JsonObject:
     try:
-        policy = _parse(job)
+        policy = parse_job(job)
     except RulebookError as error:
         faults = [str(problem) for problem in error.problems]
         more = [f"and {len(faults) - job['most']} more"] if len(faults) > job["most"] else []
         return {"faults": [*faults[: job["most"]], *more]}
-    warnings = find_findings(policy, Known(job["reviewers"], _read_tools(job), job["groups"], job["now_ms"]))
+    warnings = find_findings(policy, Known(job["reviewers"], read_tools(job), job["groups"], job["now_ms"]))
     return {"rules": len(policy.rules), "version": policy.version, "warnings": list(warnings)}
 
 
-def _rejudge(job: dict[str, Any]) -> JsonObject:
-    policy = _parse(job)
-    calls = [RecordedCall.model_validate(call) for call in job["calls"]]
-    judged = rejudge(policy, calls, _read_tools(job))
-    return {"judged": [judgement.model_dump(mode="json") if judgement is not None else None for judgement in judged]}
-
-
-def _read_tools(job: dict[str, Any]) -> dict[str, list[ToolDefinition]]:
+def read_tools(job: dict[str, Any]) -> dict[str, list[ToolDefinition]]:
+    """Return the tools of each agent that a job names."""
     return {name: [ToolDefinition.model_validate(tool) for tool in tools] for name, tools in job["tools"].items()}
 
 
@@ -89,15 +87,9 @@ def _bound_memory(memory_mb: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-_JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {
+_JOBS: dict[str, Work] = {
     "fit": _fit,
     "judge": judge_job,
-    "rejudge": _rejudge,
-    "replay": replay_page,
     "rules": _check_rules,
     "state": _pack_state,
 }
-
-
-if __name__ == "__main__":
-    serve(int(sys.argv[1]))

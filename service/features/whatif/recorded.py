@@ -6,11 +6,17 @@ The last recorded calls of all runs, read for judging them again.
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.files.findings import Known
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.features.whatif.replays import READ, RecordedCall, list_calls, list_suspended
+from sayso.errors import InvalidInput
+from sayso.features.whatif.replays import READ, RecordedCall, Rejudged, list_calls, list_suspended, rejudge
+from service.core.policy.evaluations import NO_LISTS, RULES, Evaluations, dump_tools
+from service.core.policy.sandbox import Overrun
+from service.core.policy.sandbox_process import parse_job, read_tools
 from service.core.store.connection.connecting import text, translated
 from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.lookups import SuspensionLookups
@@ -164,3 +170,37 @@ async def _read_run(runs: Runs, suspensions: SuspensionLookups, record: Suspensi
     earlier = [suspension_id for suspension_id in list_suspended(trail) if suspension_id not in records]
     records |= {other.id: other for other in await suspensions.read_many(earlier)}
     return list_calls(record.run, trail, records)
+
+
+async def judge_again(
+    evaluations: Evaluations,
+    text: str,
+    file: str,
+    calls: Sequence[RecordedCall],
+    known: Known,
+    *,
+    lists: Mapping[str, str] = NO_LISTS,
+    caller: str,
+) -> list[Rejudged | None]:
+    """Return what valid rules would do with each recorded call; None where a fact is missing."""
+    job: JsonObject = {
+        "kind": "rejudge",
+        "text": text,
+        "file": file,
+        "lists": dict(lists),
+        "calls": [call.model_dump(mode="json") for call in calls],
+        "tools": dump_tools(known),
+    }
+    try:
+        answer = await evaluations.run(RULES, job, caller)
+    except Overrun as error:
+        why = error.message.partition(". ")[0]
+        raise InvalidInput(f"The recorded calls could not be judged again. {why}. Simplify the rules.") from error
+    return [Rejudged.model_validate(row) if row is not None else None for row in answer["judged"]]
+
+
+def rejudge_calls(job: dict[str, Any]) -> JsonObject:
+    """Do the job of `judge_again`, in the sandbox's process."""
+    policy, tools = parse_job(job), read_tools(job)
+    judged = rejudge(policy, [RecordedCall.model_validate(call) for call in job["calls"]], tools)
+    return {"judged": [judgement.model_dump(mode="json") if judgement is not None else None for judgement in judged]}

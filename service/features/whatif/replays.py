@@ -35,7 +35,7 @@ from service.core.policy.evaluations import NO_LISTS, dump_tools
 from service.core.policy.sandbox import Overrun, Sandbox
 from service.core.store.suspensions.packing import unpack_record
 from service.core.wiring import Wiring
-from service.features.whatif.recorded import MOST_EVENTS, RawRun, RecordedRuns
+from service.features.whatif.recorded import MOST_EVENTS, RawRun, RecordedRuns, rejudge_calls
 from service.features.whatif.store import Replay, ReplayStatus, ReplayStore
 
 DELETED = mark("The run was deleted, and its facts with it.")
@@ -88,6 +88,10 @@ def replay_page(job: dict[str, Any]) -> JsonObject:
     result = tally(calls, judged, _find_amounts(rules), before)
     result.missing.update(lost)
     return result.model_dump(mode="json")
+
+
+JOBS = {"rejudge": rejudge_calls, "replay": replay_page}
+"""The jobs of the sandbox's processes."""
 
 
 def _write_run(run: RawRun) -> JsonObject:

@@ -38,7 +38,7 @@ from service.edge.web.errors import show_page_again
 from service.edge.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, Visitor, wiring_of
-from service.features.whatif.recorded import MOST_CALLS, read_recorded
+from service.features.whatif.recorded import MOST_CALLS, judge_again, read_recorded
 from service.features.whatif.trials import Tried, find_definition, read_past, try_call
 
 _PAGE = "pages/rule_trial.html"
@@ -321,7 +321,7 @@ async def _try_drafts(request: Request, visitor: Visitor, text: str) -> dict[str
     if checked.faults:
         return {"checked": checked}
     calls = await read_recorded(wiring.runs, wiring.desk.suspensions)
-    judged = await evaluations.rejudge(text, _FILE, calls, known, lists=lists, caller=visitor.name)
+    judged = await judge_again(evaluations, text, _FILE, calls, known, lists=lists, caller=visitor.name)
     return {"checked": checked, "replay": await asyncio.to_thread(lambda: _summarize(compare(calls, judged)))}
 
 
