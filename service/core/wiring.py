@@ -17,7 +17,6 @@ from service.core.auth.reviewers import Reviewers, hash_token
 from service.core.concurrency import Waiters
 from service.core.desk.desk import Desk
 from service.core.desk.freezing import Freezes
-from service.core.desk.permitting import Granting, Mandating
 from service.core.outgoing.assessors import Assessors, assessors_of, check_receivers
 from service.core.outgoing.http import Posts
 from service.core.policy.loading import Rulebook, rulebook_of
@@ -39,8 +38,6 @@ from service.core.store.suspensions.commits import Intake
 from service.core.store.suspensions.saving import Suspensions
 from service.core.store.suspensions.schedule import Schedule
 from service.core.store.tenants import Connections, Hooks, TenantStore
-from service.features.permissions.lessons import Lessons
-from service.features.permissions.store import GRANTS, MANDATES, GrantStore
 
 _COLLECT_AFTER = 20_000
 Part = TypeVar("Part")
@@ -66,7 +63,6 @@ class Wiring:
     api_keys: ApiKeys
     replays: Replays
     freezes: Freezes
-    grants: Granting
     retention: Retention
     revocation_cache: RevocationCache
     groups: Groups
@@ -76,12 +72,18 @@ class Wiring:
     intake: Intake
     inspections: Inspections
     trails: Trails
-    _parts: dict[Callable[[TenantStore], object], object] = field(default_factory=dict)
+    _parts: dict[Callable[..., object], object] = field(default_factory=dict)
 
     def part(self, kind: Callable[[TenantStore], Part]) -> Part:
         """Return this tenant's share of a feature; it is built from the store when it is first needed."""
         if kind not in self._parts:
             self._parts[kind] = kind(self.store)
+        return cast(Part, self._parts[kind])
+
+    def feature(self, kind: Callable[["Wiring"], Part]) -> Part:
+        """Return this tenant's operations of a feature; they are built from these parts when they are first needed."""
+        if kind not in self._parts:
+            self._parts[kind] = kind(self)
         return cast(Part, self._parts[kind])
 
     @property
@@ -137,11 +139,6 @@ class Process:
         known, sure_until_ms, environment = freezes.known, freezes.sure_until_ms, self.settings.environment
         return Desk(suspensions, runs, rules.policy, known, sure_until_ms, intake, self._attempts, environment)
 
-    def _open_grants(self, store: TenantStore, suspensions: Suspensions, runs: Runs, rules: RulesInForce) -> Granting:
-        mandates = Mandating(GrantStore(store, suspensions.recall, MANDATES), runs, rules.policy)
-        grants = GrantStore(store, suspensions.recall, GRANTS)
-        return Granting(grants, Lessons(store), suspensions, rules.policy, mandates)
-
     def _open_reviewers(self, store: TenantStore, people: People) -> Reviewers:
         tenant, duty, refresher = store.keys.tenant, DutyStore(store), store.connections.refresher
         tokens, attempts, passwords, settings = self._tokens, self._attempts, self._passwords, self.settings
@@ -172,7 +169,6 @@ class Process:
             api_keys=ApiKeys(tenant, people, self._tokens),
             replays=Replays(store),
             freezes=freezes,
-            grants=self._open_grants(store, suspensions, runs, rules),
             retention=Retention(store),
             revocation_cache=RevocationCache(people, store.connections.refresher),
             groups=Groups(GroupStore(store), people),

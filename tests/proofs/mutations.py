@@ -43,7 +43,7 @@ STORE = _tests("test_commit_writes test_saving test_commits test_counters desk/t
 BATCHES = _tests("test_batches test_precomputing")
 DESK = _tests(
     "desk/test_memory desk/test_rules_and_edits desk/test_desk desk/test_freezing test_reasking test_worker_execution"
-    " test_asks desk/test_late_items desk/test_mandating desk/test_assessors"
+    " test_asks desk/test_late_items permissions/test_mandating desk/test_assessors"
 )
 
 GUARDED: dict[str, tuple[str, ...]] = {

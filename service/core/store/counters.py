@@ -25,9 +25,8 @@ from service.core.store.connection.connecting import as_ms, text, translated
 from service.core.store.connection.pipeline import Pipeline, Script
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
+from service.core.store.permissions import GRANTS, MANDATES, Kept, find_entitled, note_grants, read_current
 from service.core.store.suspensions.reading import try_read
-from service.features.permissions.lessons import note_grants
-from service.features.permissions.store import GRANTS, MANDATES, Kept, find_entitled, read_current
 
 
 def note_memory(commit: Commit, keys: TenantKeys, update: Update) -> None:

@@ -16,13 +16,13 @@ from typing import Literal, NamedTuple
 
 from sayso.core.clock import DAY_MS, HOUR_MS
 from sayso.core.text.language import _, ngettext
-from service.core.desk.permitting import Granting
 from service.core.store.rules import DEFAULT
 from service.core.wiring import Wiring
 from service.features.control.store import Recents
 from service.features.insights.attention import Limits, PersonFigures, add_drills, list_people, read_limits
 from service.features.insights.facts import Metric
 from service.features.insights.store import Count, Counters, find_quantile, group_by_name, read_histogram
+from service.features.permissions.desk import Granting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,14 +225,14 @@ async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> In
     waiting = await wiring.runs.count_pending()
     insights = await asyncio.to_thread(_build, range_, now_ms, waiting, slots, suggesting, person, read_limits(wiring))
     people = await add_drills(wiring.part(Recents).drills, insights.people)
-    return replace(insights, people=people, rules=await add_proposals(wiring.grants, insights.rules))
+    return replace(insights, people=people, rules=await add_proposals(wiring.feature(Granting), insights.rules))
 
 
 async def read_rule_cost(wiring: Wiring, rule: str) -> RuleCost | None:
     """Return what a rule cost in the last 30 days; None if it asked for nothing."""
     slots = await _read(wiring.part(Counters), _SUGGESTED, await wiring.schedule.now_ms(), _SUGGESTED.slots)
     costs = (cost for cost in list_rule_costs(_add(slots)) if cost.rule == rule)
-    return next(iter(await add_proposals(wiring.grants, costs)), None)
+    return next(iter(await add_proposals(wiring.feature(Granting), costs)), None)
 
 
 def _build(

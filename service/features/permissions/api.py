@@ -9,12 +9,12 @@ from pydantic import BaseModel, Field
 from sayso.core.policy.counters.readings import write_amount
 from sayso.core.records.permissions import Grant, GrantScope, GrantState
 from sayso.features.permissions.text import write_grant
-from service.core.desk.permitting import is_ready
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import Parts, Person
 from service.edge.api.item_views import ConstraintView, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
+from service.features.permissions.desk import Granting, is_ready
 from service.features.permissions.lessons import Trial
 from service.features.permissions.store import Use
 from service.features.permissions.ticks import reinstate
@@ -101,7 +101,7 @@ class GrantList(BaseModel):
 @router.get("", operation_id="listGrants", responses=problems(401, 403))
 async def list_grants(caller: Person, parts: Parts) -> GrantList:
     """List grants with their use, also those that ended in the last month."""
-    return GrantList(grants=await _describe(parts, await parts.grants.list_uses()))
+    return GrantList(grants=await _describe(parts, await parts.feature(Granting).list_uses()))
 
 
 @router.post("/{grant_id}/confirm", operation_id="confirmGrant", responses=WRITES)
@@ -110,14 +110,14 @@ async def confirm_grant(grant_id: GrantId, caller: Person, parts: Parts) -> Gran
 
     A grant that Sayso proposed can be granted when people have approved enough calls that it would have allowed.
     """
-    await parts.grants.confirm(grant_id, caller.reviewer("api"))
+    await parts.feature(Granting).confirm(grant_id, caller.reviewer("api"))
     return await _read(parts, grant_id)
 
 
 @router.post("/{grant_id}/revoke", operation_id="revokeGrant", responses=WRITES)
 async def revoke_grant(grant_id: GrantId, caller: Person, parts: Parts) -> GrantView:
     """End a grant at once, also for calls that it allowed and that have not started. Every reviewer may."""
-    await parts.grants.revoke(grant_id, caller.reviewer("api"))
+    await parts.feature(Granting).revoke(grant_id, caller.reviewer("api"))
     return await _read(parts, grant_id)
 
 
@@ -132,12 +132,15 @@ async def reinstate_grant(grant_id: GrantId, caller: Person, parts: Parts) -> Gr
 
 
 async def _read(parts: Wiring, grant_id: str) -> GrantView:
-    (view,) = await _describe(parts, [await parts.grants.find_use(grant_id)])
+    (view,) = await _describe(parts, [await parts.feature(Granting).find_use(grant_id)])
     return view
 
 
 async def _describe(parts: Wiring, uses: Sequence[Use[Grant]]) -> list[GrantView]:
-    trials, now_ms = await parts.grants.lessons.read_trials(use.grant for use in uses), await parts.grants.now_ms()
+    trials, now_ms = (
+        await parts.feature(Granting).lessons.read_trials(use.grant for use in uses),
+        await parts.feature(Granting).now_ms(),
+    )
     return [_view(parts, use, trials.get(use.grant.id, Trial()), now_ms) for use in uses]
 
 
@@ -152,7 +155,7 @@ def _view(parts: Wiring, use: Use[Grant], trial: Trial, now_ms: int) -> GrantVie
             "sentence": write_grant(grant),
             "state": grant.find_state(now_ms),
             "scope": grant.scope,
-            "void": parts.grants.find_void(grant),
+            "void": parts.feature(Granting).find_void(grant),
             "sum": write_amount(grant.sum.max) if grant.sum is not None else None,
             "at_ms": grant.at_ms,
             "until_ms": grant.until_ms,

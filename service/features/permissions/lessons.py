@@ -1,9 +1,4 @@
-"""The decided calls from which grants are learned, and what grants on probation would have allowed.
-
-What a commit writes about grants and mandates: a new one, and the use of earlier ones.
-
-What commits write about learned grants: decided calls, what grants on probation would have allowed, suspensions.
-"""
+"""The decided calls from which grants are learned, and what grants on probation would have allowed."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,51 +7,17 @@ from typing import Any, NamedTuple
 from redis.asyncio.client import Pipeline as Transaction
 
 from sayso.core.clock import DAY_MS
-from sayso.core.policy.counters.charging import Counted
-from sayso.core.policy.counters.readings import name_scope, name_scope_of
+from sayso.core.policy.counters.readings import name_scope
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.items import Item
-from sayso.core.records.permissions import COUNTER_PREFIX, Grant, Mandate
-from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.records.permissions import Grant
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.features.permissions.learning import Answered, read_answer
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text, translated
 from service.core.store.keys import TenantKeys
+from service.core.store.permissions import MOST_GRANTS
 from service.core.store.tenants import TenantStore
-
-MOST_GRANTS = 200
-"""The grants of one rule for one agent that may be kept at a time."""
-
-MOST_MANDATES = 200
-"""The mandates of one agent in one conversation that may be kept at a time."""
-
-
-def note_grants(commit: Commit, keys: TenantKeys, counted: Counted, change: Change, now_ms: int) -> None:
-    """Save a new grant or mandate, and the time at which earlier ones let a call run."""
-    used = {charge.counter.split(".")[1] for charge in counted.added if charge.counter.startswith(COUNTER_PREFIX)}
-    for grant_id in sorted(used):
-        commit.write("ZADD", keys.grant_uses, now_ms, grant_id)
-    if change.grant is not None:
-        _save_grant(commit, keys, change.grant)
-    if change.mandate is not None:
-        _save_mandate(commit, keys, change.mandate)
-
-
-def _save_mandate(commit: Commit, keys: TenantKeys, made: Mandate) -> None:
-    scope = keys.mandates_of(name_scope_of(made))
-    full = f"{made.agent} has {MOST_MANDATES} mandates in this conversation. Revoke some, then approve."
-    commit.expect_room(scope, MOST_MANDATES - 1, full)
-    commit.write("HSETNX", keys.mandates, made.id, made.model_dump_json())
-    commit.write("ZADD", scope, made.until_ms, made.id)
-
-
-def _save_grant(commit: Commit, keys: TenantKeys, made: Grant) -> None:
-    scope = keys.grants_of(name_scope(made.rule_id, made.agent))
-    full = f"{made.agent} has {MOST_GRANTS} grants of rule {made.rule_id}. Revoke some, or decide without a grant."
-    commit.expect_room(scope, MOST_GRANTS - 1, full)
-    commit.write("HSETNX", keys.grants, made.id, made.model_dump_json())
-    commit.write("ZADD", scope, made.until_ms, made.id)
-
 
 MOST_LESSONS = 500
 """The decided calls of a rule for an agent from which grants are learned."""

@@ -38,6 +38,7 @@ from service.edge.api.dependencies import (
 from service.edge.api.item_views import Timestamp, View
 from service.edge.api.routes import SignedInRoute, wait_for
 from service.edge.http.openapi import ASKS, WAITS, WRITES, problems
+from service.features.permissions.desk import Granting
 from service.features.permissions.store import Use
 
 router = APIRouter(prefix="/mandates", tags=["grants"], route_class=SignedInRoute)
@@ -177,7 +178,7 @@ async def propose_mandate(
 @router.get("", operation_id="listMandates", responses=problems(401))
 async def list_mandates(caller: Caller, parts: Parts) -> MandateList:
     """List approved mandates with their use, also those that ended in the last month. Agents see their own."""
-    uses, now_ms = await parts.grants.mandates.list_uses(), await parts.grants.mandates.now_ms()
+    uses, now_ms = await parts.feature(Granting).mandates.list_uses(), await parts.feature(Granting).mandates.now_ms()
     own = [use for use in uses if caller.owner in (None, use.grant.owner)]
     return MandateList(mandates=[_view(parts, use, now_ms) for use in own])
 
@@ -209,7 +210,7 @@ async def revoke_mandate(mandate_id: MandateId, caller: Caller, parts: Parts) ->
     record = await _find(parts, caller, mandate_id)
     by = caller.reviewer("api") if caller.kind is ActorKind.HUMAN else caller.actor("api")
     if record.status is not Status.PENDING:
-        await parts.grants.mandates.revoke(mandate_id, by)
+        await parts.feature(Granting).mandates.revoke(mandate_id, by)
     elif caller.kind is ActorKind.HUMAN:
         raise Conflict("Nobody has decided this plan yet. Deny its item instead.")
     else:
@@ -257,9 +258,9 @@ async def _find(parts: Wiring, caller: Principal, mandate_id: str) -> Suspension
 
 
 async def _read(parts: Wiring, record: SuspensionRecord) -> MandateView:
-    use = await parts.grants.mandates.find_use(name_mandate(record.id))
+    use = await parts.feature(Granting).mandates.find_use(name_mandate(record.id))
     if use is not None:
-        return _view(parts, use, await parts.grants.mandates.now_ms())
+        return _view(parts, use, await parts.feature(Granting).mandates.now_ms())
     item = record.items[0]
     outcome = item.outcome
     state = MandateState.PROPOSED if record.status is Status.PENDING else MandateState.WITHDRAWN
@@ -282,7 +283,7 @@ def _describe(parts: Wiring, mandate: Mandate, state: MandateState, use: Use[Man
         {
             **shown,
             "state": state,
-            "void": parts.grants.mandates.find_void(mandate),
+            "void": parts.feature(Granting).mandates.find_void(mandate),
             "sentences": [
                 *plan.calls,
                 *(f"Asked about each time: {call}" for call in plan.asked),

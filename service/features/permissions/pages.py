@@ -21,11 +21,11 @@ from sayso.features.permissions.text import (
     describe_rest,
     describe_trial,
 )
-from service.core.desk.permitting import is_ready
 from service.edge.web.errors import show_page_again
 from service.edge.web.form_posts import RecordedRoute, check_session, describe_refusal, read_form
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.features.permissions.desk import Granting, is_ready
 from service.features.permissions.lessons import Trial
 from service.features.permissions.store import Use
 from service.features.permissions.ticks import reinstate
@@ -79,9 +79,9 @@ async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response
     post = await read_form(request)
     try:
         check_session(post, visitor)
-        grants, by = wiring_of(request).grants, visitor.principal.reviewer("web")
+        grants, by = wiring_of(request).feature(Granting), visitor.principal.reviewer("web")
         if grant_id.startswith(MANDATE_PREFIX):
-            acts: dict[str, Any] = {"revoke": wiring_of(request).grants.mandates.revoke}
+            acts: dict[str, Any] = {"revoke": wiring_of(request).feature(Granting).mandates.revoke}
         else:
             overrule = partial(reinstate, wiring_of(request))
             acts = {"confirm": grants.confirm, "revoke": grants.revoke, "reinstate": overrule}
@@ -97,7 +97,7 @@ async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response
 
 
 async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
-    grants = wiring_of(request).grants
+    grants = wiring_of(request).feature(Granting)
     uses, now_ms = await grants.list_uses(), await grants.now_ms()
     trials = await grants.lessons.read_trials(use.grant for use in uses)
     rows = [_describe(use, grants.find_void(use.grant), now_ms, visitor.name) for use in uses]
@@ -115,7 +115,7 @@ async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
 
 
 async def _gather_mandates(request: Request, now_ms: int) -> dict[str, Any]:
-    mandates = wiring_of(request).grants.mandates
+    mandates = wiring_of(request).feature(Granting).mandates
     rows = [_describe_mandate(use, mandates.find_void(use.grant), now_ms) for use in await mandates.list_uses()]
     return {
         "mandates": [row for row in rows if row.in_force],

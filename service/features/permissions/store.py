@@ -1,37 +1,21 @@
 """Grants and mandates of one tenant. One whose people may no longer decide lets nothing run."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple
 
 from redis.asyncio.client import Pipeline as Transaction
 
 from sayso.core.clock import DAY_MS
-from sayso.core.policy.counters.readings import (
-    Readings,
-    Wanted,
-    list_counters,
-    list_mandate_counters,
-    name_scope,
-    name_scope_of,
-)
-from sayso.core.records.decisions import Actor
-from sayso.core.records.permissions import Grant, GrantState, Mandate
+from sayso.core.policy.counters.readings import Readings
+from sayso.core.records.permissions import Grant, Mandate
 from service.core.store.connection.connecting import as_ms, text, translated
-from service.core.store.connection.pipeline import Pipeline, Script
-from service.core.store.directory import Group
-from service.core.store.keys import CHANGES, TenantKeys
-from service.core.store.lua import read_script
-from service.core.store.people import Reviewer
-from service.core.store.suspensions.reading import try_read
+from service.core.store.keys import CHANGES
+from service.core.store.permissions import Kept, Kind
 from service.core.store.tenants import TenantStore
 from service.features.permissions.lessons import TRIED
 
-_GRANTS = Script(read_script("grants"))
 _KEPT_MS = 30 * DAY_MS
 _MAX_LISTED = 1_000
-
-
-Kept = TypeVar("Kept", bound=Grant | Mandate)
 
 
 class Use(NamedTuple, Generic[Kept]):
@@ -43,85 +27,9 @@ class Use(NamedTuple, Generic[Kept]):
     last_ms: int | None
 
 
-class Kind(NamedTuple, Generic[Kept]):
-    """Grants or mandates: how one is read, where they are kept, and the counters of all calls of one."""
-
-    model: type[Kept]
-    find_all: Callable[[TenantKeys], str]
-    find_scope: Callable[[TenantKeys, str], str]
-    name_scope: Callable[[Kept], str]
-    list_counters: Callable[[Kept], Iterable[Wanted]]
-
-
-GRANTS = Kind(
-    Grant,
-    lambda keys: keys.grants,
-    lambda keys, scope: keys.grants_of(scope),
-    lambda grant: name_scope(grant.rule_id, grant.agent),
-    list_counters,
-)
-MANDATES = Kind(
-    Mandate,
-    lambda keys: keys.mandates,
-    lambda keys, scope: keys.mandates_of(scope),
-    name_scope_of,
-    list_mandate_counters,
-)
-
-
-async def read_current(
-    pipeline: Pipeline, keys: TenantKeys, kind: Kind[Kept], scopes: Sequence[str]
-) -> Mapping[str, tuple[Kept, ...]]:
-    """Return the grants or mandates in force by scope, with those whose people may no longer decide."""
-    if not scopes:
-        return {}
-    async with translated():
-        read = [kind.find_all(keys), *(kind.find_scope(keys, scope) for scope in scopes)]
-        seconds, micros, *replies = await pipeline.run(_GRANTS, read)
-    now_ms = as_ms(seconds, micros)
-    return {scope: tuple(_list_current(kind, held, now_ms)) for scope, held in zip(scopes, replies, strict=True)}
-
-
-def _list_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> Iterator[Kept]:
-    grants = (try_read(kind.model, raw) for raw in held if raw)
-    return (grant for grant in grants if grant is not None and _counts(grant, now_ms))
-
-
-def _counts(grant: Grant | Mandate, now_ms: int) -> bool:
-    return grant.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(grant, now_ms)
-
-
 def _returns(known: Grant | Mandate, changed: Grant | Mandate) -> bool:
     """Return whether a change lifts the denial that suspended a grant."""
     return isinstance(known, Grant) and isinstance(changed, Grant) and bool(known.denial) and not changed.denial
-
-
-def _is_tried(grant: Grant | Mandate, now_ms: int) -> bool:
-    return isinstance(grant, Grant) and grant.tries(now_ms)
-
-
-async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
-    """Return those who are active reviewers, and members of a group if one entitled them."""
-    people = list(dict.fromkeys(granters))
-    names = list(dict.fromkeys(name for by in people for name in (by.id, by.for_person) if name))
-    groups = list(dict.fromkeys(group for by in people for group in by.groups))
-    if not names:
-        return set()
-    async with translated():
-        reviewers = await pipeline.ask("HMGET", keys.reviewers, *names)
-        kept = await pipeline.ask("HMGET", keys.groups, *groups) if groups else []
-    held = (try_read(Reviewer, raw) for raw in reviewers if raw)
-    active = {reviewer.name for reviewer in held if reviewer is not None and reviewer.active}
-    read = (try_read(Group, raw) for raw in kept if raw)
-    members = {group.name: set(group.members) for group in read if group is not None}
-    return {by for by in people if _is_entitled(by, active, members)}
-
-
-def _is_entitled(by: Actor, active: set[str], members: Mapping[str, set[str]]) -> bool:
-    person = by.for_person or by.id
-    if not {by.id, person} <= active:
-        return False
-    return not by.groups or any(person in members.get(group, ()) for group in by.groups)
 
 
 class GrantStore(Generic[Kept]):

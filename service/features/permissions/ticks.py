@@ -11,6 +11,7 @@ from sayso.core.transitions.deciding import find_item
 from sayso.features.permissions.judging import find_learned, learns, suspend_grants
 from sayso.features.permissions.learning import Answered, Lesson, propose_grants, read_lesson
 from service.core.wiring import Wiring
+from service.features.permissions.desk import Granting
 from service.features.permissions.lessons import Place
 
 _AT_ONCE = 20
@@ -27,9 +28,9 @@ async def propose_learned(wiring: Wiring) -> list[Grant]:
     if not learns(wiring.rules.policy().rules):
         return []
     made: list[Grant] = []
-    for scope in await wiring.grants.lessons.take_scopes(_AT_ONCE):
-        now_ms = await wiring.grants.now_ms()  # before the lessons are read: one that is not read is later
-        lessons = await _read_lessons(wiring, await wiring.grants.lessons.list_items(scope))
+    for scope in await wiring.feature(Granting).lessons.take_scopes(_AT_ONCE):
+        now_ms = await wiring.feature(Granting).now_ms()  # before the lessons are read: one that is not read is later
+        lessons = await _read_lessons(wiring, await wiring.feature(Granting).lessons.list_items(scope))
         made += await _learn(wiring, lessons, now_ms) if lessons else []
     return made
 
@@ -40,9 +41,9 @@ async def reinstate(wiring: Wiring, grant_id: str, by: Actor) -> Grant:
     If people denied another call that it covers since it was proposed, it stays suspended by that one. Raises what
     `Granting.reinstate` raises.
     """
-    known = (await wiring.grants.find_use(grant_id)).grant
+    known = (await wiring.feature(Granting).find_use(grant_id)).grant
     lessons = await _read_lessons(
-        wiring, await wiring.grants.lessons.list_items(name_scope(known.rule_id, known.agent))
+        wiring, await wiring.feature(Granting).lessons.list_items(name_scope(known.rule_id, known.agent))
     )
     begun_ms = known.learned.proposed_at_ms if known.learned is not None else 0
     denials = [
@@ -52,12 +53,12 @@ async def reinstate(wiring: Wiring, grant_id: str, by: Actor) -> Grant:
         and lesson.at_ms >= begun_ms
         and find_learned([known], lesson.rule_id, lesson.event)
     ]
-    return await wiring.grants.reinstate(grant_id, by, denials)
+    return await wiring.feature(Granting).reinstate(grant_id, by, denials)
 
 
 async def _learn(wiring: Wiring, lessons: Sequence[Lesson], now_ms: int) -> list[Grant]:
     """Propose grants; `lessons` are those of one rule for one agent."""
-    store, last = wiring.grants.lessons, lessons[-1]
+    store, last = wiring.feature(Granting).lessons, lessons[-1]
     known = [grant for grant in await store.list_learned() if grant.rule_id == last.rule_id]
     await _suspend_denied(wiring, known, lessons)
     rule = next((rule for rule in wiring.rules.policy().rules if rule.rule_id == last.rule_id), None)
@@ -77,7 +78,7 @@ async def _suspend_denied(wiring: Wiring, known: Sequence[Grant], lessons: Seque
         prior = (grant for grant in known if grant.learned is not None and lesson.at_ms >= grant.learned.proposed_at_ms)
         free = (grant for grant in prior if grant.denial is None and not grant.has_overruled(lesson.denial))
         missed = find_learned(free, lesson.rule_id, lesson.event)
-        await wiring.grants.lessons.suspend(suspend_grants(missed, lesson.denial))
+        await wiring.feature(Granting).lessons.suspend(suspend_grants(missed, lesson.denial))
 
 
 async def _read_lessons(wiring: Wiring, places: Sequence[Place]) -> list[Lesson]:

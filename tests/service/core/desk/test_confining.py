@@ -19,6 +19,7 @@ from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
+from service.features.permissions.desk import Granting
 from tests.builders import person, run_ref
 
 POLICY = """
@@ -52,7 +53,7 @@ async def put(wiring: Wiring, tool: str, **args: Any) -> tuple[Saved, Item]:
 async def test_confining_plan_is_in_force_without_a_person(confined: tuple[Wiring, Saved]) -> None:
     wiring, proposed = confined
     assert not proposed.record.items[0].open
-    use = await wiring.grants.mandates.find_use(name_mandate(proposed.record.id))
+    use = await wiring.feature(Granting).mandates.find_use(name_mandate(proposed.record.id))
     assert use is not None
     assert use.grant.granters == ()
 
@@ -84,7 +85,9 @@ async def test_planned_call_runs_once_a_person_approved_it(confined: tuple[Wirin
 
 async def test_calls_are_asked_about_again_after_the_plan_ended(confined: tuple[Wiring, Saved]) -> None:
     wiring, proposed = confined
-    await wiring.grants.mandates.revoke(name_mandate(proposed.record.id), Actor(id="demo", kind=ActorKind.AGENT))
+    await wiring.feature(Granting).mandates.revoke(
+        name_mandate(proposed.record.id), Actor(id="demo", kind=ActorKind.AGENT)
+    )
     (_, theft), (_, mail) = await put(wiring, "pay", to="x"), await put(wiring, "read_mail")
     assert theft.open
     assert not mail.open

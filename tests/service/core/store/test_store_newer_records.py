@@ -13,6 +13,7 @@ from sayso.errors import Unreadable
 from service.core.store.announcements import Delivery
 from service.core.store.deliveries import Deliveries
 from service.core.store.keys import TenantKeys
+from service.features.permissions.desk import Granting
 from service.features.whatif.store import Replay, ReplayStore
 from tests.builders import make_pending, person
 from tests.service.edge.api.test_external_events import body, note, tell
@@ -130,7 +131,7 @@ async def test_newer_permission_is_skipped_counted_and_kept(
     async with world.client("root") as root:
         listed = await root.get(path)
         assert listed.status_code == 200, listed.text
-        granting = world.wiring.grants if kind == "grant" else world.wiring.grants.mandates
+        granting = world.wiring.feature(Granting) if kind == "grant" else world.wiring.feature(Granting).mandates
         with pytest.raises(Unreadable, match=f"{kind} {kind}_1"):
             await granting.revoke(f"{kind}_1", person("anna"))
         assert await count_unreadable(root) == 1

@@ -122,7 +122,7 @@ CASES = [
     Case(
         ADDRESSES, "Use one that the internet can reach, ", receive("https://10.0.0.1/"), (receive("https://1.1.1.1/"),)
     ),
-    Case("service/core/desk/permitting.py", "List the grants to see their ids", revoke("grants"), see("grants")),
+    Case("service/features/permissions/desk.py", "List the grants to see their ids", revoke("grants"), see("grants")),
     Case("service/features/whatif/api.py", "Send a call, an item, or both", explain(), (explain(call=CALL),)),
 ]
 
@@ -157,7 +157,7 @@ FOLLOWED = [
     ("sayso/core/transitions/client_execution.py", "Redeem it before the call starts"),
     ("sayso/core/transitions/deciding.py", "Read the suspension to see its items"),
     ("service/channels/previews.py", "Name a person"),
-    ("service/core/desk/permitting.py", "Wait for more, or grant like calls beside an approval"),
+    ("service/features/permissions/desk.py", "Wait for more, or grant like calls beside an approval"),
     ("service/edge/api/health.py", "Set"),
     ("service/features/control/drills.py", "Name one of its reviewers:"),
     ("service/features/rulebook/versions.py", "Read it again before you attest it"),

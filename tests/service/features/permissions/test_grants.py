@@ -12,6 +12,7 @@ from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.core.records.tools import ToolCall
 from service.core.settings import Settings
 from service.core.wiring import Wiring
+from service.features.permissions.desk import Granting
 from tests.builders import REFUND, person, run_ref
 from tests.service.edge.web.sites import settings_for, visit
 
@@ -61,7 +62,7 @@ async def test_sentence_is_shown_before_a_grant_is_sent(settings: Settings) -> N
         listed = await anna.read("/grants")
         for words in ("in force", "1 call ran", "9 calls left and 350 amount left", "Granted by anna"):
             assert words in listed
-        (use,) = await anna.wiring.grants.list_uses()
+        (use,) = await anna.wiring.feature(Granting).list_uses()
         refused = await anna.send(f"/grants/{use.grant.id}", 422, act="none")
         assert "Choose one of the buttons on this page" in refused
         assert await anna.send(f"/grants/{use.grant.id}", act="revoke") == "/grants"
@@ -137,7 +138,7 @@ async def test_second_person_grants_on_the_page(settings: Settings) -> None:
 
         await anna.wiring.desk.decide(record.id, "i1", DecisionRequest.model_validate(asked), person("ben"))
         assert "Grant it too" in await anna.read("/grants")
-        (use,) = await anna.wiring.grants.list_uses()
+        (use,) = await anna.wiring.feature(Granting).list_uses()
         await anna.send(f"/grants/{use.grant.id}", act="confirm")
         assert "Granted by ben and anna" in await anna.read("/grants")
         assert (await put(anna.wiring, 100)).items[0].outcome is not None

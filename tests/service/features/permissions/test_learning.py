@@ -19,6 +19,7 @@ from service.assembly import assemble
 from service.core.operations.runs import erase_run
 from service.core.settings import Settings
 from service.core.wiring import Wiring
+from service.features.permissions.desk import Granting
 from service.features.permissions.lessons import Trial
 from service.features.permissions.ticks import propose_learned
 from tests.builders import REFUND, person, run_ref
@@ -79,11 +80,11 @@ async def propose(wiring: Wiring, *amounts: object) -> Grant:
 async def put_in_force(wiring: Wiring) -> Grant:
     made = await propose(wiring)
     await teach(wiring, 10, 20)
-    return await wiring.grants.confirm(made.id, person("ben"))
+    return await wiring.feature(Granting).confirm(made.id, person("ben"))
 
 
 async def find_state(wiring: Wiring, grant: Grant) -> GrantState:
-    return (await wiring.grants.find_use(grant.id)).grant.find_state(await wiring.grants.now_ms())
+    return (await wiring.feature(Granting).find_use(grant.id)).grant.find_state(await wiring.feature(Granting).now_ms())
 
 
 def is_asked(record: SuspensionRecord) -> bool:
@@ -105,14 +106,14 @@ async def test_nobody_puts_a_grant_in_force_before_it_was_tried(wiring: Wiring) 
     made = await propose(wiring)
     await teach(wiring, 10)
     with pytest.raises(Conflict, match="on probation: people have approved 1 of the 2 calls"):
-        await wiring.grants.confirm(made.id, person("ben"))
-    assert await wiring.grants.count_ready() == Counter()
+        await wiring.feature(Granting).confirm(made.id, person("ben"))
+    assert await wiring.feature(Granting).count_ready() == Counter()
     await teach(wiring, 30)
-    assert await wiring.grants.count_ready() == Counter({"refunds": 1})
+    assert await wiring.feature(Granting).count_ready() == Counter({"refunds": 1})
     with pytest.raises(NotAllowed):
-        await wiring.grants.confirm(made.id, Actor(id="demo", kind=ActorKind.AGENT))
+        await wiring.feature(Granting).confirm(made.id, Actor(id="demo", kind=ActorKind.AGENT))
     assert is_asked(await put(wiring, 10))
-    given = await wiring.grants.confirm(made.id, person("ben"))
+    given = await wiring.feature(Granting).confirm(made.id, person("ben"))
     assert given.until_ms - given.at_ms == 86_400_000, "its time starts when it takes force"
     assert not is_asked(await put(wiring, 30))
     assert is_asked(await put(wiring, 30.01)), "nobody saw more"
@@ -129,14 +130,14 @@ async def test_denial_ends_probation_at_once(wiring: Wiring) -> None:
     made = await propose(wiring)
     denied = await put(wiring, 25)
     await decide(wiring, denied, "deny")
-    use = await wiring.grants.find_use(made.id)
+    use = await wiring.feature(Granting).find_use(made.id)
     assert use.grant.denial is not None
     assert (use.grant.denial.by, use.grant.denial.suspension_id) == ("anna", denied.id)
     trail = await wiring.runs.trail(denied.run.id, limit=100)
     assert [one.data.get("suspends") for one in trail if one.type == "decision_recorded"] == [[made.id]]
     assert await find_state(wiring, made) is GrantState.SUSPENDED
     with pytest.raises(Conflict, match=r"does not wait for anybody: it is suspended by a denial\."):
-        await wiring.grants.confirm(made.id, person("ben"))
+        await wiring.feature(Granting).confirm(made.id, person("ben"))
     await teach(wiring, 10, 20, 30)
     assert await propose_learned(wiring) == [], "the denied call would be covered again"
 
@@ -163,10 +164,10 @@ async def test_denial_of_another_call_suspends_nothing(wiring: Wiring) -> None:
 async def test_denial_sent_while_a_grant_is_proposed_is_not_missed(wiring: Wiring) -> None:
     made = await propose(wiring)
     record = await put(wiring, 10)
-    hidden = await wiring.grants.lessons.list_learned()
+    hidden = await wiring.feature(Granting).lessons.list_learned()
     await decide(wiring, record, "deny")
     # As if the denial had been sent before the grant was saved: it suspended nothing.
-    await wiring.grants.lessons.suspend(hidden)
+    await wiring.feature(Granting).lessons.suspend(hidden)
     assert await find_state(wiring, made) is GrantState.PROBATION
     await propose_learned(wiring)
     assert await find_state(wiring, made) is GrantState.SUSPENDED
@@ -183,7 +184,7 @@ async def test_calls_denied_or_edited_before_propose_nothing(wiring: Wiring) -> 
 
 async def test_dismissed_proposal_returns_after_as_many_approvals_again(wiring: Wiring) -> None:
     made = await propose(wiring)
-    await wiring.grants.revoke(made.id, person("anna"))
+    await wiring.feature(Granting).revoke(made.id, person("anna"))
     await teach(wiring, 10, 20)
     assert await propose_learned(wiring) == []
     again = await propose(wiring, 20)
@@ -196,8 +197,8 @@ async def test_two_people_put_it_in_force_where_the_rule_says_so(settings: Setti
         assert made.find_state(made.at_ms) is GrantState.WAITING
         assert is_asked(await put(two, 10))
         with pytest.raises(Conflict, match="You have granted it already"):
-            await two.grants.confirm(made.id, person("ben"))
-        await two.grants.confirm(made.id, person("anna"))
+            await two.feature(Granting).confirm(made.id, person("ben"))
+        await two.feature(Granting).confirm(made.id, person("anna"))
         assert not is_asked(await put(two, 10))
 
 
@@ -212,7 +213,7 @@ async def test_learned_grant_ends_with_rule_reviewer_or_tool(settings: Settings,
     assert not is_asked(await put(wiring, 10))
     async with assemble(write_rules(settings, "changed", POLICY.replace("count: 5", "count: 6"))) as changed:
         assert is_asked(await put(changed, 10))
-        assert changed.grants.find_void(made)
+        assert changed.feature(Granting).find_void(made)
 
 
 async def test_decisions_of_a_deleted_denial_teach_nothing(wiring: Wiring) -> None:
@@ -250,7 +251,7 @@ async def test_figures_equal_an_oracle_over_the_trail(wiring: Wiring) -> None:
     oracle: Counter[str] = Counter()
     for record in runs:
         oracle.update(await tally_trail(wiring, record.run.id, made.id))
-    trial = (await wiring.grants.lessons.read_trials([made]))[made.id]
+    trial = (await wiring.feature(Granting).lessons.read_trials([made]))[made.id]
     assert trial == Trial(*(oracle[what] for what in ("asked", "approved", "edited", "denied")))
     assert trial == Trial(*(named[what] for what in ("asked", "approved", "edited", "denied")))
     assert trial.unanswered == named["unanswered"]

@@ -14,6 +14,7 @@ from sayso.core.records.tools import ToolCall
 from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.wiring import Wiring
+from service.features.permissions.desk import Granting
 from service.features.permissions.ticks import propose_learned
 from tests.builders import run_ref
 from tests.sayso.features.whatif.test_cookbook import POLICIES
@@ -58,12 +59,12 @@ async def test_learned_grant_of_the_cookbook_passes_only_like_calls(wiring: Wiri
         record = await put(wiring, amount)
         assert is_asked(record), "on probation it lets nothing run"
         await decide(wiring, record)
-    await wiring.grants.confirm(made.id, BEN)
+    await wiring.feature(Granting).confirm(made.id, BEN)
     assert not is_asked(await put(wiring, 40))
     for odd in ({"amount": 41}, {"amount": -40}, {"amount": "40"}, {"amount": 5, "customer": "C-2"}):
         assert is_asked(await put(wiring, **odd)), odd
     assert is_asked(await put(wiring, 5, to="another account"))
     assert is_asked(await put(wiring, 5, customer=["C-1", "C-2"]))
     await decide(wiring, before, "deny")
-    assert (await wiring.grants.find_use(made.id)).grant.find_state(made.at_ms) is GrantState.SUSPENDED
+    assert (await wiring.feature(Granting).find_use(made.id)).grant.find_state(made.at_ms) is GrantState.SUSPENDED
     assert is_asked(await put(wiring, 40))

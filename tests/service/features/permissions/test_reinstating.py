@@ -9,6 +9,7 @@ from sayso.errors import Conflict, NotAllowed, NotFound
 from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.wiring import Wiring
+from service.features.permissions.desk import Granting
 from service.features.permissions.ticks import propose_learned, reinstate
 from tests.builders import person
 from tests.service.features.permissions.test_learning import (  # noqa: F401
@@ -89,10 +90,10 @@ async def test_proposal_returns_to_probation(wiring: Wiring) -> None:  # noqa: F
     await reinstate(wiring, made.id, person("ben"))
     assert await find_state(wiring, made) is GrantState.PROBATION
     with pytest.raises(Conflict, match="on probation: people have approved 0 of the 2"):
-        await wiring.grants.confirm(made.id, person("ben"))
+        await wiring.feature(Granting).confirm(made.id, person("ben"))
     await teach(wiring, 10, 20)
     assert is_asked(await put(wiring, 10))
-    await wiring.grants.confirm(made.id, person("ben"))
+    await wiring.feature(Granting).confirm(made.id, person("ben"))
     assert not is_asked(await put(wiring, 10))
 
 
@@ -100,14 +101,14 @@ async def test_two_people_reinstate_where_the_rule_asks_for_two(settings: Settin
     async with assemble(write_rules(settings, "two", POLICY.replace("count: 5", "people: 2"))) as two:
         waiting = await put(two, 25)
         made = await put_in_force(two)
-        await two.grants.confirm(made.id, person("anna"))
+        await two.feature(Granting).confirm(made.id, person("anna"))
         await decide(two, waiting, "deny")
         await reinstate(two, made.id, person("ben"))
         assert await find_state(two, made) is GrantState.WAITING
         assert is_asked(await put(two, 10))
         with pytest.raises(Conflict, match="You have granted it already"):
-            await two.grants.confirm(made.id, person("ben"))
-        await two.grants.confirm(made.id, person("anna"))
+            await two.feature(Granting).confirm(made.id, person("ben"))
+        await two.feature(Granting).confirm(made.id, person("anna"))
         assert not is_asked(await put(two, 10))
 
 
@@ -116,9 +117,11 @@ async def test_nothing_void_over_or_replaced_is_reinstated(settings: Settings, w
     async with assemble(write_rules(settings, "changed", POLICY.replace("count: 5", "count: 6"))) as changed:
         with pytest.raises(Conflict, match="so the grant is void"):
             await reinstate(changed, made.id, person("ben"))
-    store = wiring.grants._store
-    over = made.model_copy(update={"id": "gra_over", "denial": (await wiring.grants.find_use(made.id)).grant.denial})
-    await wiring.grants.lessons.suspend([over.model_copy(update={"until_ms": over.at_ms})])
+    store = wiring.feature(Granting)._store
+    over = made.model_copy(
+        update={"id": "gra_over", "denial": (await wiring.feature(Granting).find_use(made.id)).grant.denial}
+    )
+    await wiring.feature(Granting).lessons.suspend([over.model_copy(update={"until_ms": over.at_ms})])
     with pytest.raises(Conflict, match="or its time is over"):
         await reinstate(wiring, "gra_over", person("ben"))
     await store.change("gra_over", lambda grant: grant.model_copy(update={"until_ms": made.until_ms, "denial": None}))

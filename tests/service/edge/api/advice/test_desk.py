@@ -11,6 +11,7 @@ from sayso.errors import Conflict, InvalidInput, NotAllowed
 from service.channels.mail import check_address
 from service.channels.previews import build_sample_card, preview, read_sample
 from service.core.settings import Settings
+from service.features.permissions.desk import Granting
 from tests.builders import make_person, person, register_agent
 from tests.sayso.samples import T0
 from tests.service.edge.api.advice.rulebook import LIVE, STRICT, attest, grant, promote, shadow
@@ -34,7 +35,7 @@ FOLLOWED = [
     (PREVIEWS, "Check its path"),
     (PREVIEWS, "Choose a rule with request_approval or request_user_input"),
     (PREVIEWS, "Write it as"),
-    ("service/core/desk/permitting.py", "Sign in as a reviewer"),
+    ("service/features/permissions/desk.py", "Sign in as a reviewer"),
     ("service/features/rulebook/versions.py", "Attest it"),
     ("service/core/store/directory.py", "Create a new one on your account page"),
 ]
@@ -121,8 +122,8 @@ async def test_advice_about_who_revokes_leads_to_an_end(world: World) -> None:
     for step in (ask(call("wire", amount=1)), grant("anna")):
         assert (await send(world, step, kept)).is_success
     with pytest.raises(NotAllowed, match="Sign in as a reviewer"):
-        await world.wiring.grants.revoke(kept["grant"], Actor(id="demo", kind=ActorKind.AGENT))
-    assert (await world.wiring.grants.revoke(kept["grant"], person("anna"))).revoked_by == "anna"
+        await world.wiring.feature(Granting).revoke(kept["grant"], Actor(id="demo", kind=ActorKind.AGENT))
+    assert (await world.wiring.feature(Granting).revoke(kept["grant"], person("anna"))).revoked_by == "anna"
 
 
 def test_advice_about_an_address_leads_to_one() -> None:

@@ -15,7 +15,7 @@ from tests.service.features.rulebook.test_operations_versions import write
 from tests.service.worlds import World
 
 FOLLOWED = [
-    ("service/core/desk/permitting.py", "Revoke it"),
+    ("service/features/permissions/desk.py", "Revoke it"),
     ("service/core/concurrency.py", "Close some of them, or retry in"),
     ("service/features/rulebook/versions.py", "Move its file over the one in use"),
     ("service/core/policy/evaluations.py", "Deploy the same version to both"),

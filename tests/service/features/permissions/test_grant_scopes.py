@@ -13,6 +13,7 @@ from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.core.auth.credentials import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
+from service.features.permissions.desk import Granting
 from tests.builders import person, run_ref
 
 POLICY = """
@@ -46,7 +47,7 @@ async def grant(wiring: Wiring, tool: str, args: dict[str, Any], **given: Any) -
     asked = {"action": "approve", "digest": item.digest, "grant": {"for_s": 3600, **given}}
     decision = DecisionRequest.model_validate(asked)
     decided = (await wiring.desk.decide(suspension_id, item.item_id, decision, person("anna"))).record.items[0]
-    return (await wiring.grants.find_use(decided.decisions[0].grant_id)).grant
+    return (await wiring.feature(Granting).find_use(decided.decisions[0].grant_id)).grant
 
 
 async def runs(wiring: Wiring, tool: str, args: dict[str, Any]) -> bool:

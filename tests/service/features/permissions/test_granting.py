@@ -14,6 +14,7 @@ from sayso.core.records.tools import ToolCall
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound, SelfApproval, Withdrawn
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
+from service.features.permissions.desk import Granting
 from tests.builders import REFUND, person, run_ref
 
 POLICY = """
@@ -74,7 +75,7 @@ async def decide(wiring: Wiring, record: SuspensionRecord, by: str = "anna", **g
 async def make(wiring: Wiring, amount: int = 100, by: str = "anna", **grant: Any) -> Grant:
     record = (await put(wiring, amount)).record
     decided = await decide(wiring, record, by, grant={"for_s": 3600, **grant})
-    return (await wiring.grants.find_use(decided.items[0].decisions[0].grant_id)).grant
+    return (await wiring.feature(Granting).find_use(decided.items[0].decisions[0].grant_id)).grant
 
 
 async def redeem(wiring: Wiring, record: SuspensionRecord, item_id: str = "i1") -> Saved:
@@ -89,7 +90,7 @@ async def test_grant_lets_like_calls_run_until_it_is_used_up(wiring: Wiring) -> 
     assert verdicts(first) == ["approved"]
     assert first.record.items[0].grant_id == made.id
     assert verdicts(await put(wiring, 100, 100)) == ["approved", "asked"]
-    use = await wiring.grants.find_use(made.id)
+    use = await wiring.feature(Granting).find_use(made.id)
     assert (use.calls, use.total) == (2, 200_000_000)
     assert use.last_ms is not None
 
@@ -114,9 +115,9 @@ async def test_revoked_grant_stops_calls_that_have_not_started(wiring: Wiring) -
     made = await make(wiring)
     waiting, started = (await put(wiring, 100)).record, (await put(wiring, 100)).record
     await redeem(wiring, started)
-    revoked = await wiring.grants.revoke(made.id, person("ben"))
+    revoked = await wiring.feature(Granting).revoke(made.id, person("ben"))
     assert revoked.revoked_by == "ben"
-    assert await wiring.grants.revoke(made.id, person("anna")) == revoked, "repeated, it changes nothing"
+    assert await wiring.feature(Granting).revoke(made.id, person("anna")) == revoked, "repeated, it changes nothing"
     assert verdicts(await put(wiring, 100)) == ["asked"]
     with pytest.raises(Withdrawn, match=f"Grant {made.id}, which allowed it, no longer does"):
         await redeem(wiring, waiting)
@@ -149,13 +150,13 @@ async def test_two_people_grant_together(wiring: Wiring) -> None:
     assert made.find_state(made.at_ms) is GrantState.WAITING
     assert verdicts(await put(wiring, 600)) == ["asked"]
     with pytest.raises(Conflict, match="You have granted it already"):
-        await wiring.grants.confirm(made.id, person("anna"))
+        await wiring.feature(Granting).confirm(made.id, person("anna"))
     with pytest.raises(SelfApproval):
-        await wiring.grants.confirm(made.id, person("demo"))
-    await wiring.grants.confirm(made.id, person("ben"))
+        await wiring.feature(Granting).confirm(made.id, person("demo"))
+    await wiring.feature(Granting).confirm(made.id, person("ben"))
     assert verdicts(await put(wiring, 600)) == ["approved"]
     with pytest.raises(Conflict, match="does not wait for anybody: it is in force"):
-        await wiring.grants.confirm(made.id, person("ben"))
+        await wiring.feature(Granting).confirm(made.id, person("ben"))
 
 
 async def test_grant_waits_for_one_of_each_group(wiring: Wiring) -> None:
@@ -171,9 +172,9 @@ async def test_grant_waits_for_one_of_each_group(wiring: Wiring) -> None:
     )
     decided = (await wiring.desk.decide(record.id, "i1", request, of("anna", "finance"), key="k")).record
     grant_id = decided.items[0].decisions[0].grant_id
-    assert (await wiring.grants.confirm(grant_id, of("ben", "finance"))).find_state(1) is GrantState.WAITING
+    assert (await wiring.feature(Granting).confirm(grant_id, of("ben", "finance"))).find_state(1) is GrantState.WAITING
     assert verdicts(await put(wiring, 950)) == ["asked"]
-    await wiring.grants.confirm(grant_id, of("lea", "legal"))
+    await wiring.feature(Granting).confirm(grant_id, of("lea", "legal"))
     assert verdicts(await put(wiring, 950)) == ["approved"]
 
 
@@ -192,14 +193,14 @@ async def test_grant_beyond_the_rule_is_refused(wiring: Wiring, grant: dict[str,
     with pytest.raises(InvalidInput, match=says):
         await decide(wiring, record, grant=grant)
     assert verdicts(await wiring.desk.suspensions.read(record.id)) == ["asked"], "nothing was decided"
-    assert await wiring.grants.list_uses() == []
+    assert await wiring.feature(Granting).list_uses() == []
 
 
 async def test_repeated_decision_makes_one_grant(wiring: Wiring) -> None:
     record = (await put(wiring, 100)).record
     for _ in range(2):
         await decide(wiring, record, grant={"for_s": 60})
-    assert len(await wiring.grants.list_uses()) == 1
+    assert len(await wiring.feature(Granting).list_uses()) == 1
 
 
 async def test_offer_lets_one_call_within_it_pass(wiring: Wiring) -> None:
@@ -217,7 +218,7 @@ async def test_offer_lets_one_call_within_it_pass(wiring: Wiring) -> None:
 
 async def test_agents_neither_confirm_nor_revoke(wiring: Wiring) -> None:
     made, agent = await make(wiring), Actor(id="demo", kind=ActorKind.AGENT)
-    for change in (wiring.grants.revoke, wiring.grants.confirm):
+    for change in (wiring.feature(Granting).revoke, wiring.feature(Granting).confirm):
         with pytest.raises(NotAllowed):
             await change(made.id, agent)
         with pytest.raises(NotFound):

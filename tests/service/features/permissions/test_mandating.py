@@ -21,6 +21,7 @@ from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
+from service.features.permissions.desk import Granting
 from tests.builders import person, run_ref
 
 POLICY = """
@@ -80,7 +81,7 @@ async def decide(wiring: Wiring, record: SuspensionRecord, by: str = "anna", act
 async def make(wiring: Wiring, plan: Plan | None = None, thread: str = "t1") -> Mandate:
     record = (await propose(wiring, plan, thread)).record
     await decide(wiring, record)
-    use = await wiring.grants.mandates.find_use(name_mandate(record.id))
+    use = await wiring.feature(Granting).mandates.find_use(name_mandate(record.id))
     assert use is not None
     return use.grant
 
@@ -131,7 +132,7 @@ async def test_calls_spend_the_mandate_together(wiring: Wiring) -> None:
     made = await make(wiring, write_plan(REFUND, READ, count=3, sum=250))
     assert verdicts(await put(wiring, refund(200), refund(51), refund(50))) == ["approved", "asked", "approved"]
     assert verdicts(await put(wiring, ("read_order", {}), ("read_order", {}))) == ["approved", "asked"]
-    use = await wiring.grants.mandates.find_use(made.id)
+    use = await wiring.feature(Granting).mandates.find_use(made.id)
     assert use is not None
     assert (use.calls, use.total) == (3, 250_000_000)
     assert use.last_ms is not None
@@ -157,14 +158,16 @@ async def test_revoked_mandate_stops_calls_that_have_not_started(wiring: Wiring)
     made = await make(wiring)
     waiting, started = await put(wiring, refund()), await put(wiring, refund())
     await redeem(wiring, started)
-    revoked = await wiring.grants.mandates.revoke(made.id, person("ben"))
+    revoked = await wiring.feature(Granting).mandates.revoke(made.id, person("ben"))
     assert revoked.revoked_by == "ben"
-    assert await wiring.grants.mandates.revoke(made.id, person("anna")) == revoked, "repeated, it changes nothing"
+    assert await wiring.feature(Granting).mandates.revoke(made.id, person("anna")) == revoked, (
+        "repeated, it changes nothing"
+    )
     with pytest.raises(Withdrawn, match=f"Mandate {made.id}, which allowed it, no longer does"):
         await redeem(wiring, waiting)
     assert verdicts(await put(wiring, refund(), ("read_all", {}))) == ["asked", "approved"]
     with pytest.raises(NotFound):
-        await wiring.grants.mandates.revoke("man_x", person("ben"))
+        await wiring.feature(Granting).mandates.revoke("man_x", person("ben"))
 
 
 async def test_call_allowed_before_asks_once_a_mandate_excludes_it(wiring: Wiring) -> None:
@@ -188,7 +191,7 @@ async def test_mandate_does_not_outlive_its_rule_or_definition(wiring: Wiring) -
     other = ExternalCall(call, TOOLS["refund"].model_copy(update={"description": "Another tool."}))
     assert verdicts(await wiring.desk.suspend(run_ref(thread_id="t1"), [other], POLL)) == ["asked"]
     change_rules(wiring, POLICY.replace("longest: 1d", "longest: 2d"))
-    assert wiring.grants.mandates.find_void(made)
+    assert wiring.feature(Granting).mandates.find_void(made)
     assert verdicts(await put(wiring, refund(), ("read_order", {}))) == ["asked", "approved"]
 
 
@@ -202,7 +205,7 @@ async def test_plan_under_changed_rules_cannot_be_approved(wiring: Wiring) -> No
     with pytest.raises(InvalidInput, match="The rule refunds has changed since the plan was proposed"):
         await decide(wiring, record)
     await decide(wiring, record, action="deny")
-    assert await wiring.grants.mandates.find_use(name_mandate(record.id)) is None
+    assert await wiring.feature(Granting).mandates.find_use(name_mandate(record.id)) is None
 
 
 async def test_requester_does_not_approve_their_own_plan(wiring: Wiring) -> None:
@@ -237,5 +240,5 @@ async def test_mandate_of_one_run_covers_it_alone_and_ends_with_it(wiring: Wirin
     saved = await wiring.desk.suspend(run, [call], POLL)
     assert verdicts(saved) == ["approved"]
     await wiring.desk.cancel(run.id, person("anna"))
-    (use,) = await wiring.grants.mandates.list_uses()
-    assert use.grant.find_state(await wiring.grants.mandates.now_ms()) is GrantState.ENDED
+    (use,) = await wiring.feature(Granting).mandates.list_uses()
+    assert use.grant.find_state(await wiring.feature(Granting).mandates.now_ms()) is GrantState.ENDED

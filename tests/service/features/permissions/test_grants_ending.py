@@ -8,8 +8,9 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Withdrawn
 from service.assembly import assemble
 from service.core.wiring import Wiring
+from service.features.permissions.desk import Granting
 from tests.builders import REFUND, person
-from tests.service.core.desk.test_granting import POLICY, make, put, redeem, verdicts, wiring
+from tests.service.features.permissions.test_granting import POLICY, make, put, redeem, verdicts, wiring
 
 __all__ = ["wiring"]
 
@@ -65,7 +66,7 @@ async def test_revoked_grant_is_void_at_once_in_another_process(wiring: Wiring, 
     made = await make(wiring)
     waiting, started = await allow(other), await allow(other)
     await redeem(other, started)
-    await wiring.grants.revoke(made.id, person("ben"))
+    await wiring.feature(Granting).revoke(made.id, person("ben"))
     with pytest.raises(Withdrawn, match=f"Grant {made.id}, which allowed it, no longer does"):
         await redeem(other, waiting)
     assert verdicts(await put(other, 100)) == ["asked"]

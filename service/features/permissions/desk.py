@@ -1,13 +1,9 @@
-"""Mandates: list and revoke them. The approval of a plan makes one, in its own commit.
-
-Standing grants: list, confirm and revoke them. A decision makes one, in its own commit; Sayso proposes others.
-"""
+"""Grants and mandates: list, confirm and revoke them. A decision makes one in its own commit; Sayso proposes others."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from sayso.core.policy.engine import Policy
 from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.permissions import Denial, Grant, GrantState, Mandate, OverruledDenial
 from sayso.core.transitions.deciding import find_item
@@ -16,8 +12,8 @@ from sayso.errors import Conflict, NotAllowed, NotFound
 from sayso.features.permissions.grants import digest_rule, find_granting
 from sayso.features.permissions.making import find_changed
 from sayso.features.permissions.text import describe_grant_state
-from service.core.store.runs.runs import Runs
-from service.core.store.suspensions.saving import Suspensions
+from service.core.store.permissions import GRANTS, MANDATES
+from service.core.wiring import Wiring
 from service.features.permissions.lessons import Lessons, Trial
 from service.features.permissions.store import GrantStore, Use
 
@@ -25,8 +21,9 @@ from service.features.permissions.store import GrantStore, Use
 class Mandating:
     """The mandates of one tenant, as people and their agents see and end them."""
 
-    def __init__(self, store: GrantStore[Mandate], runs: Runs, policy: Callable[[], Policy]) -> None:
-        self._store, self._runs, self._policy = store, runs, policy
+    def __init__(self, wiring: Wiring) -> None:
+        self._store = GrantStore(wiring.store, wiring.desk.suspensions.recall, MANDATES)
+        self._runs, self._policy = wiring.runs, wiring.rules.policy
 
     async def now_ms(self) -> int:
         return await self._store.now_ms()
@@ -91,16 +88,10 @@ _LASTING = (GrantState.PROBATION, GrantState.WAITING, GrantState.IN_FORCE)
 class Granting:
     """The grants of one tenant, as people see and change them, and its mandates."""
 
-    def __init__(
-        self,
-        store: GrantStore[Grant],
-        lessons: Lessons,
-        suspensions: Suspensions,
-        policy: Callable[[], Policy],
-        mandates: Mandating,
-    ) -> None:
-        self._store, self._suspensions, self._policy = store, suspensions, policy
-        self.lessons, self.mandates = lessons, mandates
+    def __init__(self, wiring: Wiring) -> None:
+        self._suspensions, self._policy = wiring.desk.suspensions, wiring.rules.policy
+        self._store = GrantStore(wiring.store, self._suspensions.recall, GRANTS)
+        self.lessons, self.mandates = wiring.part(Lessons), Mandating(wiring)
 
     async def now_ms(self) -> int:
         return await self._store.now_ms()

@@ -1,0 +1,137 @@
+"""Grants and mandates, as rules and commits use them: those in force, new ones, and the use of earlier ones."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from sayso.core.policy.counters.charging import Counted
+from sayso.core.policy.counters.readings import (
+    Wanted,
+    list_counters,
+    list_mandate_counters,
+    name_scope,
+    name_scope_of,
+)
+from sayso.core.records.decisions import Actor
+from sayso.core.records.permissions import COUNTER_PREFIX, Grant, GrantState, Mandate
+from sayso.core.records.suspensions import Change
+from service.core.store.connection.commits import Commit
+from service.core.store.connection.connecting import as_ms, translated
+from service.core.store.connection.pipeline import Pipeline, Script
+from service.core.store.directory import Group
+from service.core.store.keys import TenantKeys
+from service.core.store.lua import read_script
+from service.core.store.people import Reviewer
+from service.core.store.suspensions.reading import try_read
+
+_GRANTS = Script(read_script("grants"))
+Kept = TypeVar("Kept", bound=Grant | Mandate)
+
+
+class Kind(NamedTuple, Generic[Kept]):
+    """Grants or mandates: how one is read, where they are kept, and the counters of all calls of one."""
+
+    model: type[Kept]
+    find_all: Callable[[TenantKeys], str]
+    find_scope: Callable[[TenantKeys, str], str]
+    name_scope: Callable[[Kept], str]
+    list_counters: Callable[[Kept], Iterable[Wanted]]
+
+
+GRANTS = Kind(
+    Grant,
+    lambda keys: keys.grants,
+    lambda keys, scope: keys.grants_of(scope),
+    lambda grant: name_scope(grant.rule_id, grant.agent),
+    list_counters,
+)
+MANDATES = Kind(
+    Mandate,
+    lambda keys: keys.mandates,
+    lambda keys, scope: keys.mandates_of(scope),
+    name_scope_of,
+    list_mandate_counters,
+)
+
+
+async def read_current(
+    pipeline: Pipeline, keys: TenantKeys, kind: Kind[Kept], scopes: Sequence[str]
+) -> Mapping[str, tuple[Kept, ...]]:
+    """Return the grants or mandates in force by scope, with those whose people may no longer decide."""
+    if not scopes:
+        return {}
+    async with translated():
+        read = [kind.find_all(keys), *(kind.find_scope(keys, scope) for scope in scopes)]
+        seconds, micros, *replies = await pipeline.run(_GRANTS, read)
+    now_ms = as_ms(seconds, micros)
+    return {scope: tuple(_list_current(kind, held, now_ms)) for scope, held in zip(scopes, replies, strict=True)}
+
+
+def _list_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> Iterator[Kept]:
+    grants = (try_read(kind.model, raw) for raw in held if raw)
+    return (grant for grant in grants if grant is not None and _counts(grant, now_ms))
+
+
+def _counts(grant: Grant | Mandate, now_ms: int) -> bool:
+    return grant.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(grant, now_ms)
+
+
+def _is_tried(grant: Grant | Mandate, now_ms: int) -> bool:
+    return isinstance(grant, Grant) and grant.tries(now_ms)
+
+
+async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
+    """Return those who are active reviewers, and members of a group if one entitled them."""
+    people = list(dict.fromkeys(granters))
+    names = list(dict.fromkeys(name for by in people for name in (by.id, by.for_person) if name))
+    groups = list(dict.fromkeys(group for by in people for group in by.groups))
+    if not names:
+        return set()
+    async with translated():
+        reviewers = await pipeline.ask("HMGET", keys.reviewers, *names)
+        kept = await pipeline.ask("HMGET", keys.groups, *groups) if groups else []
+    held = (try_read(Reviewer, raw) for raw in reviewers if raw)
+    active = {reviewer.name for reviewer in held if reviewer is not None and reviewer.active}
+    read = (try_read(Group, raw) for raw in kept if raw)
+    members = {group.name: set(group.members) for group in read if group is not None}
+    return {by for by in people if _is_entitled(by, active, members)}
+
+
+def _is_entitled(by: Actor, active: set[str], members: Mapping[str, set[str]]) -> bool:
+    person = by.for_person or by.id
+    if not {by.id, person} <= active:
+        return False
+    return not by.groups or any(person in members.get(group, ()) for group in by.groups)
+
+
+MOST_GRANTS = 200
+"""The grants of one rule for one agent that may be kept at a time."""
+
+MOST_MANDATES = 200
+"""The mandates of one agent in one conversation that may be kept at a time."""
+
+
+def note_grants(commit: Commit, keys: TenantKeys, counted: Counted, change: Change, now_ms: int) -> None:
+    """Save a new grant or mandate, and the time at which earlier ones let a call run."""
+    used = {charge.counter.split(".")[1] for charge in counted.added if charge.counter.startswith(COUNTER_PREFIX)}
+    for grant_id in sorted(used):
+        commit.write("ZADD", keys.grant_uses, now_ms, grant_id)
+    if change.grant is not None:
+        _save_grant(commit, keys, change.grant)
+    if change.mandate is not None:
+        _save_mandate(commit, keys, change.mandate)
+
+
+def _save_mandate(commit: Commit, keys: TenantKeys, made: Mandate) -> None:
+    scope = keys.mandates_of(name_scope_of(made))
+    full = f"{made.agent} has {MOST_MANDATES} mandates in this conversation. Revoke some, then approve."
+    commit.expect_room(scope, MOST_MANDATES - 1, full)
+    commit.write("HSETNX", keys.mandates, made.id, made.model_dump_json())
+    commit.write("ZADD", scope, made.until_ms, made.id)
+
+
+def _save_grant(commit: Commit, keys: TenantKeys, made: Grant) -> None:
+    scope = keys.grants_of(name_scope(made.rule_id, made.agent))
+    full = f"{made.agent} has {MOST_GRANTS} grants of rule {made.rule_id}. Revoke some, or decide without a grant."
+    commit.expect_room(scope, MOST_GRANTS - 1, full)
+    commit.write("HSETNX", keys.grants, made.id, made.model_dump_json())
+    commit.write("ZADD", scope, made.until_ms, made.id)
