@@ -77,7 +77,10 @@ class ActivityStore:
 
         async def write(pipe: Pipeline) -> Activity:
             raw: Any = await pipe.lindex(self._keys.activity, -1)
-            last = _read_link(raw)
+            try:
+                last = _Link.model_validate_json(raw or b"{}")
+            except ValidationError:  # an entry of a later version
+                last = _Link()
             placed = _cut(entry).model_copy(update={"seq": last.seq + 1, "before": last.hash})
             placed = placed.model_copy(update={"hash": placed.compute_hash()})
             pipe.multi()  # type: ignore[no-untyped-call]
@@ -134,14 +137,6 @@ def find_break(entries: list[Activity]) -> int | None:
             return entry.seq if fits or last is None else last.seq + 1
         last = entry
     return None
-
-
-def _read_link(raw: bytes | None) -> _Link:
-    """Return what the next entry follows from, also after an entry of a later version."""
-    try:
-        return _Link.model_validate_json(raw or b"{}")
-    except ValidationError:
-        return _Link()
 
 
 def _read(raw: bytes) -> Activity:

@@ -1,7 +1,4 @@
-"""Announcements of a change for webhook endpoints; saved in the commit of the change, if any endpoint exists.
-
-The message that notifies an endpoint of a decision, but not of its outcome; saved in the deciding commit.
-"""
+"""What a commit saves for webhook endpoints: announcements of a change, and the message that a decision was made."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +8,6 @@ from uuid import UUID
 
 from sayso.core.clock import DAY_MS, iso_utc
 from sayso.core.records.base import Immutable
-from sayso.core.records.items import Item
 from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.keys import TenantKeys
@@ -80,21 +76,15 @@ def _list_item_events(before: SuspensionRecord | None, after: SuspensionRecord) 
         prior = priors.get(item.item_id)
         if prior is item and not closed:
             continue
-        event = _find_item_event(prior, item, pending=pending, closed=closed)
-        if event is not None:
-            yield event, item.item_id
-
-
-def _find_item_event(prior: Item | None, item: Item, *, pending: bool, closed: bool) -> WebhookEvent | None:
-    if prior is None or (item.open and item.tool != prior.tool):
-        return WebhookEvent.ITEM_CREATED if item.open and pending else None
-    if not prior.open:
-        return None
-    if not item.open:
-        return WebhookEvent.ITEM_DECIDED
-    if closed:
-        return WebhookEvent.ITEM_WITHDRAWN
-    return WebhookEvent.ITEM_ESCALATED if item.escalated > prior.escalated else None
+        if prior is None or (item.open and item.tool != prior.tool):
+            if item.open and pending:
+                yield WebhookEvent.ITEM_CREATED, item.item_id
+        elif prior.open and not item.open:
+            yield WebhookEvent.ITEM_DECIDED, item.item_id
+        elif prior.open and closed:
+            yield WebhookEvent.ITEM_WITHDRAWN, item.item_id
+        elif prior.open and item.escalated > prior.escalated:
+            yield WebhookEvent.ITEM_ESCALATED, item.item_id
 
 
 def _find_run_event(before: SuspensionRecord | None, last: SuspensionRecord) -> WebhookEvent | None:
@@ -105,14 +95,11 @@ def _find_run_event(before: SuspensionRecord | None, last: SuspensionRecord) -> 
         return WebhookEvent.RUN_FINISHED if was is None or not was.ended else None
     if status is RunStatus.SUSPENDED:
         return WebhookEvent.RUN_SUSPENDED if last.status is Status.PENDING else None
-    resumes = before is not None and was is RunStatus.SUSPENDED and before.receipt.leased_at_ms is None
-    return WebhookEvent.RUN_RESUMED if resumes and before is not None and _asked(before) else None
-
-
-def _asked(record: SuspensionRecord) -> bool:
-    """Return whether the run waited, rather than being decided by a rule at once."""
-    outcomes = (item.outcome for item in record.items)
-    return any(outcome is None or outcome.at_ms > record.created_at_ms for outcome in outcomes)
+    if before is None or was is not RunStatus.SUSPENDED or before.receipt.leased_at_ms is not None:
+        return None
+    outcomes = (item.outcome for item in before.items)
+    waited = any(outcome is None or outcome.at_ms > before.created_at_ms for outcome in outcomes)
+    return WebhookEvent.RUN_RESUMED if waited else None  # a run that a rule decided at once never waited
 
 
 def _pack(record: SuspensionRecord, type_: WebhookEvent, item_id: str = "") -> str:

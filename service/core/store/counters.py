@@ -1,7 +1,4 @@
-"""What a commit writes to the counters of rules.
-
-Reads of the counters of rules: of one judgement in one round trip, in two with grants or mandates in force.
-"""
+"""The counters of rules: what a commit writes to them, and reads of a judgement in one round trip, or in two."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -43,26 +40,19 @@ def count_charges(commit: Commit, keys: TenantKeys, counted: Counted, now_ms: in
         slots = (window.back, charge.slot, window.slot_ms)
         commit.expect_total(keys.counter(counter), MAX_TOTAL if room is None else room, slots)
     for charge in counted.added:
-        _add(commit, keys.counter(charge.counter), charge)
+        key, window = keys.counter(charge.counter), find_window(charge.per_s)
+        if charge.sample:
+            commit.write("RPUSH", key, _write_sample(charge))
+            commit.write("LTRIM", key, -MOST_SAMPLES, -1)
+            commit.write("PEXPIRE", key, window.kept_ms)
+        else:
+            commit.write("COUNT", key, charge.slot, charge.amount, charge.slot - window.back, window.kept_ms)
     for charge in counted.removed:
-        _remove(commit, keys.counter(charge.counter), charge, now_ms)
-
-
-def _add(commit: Commit, key: str, charge: Charge) -> None:
-    window = find_window(charge.per_s)
-    if charge.sample:
-        commit.write("RPUSH", key, _write_sample(charge))
-        commit.write("LTRIM", key, -MOST_SAMPLES, -1)
-        commit.write("PEXPIRE", key, window.kept_ms)
-    else:
-        commit.write("COUNT", key, charge.slot, charge.amount, charge.slot - window.back, window.kept_ms)
-
-
-def _remove(commit: Commit, key: str, charge: Charge, now_ms: int) -> None:
-    if charge.sample:
-        commit.write("LREM", key, -1, _write_sample(charge))
-    elif charge.slot >= first_slot(charge.per_s, find_slot(charge.per_s, now_ms)):
-        commit.write_if(key, "HINCRBY", key, charge.slot, -charge.amount)
+        key = keys.counter(charge.counter)
+        if charge.sample:
+            commit.write("LREM", key, -1, _write_sample(charge))
+        elif charge.slot >= first_slot(charge.per_s, find_slot(charge.per_s, now_ms)):
+            commit.write_if(key, "HINCRBY", key, charge.slot, -charge.amount)
 
 
 def _write_sample(charge: Charge) -> str:
@@ -142,8 +132,9 @@ async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wan
 
 
 def describe_counters(keys: TenantKeys, asked: Sequence[Wanted]) -> tuple[list[str], list[int]]:
-    """Return the keys and arguments of `recall.lua`."""
-    return [keys.counter(need.counter) for need in asked], [word for need in asked for word in _describe(need)]
+    """Return the keys and arguments of `recall.lua`: of each counter the length of a slot, and how many slots count."""
+    slots = ((0, 0) if need.percentile is not None else find_window(need.per_s)[:2] for need in asked)
+    return [keys.counter(need.counter) for need in asked], [word for slot in slots for word in slot]
 
 
 def parse_counters(asked: Sequence[Wanted], reply: Sequence[Any]) -> Readings:
@@ -151,11 +142,6 @@ def parse_counters(asked: Sequence[Wanted], reply: Sequence[Any]) -> Readings:
     seconds, micros, *replies = reply
     now_ms = as_ms(seconds, micros)
     return {need.counter: _read(need, held, now_ms) for need, held in zip(asked, replies, strict=True)}
-
-
-def _describe(wanted: Wanted) -> tuple[int, int]:
-    """Return the length of the counter's slots and how many before the current one count; zeros for amounts."""
-    return (0, 0) if wanted.percentile is not None else find_window(wanted.per_s)[:2]
 
 
 def _read(wanted: Wanted, held: Any, now_ms: int) -> Reading:

@@ -1,7 +1,7 @@
 """Grants and mandates, as rules and commits use them: those in force, new ones, and the use of earlier ones."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from sayso.core.policy.counters.charging import Counted
 from sayso.core.policy.counters.readings import (
@@ -63,20 +63,16 @@ async def read_current(
         read = [kind.find_all(keys), *(kind.find_scope(keys, scope) for scope in scopes)]
         seconds, micros, *replies = await pipeline.run(_GRANTS, read)
     now_ms = as_ms(seconds, micros)
-    return {scope: tuple(_list_current(kind, held, now_ms)) for scope, held in zip(scopes, replies, strict=True)}
-
-
-def _list_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> Iterator[Kept]:
-    grants = (try_read(kind.model, raw) for raw in held if raw)
-    return (grant for grant in grants if grant is not None and _counts(grant, now_ms))
+    current: dict[str, tuple[Kept, ...]] = {}
+    for scope, held in zip(scopes, replies, strict=True):
+        grants = (try_read(kind.model, raw) for raw in held if raw)
+        current[scope] = tuple(grant for grant in grants if grant is not None and _counts(grant, now_ms))
+    return current
 
 
 def _counts(grant: Grant | Mandate, now_ms: int) -> bool:
-    return grant.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(grant, now_ms)
-
-
-def _is_tried(grant: Grant | Mandate, now_ms: int) -> bool:
-    return isinstance(grant, Grant) and grant.tries(now_ms)
+    """Return whether it is in force, or on probation."""
+    return grant.find_state(now_ms) is GrantState.IN_FORCE or (isinstance(grant, Grant) and grant.tries(now_ms))
 
 
 async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
@@ -115,23 +111,15 @@ def note_grants(commit: Commit, keys: TenantKeys, counted: Counted, change: Chan
     used = {charge.counter.split(".")[1] for charge in counted.added if charge.counter.startswith(COUNTER_PREFIX)}
     for grant_id in sorted(used):
         commit.write("ZADD", keys.grant_uses, now_ms, grant_id)
-    if change.grant is not None:
-        _save_grant(commit, keys, change.grant)
-    if change.mandate is not None:
-        _save_mandate(commit, keys, change.mandate)
-
-
-def _save_mandate(commit: Commit, keys: TenantKeys, made: Mandate) -> None:
-    scope = keys.mandates_of(name_scope_of(made))
-    full = f"{made.agent} has {MOST_MANDATES} mandates in this conversation. Revoke some, then approve."
-    commit.expect_room(scope, MOST_MANDATES - 1, full)
-    commit.write("HSETNX", keys.mandates, made.id, made.model_dump_json())
-    commit.write("ZADD", scope, made.until_ms, made.id)
-
-
-def _save_grant(commit: Commit, keys: TenantKeys, made: Grant) -> None:
-    scope = keys.grants_of(name_scope(made.rule_id, made.agent))
-    full = f"{made.agent} has {MOST_GRANTS} grants of rule {made.rule_id}. Revoke some, or decide without a grant."
-    commit.expect_room(scope, MOST_GRANTS - 1, full)
-    commit.write("HSETNX", keys.grants, made.id, made.model_dump_json())
-    commit.write("ZADD", scope, made.until_ms, made.id)
+    if (grant := change.grant) is not None:
+        scope = keys.grants_of(name_scope(grant.rule_id, grant.agent))
+        held = f"{grant.agent} has {MOST_GRANTS} grants of rule {grant.rule_id}."
+        commit.expect_room(scope, MOST_GRANTS - 1, f"{held} Revoke some, or decide without a grant.")
+        commit.write("HSETNX", keys.grants, grant.id, grant.model_dump_json())
+        commit.write("ZADD", scope, grant.until_ms, grant.id)
+    if (mandate := change.mandate) is not None:
+        scope = keys.mandates_of(name_scope_of(mandate))
+        held = f"{mandate.agent} has {MOST_MANDATES} mandates in this conversation."
+        commit.expect_room(scope, MOST_MANDATES - 1, f"{held} Revoke some, then approve.")
+        commit.write("HSETNX", keys.mandates, mandate.id, mandate.model_dump_json())
+        commit.write("ZADD", scope, mandate.until_ms, mandate.id)

@@ -18,7 +18,7 @@ from sayso.core.policy.counters.restraining import (
     name_denials,
 )
 from sayso.core.precedents import Measures, find_measures, read_measures, write_measures
-from sayso.core.records.decisions import ActorKind, Decision, DecisionAction, EarlierDenial, Verdict
+from sayso.core.records.decisions import ActorKind, DecisionAction, EarlierDenial, Verdict
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.text.redaction import redact
@@ -49,7 +49,7 @@ def note_precedents(commit: Commit, keys: TenantKeys, update: Update) -> None:
         if item is earlier or item.drill is not None:
             continue
         for decision in item.decisions[len(earlier.decisions) :]:
-            if _is_approval(decision):
+            if decision.by.kind is ActorKind.HUMAN and decision.action is DecisionAction.APPROVE:
                 key = keys.last_approval(decision.by.id, run.owner, run.agent, item.tool.name)
                 commit.write("SET", key, f"{after.id} {item.item_id}", "PX", _KEPT_MS)
         if earlier.open and _is_approved(item):
@@ -78,10 +78,6 @@ def _find_args(item: Item) -> JsonObject:
     outcome = item.outcome
     args = item.tool.args if outcome is None or outcome.args is None else outcome.args
     return redact(args, None, item.terms.secrets).args if item.terms.secrets else args
-
-
-def _is_approval(decision: Decision) -> bool:
-    return decision.by.kind is ActorKind.HUMAN and decision.action is DecisionAction.APPROVE
 
 
 def _is_approved(item: Item) -> bool:

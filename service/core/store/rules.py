@@ -2,11 +2,11 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from sayso.core.clock import DAY_MS
 from sayso.core.records.base import Immutable
@@ -314,15 +314,10 @@ def count_hits(events: Sequence[Event]) -> Counter[str]:
             by_default = data.get("rule_version") and not data.get("error")
             if name := data.get("policy_id") or (DEFAULT if by_default else None):
                 hits.append(name)
-            if "shadow" in data:
-                hits += [f"{SHADOW}{rule_id}:{action}" for rule_id, action in _list_shadows(data["shadow"])]
+            shadows = data.get("shadow")
+            rows = (row for row in shadows if isinstance(row, dict)) if isinstance(shadows, list) else ()
+            hits += [f"{SHADOW}{row['rule_id']}:{row.get('action', FAILED)}" for row in rows]
     return Counter(hits) if hits else Counter()
-
-
-def _list_shadows(shadows: JsonValue) -> Iterator[tuple[JsonValue, JsonValue]]:
-    for shadow in shadows if isinstance(shadows, list) else ():
-        if isinstance(shadow, dict):
-            yield shadow["rule_id"], shadow.get("action", FAILED)
 
 
 def list_asked(before: SuspensionRecord | None, change: Change) -> dict[str, list[str]]:

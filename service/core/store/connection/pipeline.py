@@ -89,7 +89,9 @@ class Script:
         """
         places: dict[str, int] = {}
         numbered = ([places.setdefault(key, len(places) + 1) for key in part.keys] for part in parts)
-        packed = [word for part, numbers in zip(parts, numbered, strict=True) for word in (_count(numbers), part.args)]
+        packed: list[bytes] = []
+        for part, numbers in zip(parts, numbered, strict=True):
+            packed += (struct.pack(f"<{len(numbers) + 1}I", len(numbers), *numbers), part.args)
         return self.pack(list(places), (first, b"".join(packed)))
 
 
@@ -105,10 +107,6 @@ class Part(NamedTuple):
         words = [word if isinstance(word, bytes) else str(word).encode() for word in args]
         sized = (part for word in words for part in (_NUMBER.pack(len(word)), word))
         return cls(tuple(keys), b"".join((_NUMBER.pack(len(words)), *sized)))
-
-
-def _count(numbers: Sequence[int]) -> bytes:
-    return struct.pack(f"<{len(numbers) + 1}I", len(numbers), *numbers)
 
 
 class Pipeline:

@@ -1,14 +1,10 @@
-"""Erasure of the contents of ended runs, each in one commit. Decisions stay, and the trail keeps its chain.
-
-Ended runs: the records of one, and whether it is old enough to be erased or deleted.
-"""
+"""Erasure of the contents of ended runs, each in one commit. Decisions stay, and the trail keeps its chain."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import structlog
 
-from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import DAY_MS
 from sayso.core.records.decisions import Actor, Erasure
 from sayso.core.records.events import (
@@ -173,33 +169,32 @@ class Erasures:
     async def _build(self, run: _StoredRun, erasure: Erasure) -> Commit:
         keys, run_id = self._keys, run.run_id
         trail = [make_tombstone(entry, erasure.seq) for entry in run.trail]
-        event = Event(EventType.CONTENTS_ERASED, _describe(erasure, trail))
+        tombstones = [entry for entry in trail if entry.erased_by == erasure.seq]
+        said = {"by": erasure.by.model_dump(mode="json"), "reason": erasure.reason, **describe_tombstones(tombstones)}
+        event = Event(EventType.CONTENTS_ERASED, said)
         head, added = write_events(run.head, (event,), erasure.at_ms)
         commit = Commit()
         for stored in run.records:
-            self._write_record(commit, stored, erasure, head if stored is run.records[0] else stored.head)
+            record, new_head = stored.record, head if stored is run.records[0] else stored.head
+            commit.expect(keys.suspension(record.id), record.version)
+            packed = pack_record(erase_record(record, erasure), new_head, stored.commit_id)
+            commit.write("SET", keys.suspension(record.id), packed)
+            for command, key, *args in list_forgotten(keys, record):
+                commit.write(command, key, *args)
+            commit.write("PUBLISH", CHANGES + record.id, record.id)
         if not run.records:
             commit.expect(keys.head(run_id), run.head.seq)
             commit.write("SET", keys.head(run_id), f"{head.seq}|{head.hash}")
         commit.write("DEL", keys.trail(run_id))
         for some in _split([*map(write_entry, trail), *added]):
             commit.write("RPUSH", keys.trail(run_id), *some)
-        for key in (keys.state, keys.external_events):
-            commit.write("DEL", key(run_id))
+        commit.write("DEL", keys.state(run_id))
+        commit.write("DEL", keys.external_events(run_id))
         await write_deletions(commit, self._store, EndedRun(run_id, trail, erased=True))
         commit.write("ZADD", keys.erased, erasure.at_ms, run_id)
         for topic in (keys.tenant, run_id):
             commit.write("PUBLISH", CHANGES + topic, " ".join(stored.record.id for stored in run.records))
         return commit
-
-    def _write_record(self, commit: Commit, stored: Unpacked, erasure: Erasure, head: TrailHead) -> None:
-        record, keys = stored.record, self._keys
-        commit.expect(keys.suspension(record.id), record.version)
-        packed = pack_record(erase_record(record, erasure), head, stored.commit_id)
-        commit.write("SET", keys.suspension(record.id), packed)
-        for command, key, *args in list_forgotten(keys, record):
-            commit.write(command, key, *args)
-        commit.write("PUBLISH", CHANGES + record.id, record.id)
 
     async def _delete_messages(self, records: Sequence[Unpacked]) -> None:
         """Delete the messages about the run that webhook endpoints received, or have yet to receive."""
@@ -220,12 +215,6 @@ async def write_deletions(commit: Commit, store: TenantStore, run: EndedRun) -> 
 def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:
     for begin in range(0, len(values), _TOGETHER):
         yield values[begin : begin + _TOGETHER]
-
-
-def _describe(erasure: Erasure, trail: Sequence[TrailEntry]) -> JsonObject:
-    tombstones = [entry for entry in trail if entry.erased_by == erasure.seq]
-    by = erasure.by.model_dump(mode="json")
-    return {"by": by, "reason": erasure.reason, **describe_tombstones(tombstones)}
 
 
 def _find_erasure(run: _StoredRun) -> Erasure | None:

@@ -217,14 +217,13 @@ class Runs:
     async def find_definitions(self, records: Iterable[SuspensionRecord]) -> dict[str, ToolDefinition | None]:
         """Return the definitions of all tools in the records by digest."""
         digests = {item.tool.definition for record in records for item in record.items if item.tool.definition}
-        return await self._read_definitions(sorted(digests)) if digests else {}
-
-    async def _read_definitions(self, digests: list[str]) -> dict[str, ToolDefinition | None]:
+        if not digests:
+            return {}
         async with translated():
-            raws = await self._redis.hmget(self._keys.definitions, digests)
+            raws = await self._redis.hmget(self._keys.definitions, sorted(digests))
         return {
             digest: self._readings.read_other(ToolDefinition, raw, _name_definition(digest)) if raw else None
-            for digest, raw in zip(digests, raws, strict=True)
+            for digest, raw in zip(sorted(digests), raws, strict=True)
         }
 
     async def number_turn(self, owner: str, thread_id: str, ask: str) -> Turn:

@@ -1,10 +1,10 @@
 """What remains after an erasure: of a trail event who did what, when and by which rule; of a record the same."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.decisions import Decision, Erasure, Outcome
+from sayso.core.records.decisions import Decision, Erasure
 from sayso.core.records.events import EventType, TrailEntry
 from sayso.core.records.items import Item, Prompt
 from sayso.core.records.suspensions import SuspensionRecord
@@ -29,6 +29,9 @@ _KEPT = frozenset((*_WHO, *_WHICH, *_DECIDED, *_COUNTED))
 
 _NESTED = frozenset(("payload", "items", "unanswered", "shadow", "shown", "grant", "mandate", "candidate", "judged"))
 """The fields of which the same is kept inside."""
+
+
+_NOTHING_SAID = {"args": None, "value": None, "message": None, "offer": None}
 
 
 def make_tombstone(entry: TrailEntry, erased_by: int) -> TrailEntry:
@@ -87,8 +90,11 @@ def _erase_item(item: Item, erasure: Erasure) -> Item:
         "drill": item.drill.model_copy(update={"signs": ()}) if item.drill is not None else None,
         "mandate": item.mandate.model_copy(update={"tools": ()}) if item.mandate is not None else None,
         "decisions": tuple(map(_erase_decision, item.decisions)),
-        "outcome": _erase_outcome(item.outcome) if item.outcome is not None else None,
-        "inquiries": tuple(_erase_texts(item)),
+        "outcome": item.outcome.model_copy(update=_NOTHING_SAID) if item.outcome is not None else None,
+        "inquiries": tuple(
+            inquiry.model_copy(update={"text": "", "answer": None if inquiry.answer is None else ""})
+            for inquiry in item.inquiries
+        ),
         "erasure": erasure,
     }
     permit = item.permit
@@ -100,15 +106,4 @@ def _erase_item(item: Item, erasure: Erasure) -> Item:
 
 def _erase_decision(decision: Decision) -> Decision:
     shown = decision.shown.model_copy(update={"paths": ()}) if decision.shown is not None else None
-    return decision.model_copy(
-        update={"args": None, "value": None, "message": None, "number": None, "offer": None, "shown": shown}
-    )
-
-
-def _erase_outcome(outcome: Outcome) -> Outcome:
-    return outcome.model_copy(update={"args": None, "value": None, "message": None, "offer": None})
-
-
-def _erase_texts(item: Item) -> Iterable[object]:
-    for inquiry in item.inquiries:
-        yield inquiry.model_copy(update={"text": "", "answer": None if inquiry.answer is None else ""})
+    return decision.model_copy(update={**_NOTHING_SAID, "number": None, "shown": shown})

@@ -143,7 +143,13 @@ class Trails:
                 raw: Any = await self._redis.lindex(self._keys.trail(run_id), entries[0].seq - 2)
             before = read_entry(raw or b"", entries[0].seq - 1)
             head = TrailHead(before.seq, before.hash)
-        return await asyncio.to_thread(_find_slice_fault, head, entries)
+        check = ChainCheck(head)
+
+        def find_fault() -> str:
+            broken = next((entry.seq for entry in entries if not check.accept(entry)), None)
+            return "" if broken is None else name_break(broken)
+
+        return await asyncio.to_thread(find_fault)
 
     async def _read_raw(self, run_id: str, most: int) -> list[bytes]:
         events: list[bytes] = []
@@ -186,12 +192,6 @@ class Trails:
             return None
         seq, _, hash_ = text(kept).partition("|")
         return TrailHead(int(seq), hash_) if seq.isdigit() else None
-
-
-def _find_slice_fault(head: TrailHead, entries: Sequence[TrailEntry]) -> str:
-    check = ChainCheck(head)
-    broken = next((entry.seq for entry in entries if not check.accept(entry)), None)
-    return "" if broken is None else name_break(broken)
 
 
 def _find_fault(events: Sequence[bytes]) -> str:

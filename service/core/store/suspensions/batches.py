@@ -50,12 +50,14 @@ class DueBatches:
         commits: dict[str, Part] = {}
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
-                commit = self._prepare(suspension_id, raw, verb, now_ms)
+                if raw is None:
+                    raise ValueError("the suspension is gone")
+                record, head, *_ = read_record(self._keys.tenant, suspension_id, raw)
+                change = verb(record, max(now_ms, record.updated_at_ms))
+                if change.record is not record:
+                    commits[suspension_id] = self._pack(record, change, head)
             except (SaysoError, ValueError):
                 left.append(suspension_id)
-                continue
-            if commit is not None:
-                commits[suspension_id] = commit
         return left + await self._send(list(commits), list(commits.values()), valid_until_ms)
 
     async def precompute(
@@ -96,13 +98,6 @@ class DueBatches:
             return [*suspension_ids]  # `valid_until_ms` is past
         results = zip(suspension_ids, answers, strict=True)
         return [suspension_id for suspension_id, answer in results if not isinstance(answer, list) or answer[0] != 0]
-
-    def _prepare(self, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
-        if raw is None:
-            raise ValueError("the suspension is gone")
-        record, head, *_ = read_record(self._keys.tenant, suspension_id, raw)
-        change = verb(record, max(now_ms, record.updated_at_ms))
-        return None if change.record is record else self._pack(record, change, head)
 
     def _precompute(
         self, suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tuple[int, int]

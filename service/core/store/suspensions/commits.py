@@ -84,7 +84,11 @@ def build_commit(
         commit.write("RPUSH", keys.trail(after.run.id), *entries)
     if change.state is not None:
         commit.write("SET", keys.state(after.run.id), change.state.blob)
-    _pass_on(commit, keys, change, last.id)
+    if change.ready:
+        commit.push_copy(keys.ready, f"{last.id} ", keys.suspension(last.id))
+    elif change.handed_to:
+        commit.expect_waiting(keys, change.handed_to)
+        commit.push_copy(keys.handed(change.handed_to), f"{last.id} ", keys.suspension(last.id))
     if seen is not None:
         key = keys.idempotency(seen.actor, seen.key)
         commit.expect(key, 0)
@@ -101,22 +105,18 @@ def build_commit(
     return commit, after, head
 
 
-def _pass_on(commit: Commit, keys: TenantKeys, change: Change, suspension_id: str) -> None:
-    """Put the suspension and its record on the ready list, or on that of the worker it is handed to."""
-    record = keys.suspension(suspension_id)
-    if change.ready:
-        commit.push_copy(keys.ready, f"{suspension_id} ", record)
-    elif change.handed_to:
-        commit.expect_waiting(keys, change.handed_to)
-        commit.push_copy(keys.handed(change.handed_to), f"{suspension_id} ", record)
-
-
 def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
     if after.due_at_ms is not None:
         commit.write("ZADD", keys.schedule, after.due_at_ms, after.id)
     elif before is not None and before.due_at_ms is not None:
         commit.write("ZREM", keys.schedule, after.id)
-    _move_open(commit, keys, before, after)
+    was, now = list_open(before) if before is not None else [], list_open(after)
+    entered, gone = [name for name in now if name not in was], [name for name in was if name not in now]
+    for key in (keys.open,) if after.is_drill else (keys.open, keys.open_of(after.run.owner)):
+        if entered:
+            commit.write("ZADD", key, *(part for name in entered for part in (after.created_at_ms, name)))
+        if gone:
+            commit.write("ZREM", key, *gone)
     was_pending = before is not None and before.status is Status.PENDING
     if after.status is Status.PENDING:
         commit.write("ZADD", keys.inbox, after.deadline_at_ms or 0, after.id)
@@ -131,16 +131,6 @@ def list_open(record: SuspensionRecord) -> list[str]:
         return [f"{record.id} {item.item_id}" for item in record.items if item.open]
     at_work = record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker"
     return [record.id] if at_work and record.end is None else []
-
-
-def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
-    was, now = list_open(before) if before is not None else [], list_open(after)
-    entered, gone = [name for name in now if name not in was], [name for name in was if name not in now]
-    for key in (keys.open,) if after.is_drill else (keys.open, keys.open_of(after.run.owner)):
-        if entered:
-            commit.write("ZADD", key, *(part for name in entered for part in (after.created_at_ms, name)))
-        if gone:
-            commit.write("ZREM", key, *gone)
 
 
 def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:

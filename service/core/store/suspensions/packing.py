@@ -71,7 +71,13 @@ def unpack_record(raw: bytes) -> Unpacked:
     except ValueError as error:
         raise Unreadable("It does not begin like a record.") from error
     doc = unpack_body(body)
-    record = _parse_record(doc)
+    try:
+        record = SuspensionRecord.model_validate_json(doc)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]  # the input may hold a secret
+        where = ".".join(map(str, fault["loc"])) + ": " if fault["loc"] else ""
+        later = " A later version of Sayso may have written it." if fault["type"] == "extra_forbidden" else ""
+        raise Unreadable(f"It is not a record as this version writes it: {where}{fault['msg']}.{later}") from None
     if record.version != place[0]:
         raise Unreadable(f"The record says version {record.version}, and its header {place[0]}.")
     for item in record.items:
@@ -79,19 +85,12 @@ def unpack_record(raw: bytes) -> Unpacked:
     return Unpacked(record, place[1], place[2], len(doc))
 
 
-def _parse_record(doc: bytes) -> SuspensionRecord:
-    try:
-        return SuspensionRecord.model_validate_json(doc)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]  # the input may hold a secret
-        place = ".".join(map(str, fault["loc"])) + ": " if fault["loc"] else ""
-        later = " A later version of Sayso may have written it." if fault["type"] == "extra_forbidden" else ""
-        raise Unreadable(f"It is not a record as this version writes it: {place}{fault['msg']}.{later}") from None
-
-
 def _check_digests(record: SuspensionRecord, item: Item) -> None:
     if item.erasure is not None:
-        _check_erased(record, item)
+        # Its digest can no longer be computed: nothing of it may run.
+        has_args = item.tool.args or (item.outcome is not None and item.outcome.args is not None)
+        if has_args or record.erasure != item.erasure or record.status not in _OVER:
+            raise Unreadable(f"Item {item.item_id} says that it was erased, and is not: it was altered in the store.")
         return
     outcome = item.outcome
     expected = [(item.tool.args, item.digest)]
@@ -104,13 +103,6 @@ def _check_digests(record: SuspensionRecord, item: Item) -> None:
             raise Unreadable(f"Item {item.item_id} holds no plain JSON: {error.message}") from error
         if actual != digest:
             raise Unreadable(f"Item {item.item_id} is not what its digest was made of: it was altered in the store.")
-
-
-def _check_erased(record: SuspensionRecord, item: Item) -> None:
-    """Check an item whose arguments are gone, and whose digest can no longer be computed: nothing of it may run."""
-    has_args = item.tool.args or (item.outcome is not None and item.outcome.args is not None)
-    if has_args or record.erasure != item.erasure or record.status not in _OVER:
-        raise Unreadable(f"Item {item.item_id} says that it was erased, and is not: it was altered in the store.")
 
 
 def unpack_body(body: bytes) -> bytes:

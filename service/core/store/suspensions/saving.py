@@ -186,7 +186,11 @@ class Suspensions(SuspensionLookups):
             if doubtful is not None and state.last_commit == doubtful[0]:
                 return doubtful[1]
             if seen is not None and state.fingerprint is not None:
-                return await self._repeat(state, seen)
+                if state.fingerprint != seen.fingerprint:
+                    raise IdempotencyConflict(idempotency_key=seen.key)
+                if state.record is not None:
+                    return _unchanged(state.record, state)
+                return (await self.read(str(state.ref)))._replace(ref=state.ref)
             try:
                 change = step(state.record, state.now_ms)
             except SaysoError:
@@ -279,13 +283,6 @@ class Suspensions(SuspensionLookups):
             return None
         now_ms = self._read_time(*time)
         return attempt.saved._replace(now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
-
-    async def _repeat(self, state: State, seen: Idempotency) -> Saved:
-        if state.fingerprint != seen.fingerprint:
-            raise IdempotencyConflict(idempotency_key=seen.key)
-        if state.record is not None:
-            return _unchanged(state.record, state)
-        return (await self.read(str(state.ref)))._replace(ref=state.ref)
 
     async def _find(self, suspension_id: str, seen: Idempotency | None) -> State:
         wanted = [self._keys.suspension(suspension_id)]
