@@ -66,7 +66,11 @@ class ApiKeys:
         that `made` tells of.
         """
         if predecessor_id is None:
-            _check_name(name)
+            if not _NAME.fullmatch(name):
+                raise InvalidInput(
+                    "A key's name is 1 to 64 visible ASCII characters without spaces. Choose another name."
+                )
+            refuse_our_names(name)
         if secret is not None and len(secret) < SHORTEST_KEY:
             raise InvalidInput(
                 f"The key has {len(secret)} characters; the minimum is {SHORTEST_KEY}. Choose a longer, random one."
@@ -77,7 +81,11 @@ class ApiKeys:
         key_hash = hash_token(plain)
         existing = await self.tokens.find_key(key_hash)
         if existing is not None:
-            return self._check_existing(existing, name, kind), plain
+            if not existing.holds(now_ms()):
+                raise Conflict("This key was revoked or has ended, which is final. Choose another one.")
+            if (existing.tenant, existing.name, existing.kind) != (self.tenant, name, kind):
+                raise Conflict("This key belongs to somebody else. Choose another one.")
+            return existing, plain
         key = ApiKey(
             id=new_id("key"),
             tenant=self.tenant,
@@ -140,13 +148,6 @@ class ApiKeys:
         if person is None or not person.active:
             raise InvalidInput(f"There is no active person named {owner!r} to own the key. Correct the name.")
 
-    def _check_existing(self, key: ApiKey, name: str, kind: KeyKind) -> ApiKey:
-        if not key.holds(now_ms()):
-            raise Conflict("This key was revoked or has ended, which is final. Choose another one.")
-        if (key.tenant, key.name, key.kind) != (self.tenant, name, kind):
-            raise Conflict("This key belongs to somebody else. Choose another one.")
-        return key
-
     async def _change(self, key_id: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
         """Change a key; without an entry in the index, all records with its id."""
         key_hash = await self.people.find_key_hash(key_id)
@@ -161,9 +162,3 @@ class ApiKeys:
 
 def _not_found(key_id: str) -> NotFound:
     return NotFound(f"There is no API key {key_id!r}.")
-
-
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise InvalidInput("A key's name is 1 to 64 visible ASCII characters without spaces. Choose another name.")
-    refuse_our_names(name)

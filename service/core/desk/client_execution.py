@@ -61,7 +61,8 @@ class ClientExecution:
             item = find_item(record, item_id)
             if (withdrawn := revocations.find_withdrawal(record.run)) is not None:
                 raise Withdrawn(f"{withdrawn} The call must not start. Suspend it again with a new key.")
-            shifted = shift_deadlines(record, freezes, now_ms) if freezes and _is_decided(record) else Change(record)
+            is_decided = record.due_at_ms is not None and not any(other.open for other in record.items)
+            shifted = shift_deadlines(record, freezes, now_ms) if freezes and is_decided else Change(record)
             redeemed = client_redeem(shifted.record, item_id, key, now_ms, report_within_s)
             if redeemed.record is shifted.record:
                 return Change(record)
@@ -128,10 +129,6 @@ class ClientExecution:
         except Conflict:
             return None
         return None if saved.repeated else saved
-
-
-def _is_decided(record: SuspensionRecord) -> bool:
-    return not any(item.open for item in record.items) and record.due_at_ms is not None
 
 
 @complete

@@ -29,7 +29,6 @@ from service.core.policy.schemas import Fit
 from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.commits import MOST_COUNTERS, Idempotency, Intake
 from service.core.store.suspensions.saving import Saved, Suspensions, Verb
-from service.core.store.suspensions.turns import Turn
 
 _OURS = Origin()
 
@@ -138,7 +137,8 @@ class Suspending:
         asking = run if once is None else name_run(run, once, request_id="")  # the rules do not see the request's id
         known = await self._admit_reading(asking, calls, for_workers=resume.mode != "poll")
         state = foreign.state if foreign else None
-        counted = await self._count_turns(run, key)
+        in_thread = run.thread_id != run.id  # nobody knows what ran before a call without one
+        counted = await self.runs.number_turn(run.owner, run.thread_id, key or run.id) if in_thread else None
         turn = max(counted.number if counted is not None else 1, *(call.step for call in calls))
         draft = draft_suspension(self.suspensions.tenant, run, state=state, on_deny=on_deny, step=turn)
         progress = counted.progress if counted is not None and foreign is None else None
@@ -251,12 +251,6 @@ class Suspending:
         """Return the run with the tenant and environment of this desk."""
         place = {"tenant": self.suspensions.tenant, "environment": self.environment}
         return run if (run.tenant, run.environment) == (*place.values(),) else run.model_copy(update=place)
-
-    async def _count_turns(self, run: RunRef, key: str | None) -> Turn | None:
-        """Return the turn of the run's thread. Nobody knows what ran before a call without one."""
-        if run.thread_id == run.id:
-            return None
-        return await self.runs.number_turn(run.owner, run.thread_id, key or run.id)
 
     async def _check_calls(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sayso.core.records.decisions import Actor
 from sayso.core.records.freezes import ALL, Freeze
-from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.suspensions import Status
 from sayso.errors import UnknownName
 from sayso.runner.agents import AgentManifest
 from service.core.auth.api_keys import LATEST_MS
@@ -39,7 +39,14 @@ async def count_held(parts: Wiring) -> Held:
     records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
     held = Held(Counter(), Counter(), len(ids) == MOST_COUNTED)
     for record in records:
-        _add_held(held, record)
+        agent = f"agent:{record.run.agent}"
+        for item in record.items:
+            if item.outcome is None:
+                held.waiting.update((ALL, agent, f"tool:{item.tool.name}"))
+            elif item.outcome.may_run and item.permit is None:
+                held.starting.update((ALL, agent, f"tool:{item.tool.name}"))
+        if not record.items and record.status is Status.DECIDED:  # a run that begins is one call without a tool
+            held.starting.update((ALL, agent))
     return held
 
 
@@ -52,19 +59,19 @@ async def freeze_known(parts: Wiring, scope: str, reason: str, by: Actor, *, con
 
 async def list_known(parts: Wiring, kind: str) -> list[str]:
     """Return the names of all known agents or of all known tools."""
-    agents, tools = await _find_registered(parts)
-    rule_agents, rule_tools = _find_in_rules(parts)
+    agents = await parts.runs.agents()
+    conditions = [rule.condition for rule in parts.rulebook.refresh().rules]
     if kind == "agent":
-        keys = await parts.api_keys.list_all()
-        runs = await parts.runs.list_runs(limit=_RECENT)
-        names = (
-            agents
-            | rule_agents
-            | {key.name for key in keys if key.kind == "agent"}
-            | {run.agent for run in runs if isinstance(run, Run)}
-        )
-    else:
-        names = tools | rule_tools | await _find_asked(parts)
+        named = {name for condition in conditions for name in (condition.agent, *(condition.agents or ())) if name}
+        names = {*agents, *(name for name in named if not _GLOB.intersection(name))}
+        names |= {key.name for key in await parts.api_keys.list_all() if key.kind == "agent"}
+        names |= {run.agent for run in await parts.runs.list_runs(limit=_RECENT) if isinstance(run, Run)}
+        return sorted(names)
+    names = {tool.name for manifest in agents.values() for tool in AgentManifest.model_validate_json(manifest).tools}
+    names |= {condition.tool_name for condition in conditions if condition.tool_name}
+    ids = [*await parts.runs.inbox(limit=_RECENT), *await parts.runs.decided(limit=_RECENT)]
+    for record in await parts.desk.suspensions.read_many(list(dict.fromkeys(ids))):
+        names |= {name for item in record.items for name in (item.tool.name, *record.waits_for)}
     return sorted(names)
 
 
@@ -83,34 +90,3 @@ async def check_known(parts: Wiring, scope: str) -> None:
         scope=f"{kind}:{name}",
         near=near,
     )
-
-
-async def _find_registered(parts: Wiring) -> tuple[set[str], set[str]]:
-    agents = await parts.runs.agents()
-    manifests = map(AgentManifest.model_validate_json, agents.values())
-    return set(agents), {tool.name for manifest in manifests for tool in manifest.tools}
-
-
-def _find_in_rules(parts: Wiring) -> tuple[set[str], set[str]]:
-    conditions = [rule.condition for rule in parts.rulebook.refresh().rules]
-    named = {name for condition in conditions for name in (condition.agent, *(condition.agents or ())) if name}
-    agents = {name for name in named if not _GLOB.intersection(name)}
-    return agents, {condition.tool_name for condition in conditions if condition.tool_name}
-
-
-async def _find_asked(parts: Wiring) -> set[str]:
-    ids = [*await parts.runs.inbox(limit=_RECENT), *await parts.runs.decided(limit=_RECENT)]
-    records = await parts.desk.suspensions.read_many(list(dict.fromkeys(ids)))
-    return {name for record in records for item in record.items for name in (item.tool.name, *record.waits_for)}
-
-
-def _add_held(held: Held, record: SuspensionRecord) -> None:
-    """Count the items of a record; a run that begins is one call without a tool."""
-    agent = f"agent:{record.run.agent}"
-    for item in record.items:
-        if item.outcome is None:
-            held.waiting.update((ALL, agent, f"tool:{item.tool.name}"))
-        elif item.outcome.may_run and item.permit is None:
-            held.starting.update((ALL, agent, f"tool:{item.tool.name}"))
-    if not record.items and record.status is Status.DECIDED:
-        held.starting.update((ALL, agent))

@@ -5,12 +5,12 @@ Create, rotate and revoke keys, the same for API and pages.
 Sign people in, add and deactivate them, with the rules that name them and the items that need their decision.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
-from sayso.core.policy.rules import ASKING, PolicyRule
+from sayso.core.policy.rules import ASKING
 from sayso.core.records.decisions import Actor, ActorKind, DecisionAction, list_filled
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord, Who
@@ -181,27 +181,22 @@ async def deactivate_reviewer(parts: Wiring, name: str, by: str) -> Reviewer:
     if name == by:
         raise Conflict("You cannot deactivate yourself. Ask another admin, or add one first.")
     deactivated = await parts.reviewers.deactivate(name)
-    await _void_decisions(parts, name)
-    return deactivated
-
-
-async def _void_decisions(parts: Wiring, name: str) -> None:
-    """Void a person's decisions on open items, so that every page shows it. Each later decision checks it, too."""
-    skip = 0
+    skip = 0  # every page shows that the decisions are void; each later decision checks it, too
     while ids := await parts.runs.inbox(skip, MOST_CHECKED):
         skip += len(ids)
         records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
         for record in records:
             if any(decision.by.id == name for item in record.items if item.open for decision in item.decisions):
                 await parts.desk.void_decisions(record.id, (name,))
+    return deactivated
 
 
 def list_duties(parts: Wiring, name: str, groups: Sequence[str]) -> tuple[str, ...]:
     """Return the ids of the rules in force that name a person or one of their groups."""
     names = {name, *(f"{GROUP_PREFIX}{group}" for group in groups)}
-    policy = parts.rules.policy()
-    asking = (rule for rule in policy.live if rule.action in ASKING)
-    return tuple(rule.rule_id for rule in asking if not names.isdisjoint(_list_named(rule)))
+    asking = [(rule.rule_id, rule.terms) for rule in parts.rules.policy().live if rule.action in ASKING]
+    named = ((id_, [terms.reviewers, *(step.reviewers for step in terms.escalate)]) for id_, terms in asking)
+    return tuple(id_ for id_, lists in named if not all(map(names.isdisjoint, lists)))
 
 
 async def find_shortages(parts: Wiring, leaving: str) -> list[Shortage]:
@@ -210,21 +205,17 @@ async def find_shortages(parts: Wiring, leaving: str) -> list[Shortage]:
     records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
     people = [person.name for person in await parts.reviewers.list_all() if person.active]
     actors = [await parts.reviewers.find_actor(name, "web") for name in people]
-    return [shortage for record in records for shortage in _find_short(record, actors, leaving)]
-
-
-def _list_named(rule: PolicyRule) -> Iterator[str]:
-    yield from rule.terms.reviewers
-    for step in rule.terms.escalate:
-        yield from step.reviewers
-
-
-def _find_short(record: SuspensionRecord, actors: Sequence[Actor], leaving: str) -> Iterator[Shortage]:
-    for item in record.items:
-        if item.outcome is None and any(actor.id == leaving and may_decide(record, item, actor) for actor in actors):
-            missing = _count_missing(record, item, [actor for actor in actors if actor.id != leaving])
-            if missing > 0:
-                yield Shortage(record.id, item.item_id, item.tool.name, missing)
+    staying = [actor for actor in actors if actor.id != leaving]
+    shortages: list[Shortage] = []
+    for record in records:
+        for item in record.items:
+            if item.outcome is None and any(
+                actor.id == leaving and may_decide(record, item, actor) for actor in actors
+            ):
+                missing = _count_missing(record, item, staying)
+                if missing > 0:
+                    shortages.append(Shortage(record.id, item.item_id, item.tool.name, missing))
+    return shortages
 
 
 def _count_missing(record: SuspensionRecord, item: Item, actors: Sequence[Actor]) -> int:

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
@@ -140,7 +141,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
     async def _resolve(self, host: str, port: int) -> list[IPv4Address | IPv6Address]:
         try:
-            entries = await asyncio.get_running_loop().run_in_executor(self._lookups, _resolve_host, host, port)
+            look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+            entries = await asyncio.get_running_loop().run_in_executor(self._lookups, look_up)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"{host} cannot be resolved: {error}") from error
         addresses = list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in entries))
@@ -158,7 +160,3 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             f"{host} does not resolve to a public address. Use one that the internet can reach, or let the operator "
             "name it in SAYSO_INTERNAL_RECEIVERS."
         )
-
-
-def _resolve_host(host: str, port: int) -> list[Any]:
-    return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))

@@ -61,26 +61,21 @@ def check_suspended(manifest: AgentManifest, framework_run: SuspendedFramework) 
 
 def pack_state(agent: str, framework_run: SuspendedFramework, limit_bytes: int) -> SealedState:
     """Return the sealed state; raises `TooLarge` or `InvalidInput`."""
-    native = read_state(_decode(framework_run.state, limit_bytes))
-    state = FrameworkState(
-        agent=agent,
-        framework=framework_run.framework,
-        state_schema=framework_run.state_schema,
-        native=native,
-        unseen=framework_run.unseen,
-        step=1,
-    )
-    return seal_state(state.model_dump_json().encode())
-
-
-def _decode(state: str, limit_bytes: int) -> bytes:
     try:
-        raw = base64.b64decode(state, validate=True)
+        raw = base64.b64decode(framework_run.state, validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidInput(f"The state is not base64: {error}. Encode the JSON object's UTF-8 bytes.") from error
     if len(raw) > limit_bytes:
         raise TooLarge(f"The state is {len(raw)} bytes; the limit is {limit_bytes}. Trim its messages.")
-    return raw
+    state = FrameworkState(
+        agent=agent,
+        framework=framework_run.framework,
+        state_schema=framework_run.state_schema,
+        native=read_state(raw),
+        unseen=framework_run.unseen,
+        step=1,
+    )
+    return seal_state(state.model_dump_json().encode())
 
 
 RULES = Sandbox(places=1, limit_s=10.0, jobs_each=20)  # some seconds for thousands of conditions

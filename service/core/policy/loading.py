@@ -68,20 +68,16 @@ class Rulebook:
             except RulebookError as error:
                 self.error = error
             self._seen += (self.error or self.policy).stamps.items()
-            self._log_change(fault)
+            if self.error is not None and fault is None:
+                _LOG.error("rules_held", file=str(self._path), held=self.policy.version, error=self.error.message)
+            elif self.error is None and fault is not None:
+                _LOG.info("rules_held_no_longer", file=str(self._path), version=self.policy.version)
         return self.policy
 
     def is_held(self) -> bool:
         """Return whether the file is invalid now, so that its last valid policy stays."""
         self.refresh()
         return self.error is not None
-
-    def _log_change(self, before: RulebookError | None) -> None:
-        """Log that the file became invalid, or valid again; other reloads are not logged."""
-        if self.error is not None and before is None:
-            _LOG.error("rules_held", file=str(self._path), held=self.policy.version, error=self.error.message)
-        elif self.error is None and before is not None:
-            _LOG.info("rules_held_no_longer", file=str(self._path), version=self.policy.version)
 
     def _load(self) -> Policy:
         """Return the policy, and keep the bytes that it was parsed from."""

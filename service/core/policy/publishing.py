@@ -154,7 +154,16 @@ class RulesInForce:
                 return version
         how = "start" if self._reported is None else "changed" if new or held is not None else "held"
         if new:
-            await self._save(own)
+            source = self._rulebook.source
+            saved = RuleVersion(
+                version=own.version,
+                digest=source.digest,
+                file=source.file,
+                text=source.raw.decode(errors="replace"),
+                lists=dict(source.lists),
+                rules=own.model_dump_json(),
+            )
+            await self.versions.save(saved)
         version, alive, why = await self._send(holder, own, how)
         if not version or (version != holder.version and not alive):
             version, _, why = await self._send(holder, own, "start")
@@ -175,18 +184,6 @@ class RulesInForce:
         attested = await self.versions.count_attestations(held.digest)
         self.held_back = held._replace(attested=attested)
         return attested >= self._needed
-
-    async def _save(self, own: Policy) -> None:
-        source = self._rulebook.source
-        version = RuleVersion(
-            version=own.version,
-            digest=source.digest,
-            file=source.file,
-            text=source.raw.decode(errors="replace"),
-            lists=dict(source.lists),
-            rules=own.model_dump_json(),
-        )
-        await self.versions.save(version)
 
     async def _hold_back(self, own: Policy, why: str, *, in_force: str) -> None:
         """Note and log whether the rules of this process take no force."""

@@ -33,7 +33,10 @@ Work = Callable[[dict[str, Any]], JsonObject]
 def serve(memory_mb: int, features: Mapping[str, Work]) -> None:
     """Answer every job on standard input: those of the core, and those that features register by their kinds."""
     jobs = {**_JOBS, **features}
-    _bound_memory(memory_mb)
+    mapped = Path("/proc/self/statm")
+    if mapped.exists():
+        limit = int(mapped.read_text().split()[0]) * resource.getpagesize() + memory_mb * _MEGABYTE
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
@@ -78,13 +81,6 @@ def read_tools(job: dict[str, Any]) -> dict[str, list[ToolDefinition]]:
 def _pack_state(job: dict[str, Any]) -> JsonObject:
     sealed = pack_state(job["agent"], SuspendedFramework.model_validate(job["framework_run"]), job["most"])
     return {"ref": sealed.ref.model_dump(), "blob": base64.b64encode(sealed.blob).decode()}
-
-
-def _bound_memory(memory_mb: int) -> None:
-    mapped = Path("/proc/self/statm")
-    if mapped.exists():
-        limit = int(mapped.read_text().split()[0]) * resource.getpagesize() + memory_mb * _MEGABYTE
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 _JOBS: dict[str, Work] = {

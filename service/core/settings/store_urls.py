@@ -19,7 +19,14 @@ def check_store_url(url: str) -> None:
     if not (parts.path if parts.scheme == "unix" else parts.hostname):
         raise ValueError("the URL names no server; write redis://host:port/db or unix:///path/to/socket?db=0")
     check_port(parts)
-    _check_database(parts)
+    # What the client would overlook, and then use another database, or only trip over when it connects.
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    databases = [options.get("db"), parts.path.strip("/") if parts.scheme != "unix" else None]
+    if not all(re.fullmatch(r"[0-9]+", database) for database in databases if database):
+        raise ValueError("the database is no number; write redis://host:port/db or unix:///path/to/socket?db=0")
+    for name in options:
+        if name not in STORE_OPTIONS and not name.startswith("ssl_"):
+            raise ValueError(f"'{name}' is no option of a store; there are {', '.join(STORE_OPTIONS)} and ssl_…")
 
 
 def check_port(parts: SplitResult) -> None:
@@ -28,17 +35,6 @@ def check_port(parts: SplitResult) -> None:
         _ = parts.port
     except ValueError:
         raise ValueError("the port is no number from 0 to 65535; correct it") from None
-
-
-def _check_database(parts: SplitResult) -> None:
-    """Refuse what the client would overlook, and then use another database, or only trip over when it connects."""
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    databases = [options.get("db"), parts.path.strip("/") if parts.scheme != "unix" else None]
-    if not all(re.fullmatch(r"[0-9]+", database) for database in databases if database):
-        raise ValueError("the database is no number; write redis://host:port/db or unix:///path/to/socket?db=0")
-    for name in options:
-        if name not in STORE_OPTIONS and not name.startswith("ssl_"):
-            raise ValueError(f"'{name}' is no option of a store; there are {', '.join(STORE_OPTIONS)} and ssl_…")
 
 
 def find_exposure(url: str) -> str | None:

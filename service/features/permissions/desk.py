@@ -145,7 +145,12 @@ class Granting:
         that does not wait, has changed rules, has this person already, or has not shown enough on probation.
         """
         grant, granter = await self._entitle(grant_id, by)
-        _check_trial(grant, (await self.lessons.read_trials([grant])).get(grant_id, Trial()))
+        trial = (await self.lessons.read_trials([grant])).get(grant_id, Trial())
+        if grant.learned is not None and grant.denial is None and not grant.granters and not is_ready(grant, trial):
+            approved = f"people have approved {trial.approved} of the {grant.learned.probation} calls that it needs"
+            raise Conflict(
+                f"Grant {grant.id} is on probation: {approved}. Wait for more, or grant like calls beside an approval."
+            )
         now_ms = await self._store.now_ms()
 
         def add(known: Grant) -> Grant:
@@ -219,14 +224,6 @@ def is_ready(grant: Grant, trial: Trial) -> bool:
 def _name_likeness(grant: Grant) -> tuple[str, str]:
     """Return the rule of a learned grant, and what its calls have in common."""
     return grant.rule_id, grant.learned.like if grant.learned is not None else grant.id
-
-
-def _check_trial(grant: Grant, trial: Trial) -> None:
-    if grant.learned is not None and grant.denial is None and not grant.granters and not is_ready(grant, trial):
-        raise Conflict(
-            f"Grant {grant.id} is on probation: people have approved {trial.approved} of the {grant.learned.probation} "
-            "calls that it needs. Wait for more, or grant like calls beside an approval."
-        )
 
 
 def _check_person(by: Actor) -> None:

@@ -7,7 +7,7 @@ from redis.asyncio.client import Pipeline as Transaction
 
 from sayso.core.clock import DAY_MS
 from sayso.core.policy.counters.readings import Readings
-from sayso.core.records.permissions import Grant, Mandate
+from sayso.core.records.permissions import Grant
 from service.core.store.connection.connecting import as_ms, text, translated
 from service.core.store.keys import CHANGES
 from service.core.store.permissions import Kept, Kind
@@ -25,11 +25,6 @@ class Use(NamedTuple, Generic[Kept]):
     calls: int
     total: int
     last_ms: int | None
-
-
-def _returns(known: Grant | Mandate, changed: Grant | Mandate) -> bool:
-    """Return whether a change lifts the denial that suspended a grant."""
-    return isinstance(known, Grant) and isinstance(changed, Grant) and bool(known.denial) and not changed.denial
 
 
 class GrantStore(Generic[Kept]):
@@ -91,7 +86,9 @@ class GrantStore(Generic[Kept]):
             if changed != known:
                 pipe.hset(key, grant_id, changed.model_dump_json())
                 pipe.publish(CHANGES + self._keys.tenant, "")
-            if changed.until_ms != known.until_ms or _returns(known, changed):
+            was_denied = isinstance(known, Grant) and known.denial is not None
+            returns = was_denied and isinstance(changed, Grant) and changed.denial is None
+            if changed.until_ms != known.until_ms or returns:
                 pipe.zadd(self._find_scope(changed), {grant_id: changed.until_ms})
             if changed.revoked_at_ms is not None:
                 pipe.zrem(self._find_scope(changed), grant_id)
