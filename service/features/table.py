@@ -11,8 +11,8 @@ from service.core.store.channels import queue_cards
 from service.core.store.connection.commits import Writer
 from service.core.store.counters import note_memory
 from service.core.store.precedents import note_precedents
-from service.core.store.suspensions.facets import file_items
 from service.core.store.rules import note_rules
+from service.core.store.suspensions.facets import file_items
 from service.core.store.suspensions.turns import note_tools
 from service.core.store.tenants import Cleanup, Companion, Deletion, Hooks, TenantStore
 from service.core.wiring import Wiring

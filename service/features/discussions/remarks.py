@@ -11,7 +11,7 @@ from sayso.core.text.redaction import Redacted
 from service.edge.web.additions import ItemPage, RunPage
 from service.edge.web.content.cards import item_href
 from service.edge.web.content.timeline import Line
-from service.features.discussions.store import Comment, Comments
+from service.features.discussions.store import Attachments, Comment, Comments
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Remark:
 async def add_to_item(page: ItemPage) -> dict[str, object]:
     """Return an item's files and remarks, the timeline with those on the whole run, and a new comment's nonce."""
     record, item, secrets = page.view.record, page.view.item, page.view.secrets
-    attachments = page.wiring.attachments
+    attachments = page.wiring.part(Attachments)
     scrub = secrets.scrub if secrets.masked else str
     files = [
         file.model_copy(update={"name": scrub(file.name), "preview": scrub(file.preview)})
@@ -48,7 +48,7 @@ async def add_to_item(page: ItemPage) -> dict[str, object]:
     remarks = list_remarks(await page.wiring.part(Comments).list_all(record.run.id), [record], secrets)
     return {
         "agent_files": [file for file in files if file.author_kind == "agent"],  # they are claims
-        "file_limit_bytes": attachments.limit_bytes,
+        "file_limit_bytes": page.wiring.settings.attachment_limit_bytes,
         "files": [file for file in files if file.author_kind == "human"],
         "lines": insert_remarks(page.lines, remarks),
         "remarks": [remark for remark in remarks if remark.href == item_href(record, item)],
