@@ -20,6 +20,7 @@ from service.features.control.drills import plant_scheduled
 from service.features.control.store import forget_drawn
 from service.features.discussions.store import delete_discussion
 from service.features.insights.facts import note_facts, note_taken
+from service.features.permissions.desk import Permissions
 from service.features.permissions.lessons import note_lessons
 from service.features.permissions.ticks import propose_learned
 from service.features.whatif.shadowing import CandidateInShadow
@@ -62,6 +63,7 @@ FEATURES = (
     Feature("memory", writers=(note_memory,)),
 )
 HOOKS = Hooks(
+    consequences=Permissions(),
     writers=tuple(writer for feature in FEATURES for writer in feature.writers),
     deletions=tuple(deletion for feature in FEATURES for deletion in feature.deletions),
     cleanups=tuple(cleanup for feature in FEATURES for cleanup in feature.cleanups),

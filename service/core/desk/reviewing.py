@@ -12,7 +12,6 @@ from hashlib import sha256
 from pydantic import JsonValue
 
 from sayso.core.clock import new_id, new_number
-from sayso.core.policy.counters.readings import Wanted, name_scope
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.external import FinalJudgement, describe_item, judge_final, list_wanted
 from sayso.core.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
@@ -29,8 +28,6 @@ from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, clai
 from sayso.core.transitions.permits import check_choice
 from sayso.core.transitions.sightings import see
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
-from sayso.features.permissions.deciding import decide_with_grant
-from sayso.features.permissions.judging import find_learned, learns, suspend_grants
 from service.core.desk.changes import Changes, build_idempotency
 from service.core.desk.scheduling import Scheduling
 from service.core.desk.worker_execution import Handing
@@ -86,7 +83,8 @@ class Reviewing:
             raise InvalidInput("These arguments need another decision. Approve them first, and grant like calls then.")
         await self.handing.prepare()
         freezes, policy = await self.changes.freezes(), self.policy()
-        covering = await self._find_learned(policy, suspension_id, item_id) if request.action == "deny" else ()
+        consequences = self.changes.suspensions.hooks.consequences
+        covering = await self._find_denied(policy, suspension_id, item_id) if request.action == "deny" else ()
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
             decision = Decision(
@@ -109,11 +107,11 @@ class Reviewing:
             frozen_ms = self.frozen_ms(record, item_id, freezes, now_ms)
             if renewed is not None:
                 return ask_again(record, decision, renewed, now_ms, frozen_ms)
-            change = decide_with_grant(policy, record, decision, request, now_ms, frozen_ms)
+            change = consequences.decide(policy, record, decision, request, now_ms, frozen_ms)
             if not covering or change.record is record:
                 return change
             denial = Denial(by=by.id, at_ms=now_ms, suspension_id=suspension_id, item_id=item_id)
-            return change._replace(suspended=suspend_grants(covering, denial))
+            return change._replace(suspended=tuple(grant.model_copy(update={"denial": denial}) for grant in covering))
 
         try:
             async with self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}", by.id):
@@ -275,18 +273,13 @@ class Reviewing:
         drawn = await self.changes.suspensions.sampling.draw((renewed,), record.run)
         return assign_numbers(drawn, new_number)[0]
 
-    async def _find_learned(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:
-        """Return the learned grants that cover the call of an item; its denial suspends them."""
-        if not learns(policy.rules):
-            return ()
-        record = (await self.changes.suspensions.read(suspension_id)).record
-        item = find_item(record, item_id)
-        if item.learning is None or item.terms.rule_id is None:
-            return ()
-        scope = name_scope(item.terms.rule_id, record.run.agent)
-        readings = await self.changes.suspensions.recall([Wanted(scope, 0, grants=True)])
-        event = describe_item(record, item, item.tool.args)
-        return find_learned(readings[scope].grants, item.terms.rule_id, event)
+    async def _find_denied(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:
+        suspensions = self.changes.suspensions
+
+        async def read() -> SuspensionRecord:
+            return (await suspensions.read(suspension_id)).record
+
+        return await suspensions.hooks.consequences.find_denied(policy, item_id, read, suspensions.recall)
 
     async def _judge(
         self, record: SuspensionRecord, item: Item, request: DecisionRequest, caller: str

@@ -21,7 +21,6 @@ from sayso.core.schemas.bounds import without_argument
 from sayso.core.transitions.client_execution import name_run
 from sayso.core.transitions.deciding import suspend
 from sayso.errors import IdempotencyConflict
-from sayso.features.permissions.making import find_confining
 from service.core.desk.changes import build_idempotency, draft_suspension, until_within
 from service.core.desk.worker_execution import Handing
 from service.core.policy.evaluations import Evaluations
@@ -237,7 +236,7 @@ class Suspending:
 
         def begin(draft: SuspensionRecord, now_ms: int) -> Change:
             begun = suspend(draft, numbered, now_ms)
-            mandate = find_confining(begun.record, now_ms)
+            mandate = self.suspensions.hooks.consequences.begin(begun.record, now_ms)
             return Change(begun.record, events + begun.events, state=state, ready=begun.ready, mandate=mandate)
 
         verb, room = hand_on(begin), self.intake.room if self.intake is not None else None

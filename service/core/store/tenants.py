@@ -1,14 +1,20 @@
 """Connections of one process to its store, and the share of one tenant in them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import cycle, islice
 from math import inf
 from typing import NamedTuple, Protocol
 
 from redis.asyncio import Redis
 
+from sayso.core.policy.counters.readings import Readings as CounterReadings
+from sayso.core.policy.counters.readings import Wanted
 from sayso.core.policy.engine import Policy
+from sayso.core.records.decisions import Decision, DecisionRequest
 from sayso.core.records.events import TrailEntry
+from sayso.core.records.permissions import Grant, Mandate
+from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.transitions.deciding import decide
 from service.core.cache import Refresher
 from service.core.store.connection.commits import Commit, Writer
 from service.core.store.connection.connecting import translated
@@ -64,9 +70,38 @@ class Companion(Protocol):
         """Return the rules in force with what judges beside them."""
 
 
+Read = Callable[[], Awaitable[SuspensionRecord]]
+Recall = Callable[[Collection[Wanted]], Awaitable[CounterReadings]]
+
+
+class Consequences:
+    """What follows from a decision, or from a new suspension, in the same change; without a feature, nothing does."""
+
+    async def find_denied(self, policy: Policy, item_id: str, read: Read, recall: Recall) -> tuple[Grant, ...]:
+        """Return the grants that the denial of an item suspends."""
+        return ()
+
+    def decide(
+        self,
+        policy: Policy,
+        record: SuspensionRecord,
+        decision: Decision,
+        request: DecisionRequest,
+        now_ms: int,
+        lost_ms: int = 0,
+    ) -> Change:
+        """Record a decision with what it grants or offers."""
+        return decide(record, decision, now_ms, lost_ms)
+
+    def begin(self, record: SuspensionRecord, now_ms: int) -> Mandate | None:
+        """Return the mandate that a new suspension puts in force, or None."""
+        return None
+
+
 class Hooks(NamedTuple):
     """What features add to the core of the service, in their order."""
 
+    consequences: Consequences = Consequences()
     writers: tuple[Writer, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     cleanups: tuple[Cleanup, ...] = ()

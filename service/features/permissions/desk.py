@@ -4,15 +4,22 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
-from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.policy.counters.readings import Wanted, name_scope
+from sayso.core.policy.engine import Policy
+from sayso.core.policy.external import describe_item
+from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionRequest
 from sayso.core.records.permissions import Denial, Grant, GrantState, Mandate, OverruledDenial
+from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.decision_checks import check_other_than_requester, entitle
 from sayso.errors import Conflict, NotAllowed, NotFound
+from sayso.features.permissions.deciding import decide_with_grant
 from sayso.features.permissions.grants import digest_rule, find_granting
-from sayso.features.permissions.making import find_changed
+from sayso.features.permissions.judging import find_learned, learns
+from sayso.features.permissions.making import find_changed, find_confining
 from sayso.features.permissions.text import describe_grant_state
 from service.core.store.permissions import GRANTS, MANDATES
+from service.core.store.tenants import Consequences, Read, Recall
 from service.core.wiring import Wiring
 from service.features.permissions.lessons import Lessons, Trial
 from service.features.permissions.store import GrantStore, Use
@@ -233,3 +240,33 @@ def _check_person(by: Actor) -> None:
 
 def _unknown(grant_id: str) -> NotFound:
     return NotFound(f"There is no grant {grant_id!r}. List the grants to see their ids.")
+
+
+class Permissions(Consequences):
+    """Grants, offers and mandates that decisions make, and learned grants that denials suspend."""
+
+    async def find_denied(self, policy: Policy, item_id: str, read: Read, recall: Recall) -> tuple[Grant, ...]:
+        """Return the learned grants that cover the call of an item."""
+        if not learns(policy.rules):
+            return ()
+        record = await read()
+        item = find_item(record, item_id)
+        if item.learning is None or item.terms.rule_id is None:
+            return ()
+        scope = name_scope(item.terms.rule_id, record.run.agent)
+        grants = (await recall([Wanted(scope, 0, grants=True)]))[scope].grants
+        return find_learned(grants, item.terms.rule_id, describe_item(record, item, item.tool.args))
+
+    def decide(
+        self,
+        policy: Policy,
+        record: SuspensionRecord,
+        decision: Decision,
+        request: DecisionRequest,
+        now_ms: int,
+        lost_ms: int = 0,
+    ) -> Change:
+        return decide_with_grant(policy, record, decision, request, now_ms, lost_ms)
+
+    def begin(self, record: SuspensionRecord, now_ms: int) -> Mandate | None:
+        return find_confining(record, now_ms)

@@ -119,7 +119,7 @@ class Suspensions(SuspensionLookups):
         self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
         self._recent: OrderedDict[str, Saved] = OrderedDict()
         self._connections = store.connections
-        self._writers = store.hooks.writers
+        self.hooks = store.hooks
 
     async def read(self, suspension_id: str) -> Saved:
         """Return the suspension and the server's time, and cache a pending one; raises `NotFound`."""
@@ -301,7 +301,9 @@ class Suspensions(SuspensionLookups):
 
     def _prepare(self, state: State, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
         commit_id = os.urandom(6).hex()
-        commit, after, head = build_commit(state.record, change, state.head, commit_id, seen, self._writers, room=room)
+        commit, after, head = build_commit(
+            state.record, change, state.head, commit_id, seen, self.hooks.writers, room=room
+        )
         if not state.fresh:
             due_ms = state.record.due_at_ms if state.record is not None else None
             latest_ms = state.now_ms + _LATE_MS
