@@ -19,8 +19,8 @@ from service.assembly import open_process
 from service.channels.kinds import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
 from service.core.auth.credentials import TENANT
+from service.core.operations.known_names import log_warnings
 from service.core.operations.open_items import file_open_items
-from service.core.operations.rule_checks import log_warnings
 from service.core.settings import Settings
 from service.edge.api import calls, execution, runs, suspensions
 from service.edge.api.aap.app import RequestIds, create_aap, is_aap_path

@@ -25,7 +25,7 @@ from service.features.table import FEATURES
 from workers.announcing import keep_announcing
 from workers.clock.jumps import JumpDetector
 from workers.clock.precomputing import Precomputing
-from workers.clock.ticks import TICK_S, Rush, process_due, take_back_handed, wake_unfrozen
+from workers.clock.ticks import TICK_S, Rush, keep_withdrawing, process_due, take_back_handed, wake_unfrozen
 from workers.counting import keep_counting
 from workers.delivery import keep_delivering
 from workers.notify.attempts import ContactBook
@@ -34,7 +34,6 @@ from workers.notify.listening import keep_listening
 from workers.notify.notifier import keep_notifying
 from workers.repeating import repeat, wait
 from workers.retention import EVERY_S
-from workers.withdrawals import keep_withdrawing
 
 
 @dataclass

@@ -1,13 +1,6 @@
-"""Ticks over due suspensions, which apply fallbacks at deadlines and requeue lost runs.
+"""Ticks of the clock's process: fallbacks at deadlines, lost runs, and runs of revoked keys.
 
-Safety does not depend on them: operations check deadlines themselves.
-
-Take runs back from workers that were handed them and are gone.
-
-A rush: more deadlines at one time than the clock can apply. What can wait makes room for it.
-
-Counting in the clock's own process waits, and so do workers, before they take more of a long ready list. Neither waits
-longer than the rush may last, so that nothing starves when the clock stays late.
+Safety does not depend on them: operations check deadlines, and requests check keys, themselves.
 """
 
 import asyncio
@@ -21,8 +14,11 @@ import structlog
 from sayso.core.clock import monotonic_ms
 from sayso.core.records.freezes import Freeze
 from sayso.errors import NotFound, SaysoError, Unavailable, Unreadable
+from service.core.operations.runs import withdraw_runs
+from service.core.store.people import ApiKey
 from service.core.store.suspensions.schedule import Schedule, read_ready
 from service.core.wiring import Wiring
+from workers.repeating import repeat
 
 log = structlog.get_logger()
 
@@ -149,3 +145,42 @@ async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
         raise
     except (SaysoError, ValueError) as error:
         log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
+
+
+EVERY_S = 1.0
+AGAIN_MS = 5_000
+"""Longer than any process caches a checked key, so that the second pass is complete."""
+
+log = structlog.get_logger()
+
+
+class Withdrawals:
+    """The two passes over the runs of each revoked key."""
+
+    def __init__(self, wiring: Wiring, again_ms: int = AGAIN_MS) -> None:
+        self._wiring = wiring
+        self._again_ms = again_ms
+        self._first_ms: dict[str, float] = {}
+
+    async def sweep(self) -> None:
+        for key in await self._wiring.api_keys.list_all():
+            if key.revoked_at_ms is not None and not key.withdrawn:
+                await self._withdraw(key)
+
+    async def _withdraw(self, key: ApiKey) -> None:
+        began_ms = monotonic_ms()
+        first_ms = self._first_ms.get(key.id)
+        if first_ms is not None and began_ms - first_ms < self._again_ms:
+            return
+        if cancelled := await withdraw_runs(self._wiring, key.name):
+            log.info("runs_withdrawn", key=key.id, name=key.name, runs=cancelled)
+        if first_ms is None:
+            self._first_ms[key.id] = began_ms
+        else:
+            await self._wiring.api_keys.note_withdrawn(key.id)
+            del self._first_ms[key.id]
+
+
+async def keep_withdrawing(wiring: Wiring, stopping: asyncio.Event) -> None:
+    """Sweep until stopped."""
+    await repeat(Withdrawals(wiring).sweep, EVERY_S, stopping, "withdrawing_failed")

@@ -15,10 +15,9 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import IllegalTransition, NotFound, TooManyRequests
 from service.channels.base import Recipient
 from service.channels.cards import Card
-from service.core.auth.absences import find_chain
 from service.core.auth.duty import Hold, find_hold
 from service.core.store.attempts import Allowance, Attempts
-from service.core.store.directory import Preferences
+from service.core.store.directory import Preferences, find_chain
 from service.core.wiring import Wiring
 
 MOST_CARDS = 50

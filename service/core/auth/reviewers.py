@@ -10,13 +10,12 @@ from typing import NamedTuple
 from sayso.core.clock import new_secret, now_ms
 from sayso.core.records.decisions import OUR_NAMES, OUR_PREFIXES, Actor, ActorKind, Delegate, Represented
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
-from service.core.auth.absences import find_chain, list_represented
 from service.core.auth.passwords import Passwords
 from service.core.cache import Memory, Refresher
 from service.core.settings import Settings
 from service.core.settings.limits import network_of
 from service.core.store.attempts import Allowance, Attempts
-from service.core.store.directory import DutyStore
+from service.core.store.directory import DutyStore, find_chain, list_represented
 from service.core.store.people import PERSON, Made, OpenSession, People, Reviewer, Session, Tokens
 
 ROLES = ("reviewer", "admin", "auditor")

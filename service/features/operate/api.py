@@ -17,7 +17,7 @@ from service.channels.config import describe_settings
 from service.channels.previews import send_test_card
 from service.core.auth.credentials import Principal
 from service.core.auth.reviewers import require_log_reader
-from service.core.operations.rule_checks import find_known
+from service.core.operations.known_names import find_known
 from service.edge.api.dependencies import Admin, Caller, Limit, OpenChannels, Parts, Person, Skip
 from service.edge.api.item_views import ListFiles, RequestBody, Timestamp, View
 from service.edge.api.routes import SignedInRoute

@@ -20,7 +20,7 @@ from sayso.core.sentences.times import describe_clock, describe_span
 from sayso.core.transitions.deliveries import is_live
 from sayso.errors import SaysoError, Unavailable
 from service.core.jobs import count_workers
-from service.core.operations.rule_checks import find_warnings
+from service.core.operations.known_names import find_warnings
 from service.core.outgoing.breakers import OpenCircuit
 from service.core.outgoing.connections import host_and_port
 from service.core.store.channels import ChannelNotes

@@ -17,9 +17,8 @@ from sayso.errors import NotFound
 from service.channels.base import Channel, SharedOnly
 from service.channels.kinds import Channels
 from service.channels.previews import SampleCall, build_sample
-from service.core.auth.absences import absent_delegate, find_absence
 from service.core.auth.duty import Day, find_hold, find_working_hours, list_days
-from service.core.store.directory import Group, Preferences
+from service.core.store.directory import Group, Preferences, absent_delegate, find_absence
 from service.core.wiring import Wiring
 
 MOST_PEOPLE = 30

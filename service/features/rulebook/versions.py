@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sayso.core.policy.files.reading import parse_rulebook
 from sayso.core.policy.functions.lists import keep_texts, pick_file
 from sayso.errors import Conflict, InvalidInput, NotFound
-from service.core.operations.rule_checks import find_known
+from service.core.operations.known_names import find_known
 from service.core.policy.evaluations import NO_LISTS
 from service.core.policy.loading import parse_version
 from service.core.policy.publishing import UNATTESTED, HeldBack

@@ -17,7 +17,7 @@ from sayso.features.whatif.explaining import TrialCall
 from sayso.features.whatif.matrix import Past
 from sayso.features.whatif.replays import Effect
 from sayso.features.whatif.text import describe_explanation
-from service.core.operations.rule_checks import read_manifests
+from service.core.operations.known_names import read_manifests
 from service.edge.api.dependencies import Admin, Parts, Person, Wait
 from service.edge.api.item_views import ListFiles, RequestBody, SentTimestamp, Timestamp, View
 from service.edge.api.routes import SignedInRoute

@@ -30,7 +30,7 @@ from sayso.errors import InvalidInput, SaysoError, TooManyRequests, Unreadable
 from sayso.features.whatif.candidates import list_judged_beside
 from sayso.features.whatif.matrix import AmountFinder, Tally, tally
 from sayso.features.whatif.replays import ERASED, RecordedCall, Rejudged, is_judged, list_calls, rejudge
-from service.core.operations.rule_checks import find_known
+from service.core.operations.known_names import find_known
 from service.core.policy.evaluations import NO_LISTS, dump_tools
 from service.core.policy.sandbox import Overrun, Sandbox
 from service.core.store.suspensions.packing import unpack_record

@@ -31,7 +31,7 @@ from sayso.features.whatif.replays import Changed, Comparison, Effect, RecordedC
 from sayso.features.whatif.text import describe_trial
 from sayso.runner.agents import AgentManifest
 from service.core.auth.reviewers import require_role
-from service.core.operations.rule_checks import find_known, read_manifests
+from service.core.operations.known_names import find_known, read_manifests
 from service.core.policy.evaluations import judge_blocking
 from service.core.wiring import Wiring
 from service.edge.web.errors import show_page_again

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.auth.absences import absent_delegate, find_absence, list_represented
-from service.core.store.directory import Absence
+from service.core.store.directory import Absence, absent_delegate, find_absence, list_represented
 
 NOW = 1_000
 PEOPLE = ["anna", "ben", "carla", "dora", "eve"]

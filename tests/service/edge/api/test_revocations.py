@@ -6,7 +6,7 @@ from service.core.store.people import ApiKey
 from tests.service.edge.api.aap.clients import make_provisioner
 from tests.service.edge.api.test_execution import approved, ask, decide, post
 from tests.service.worlds import World
-from workers.withdrawals import Withdrawals
+from workers.clock.ticks import Withdrawals
 
 
 async def key_of(world: World, name: str = "demo") -> ApiKey:
