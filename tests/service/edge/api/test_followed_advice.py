@@ -102,7 +102,7 @@ CASES = [
     Case(
         "service/core/auth/contacts.py", "List the contacts to see their ids", drop("contacts"), see("account/contacts")
     ),
-    Case("service/features/search/store.py", "List your views to see their ids", drop("views"), see("account/views")),
+    Case("service/features/saved_views/store.py", "List your views to see their ids", drop("views"), see("account/views")),
     Case(SENDERS, "Rotate its secret, or choose another name", add_sender("a"), (add_sender("b"),), (add_sender("a"),)),
     Case(
         SENDERS,

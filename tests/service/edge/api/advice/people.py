@@ -134,7 +134,7 @@ CASES = [
         ),
     ),
     Case(
-        "service/features/search/store.py",
+        "service/features/saved_views/store.py",
         "Delete one first",
         view("one more"),
         (Step("anna", "DELETE", "account/views/{view}"), view("one more")),
