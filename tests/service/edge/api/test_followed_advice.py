@@ -73,6 +73,7 @@ GROUPS, DUTY, ADDRESSES = (
     "service/core/auth/duty.py",
     "service/core/outgoing/connections.py",
 )
+VIEWS = "service/features/saved_views/store.py"
 SENDERS, PLATFORM = "service/features/webhooks/senders.py", {"kind": "provisioner"}
 
 
@@ -102,7 +103,7 @@ CASES = [
     Case(
         "service/core/auth/contacts.py", "List the contacts to see their ids", drop("contacts"), see("account/contacts")
     ),
-    Case("service/features/saved_views/store.py", "List your views to see their ids", drop("views"), see("account/views")),
+    Case(VIEWS, "List your views to see their ids", drop("views"), see("account/views")),
     Case(SENDERS, "Rotate its secret, or choose another name", add_sender("a"), (add_sender("b"),), (add_sender("a"),)),
     Case(
         SENDERS,
