@@ -42,7 +42,8 @@ class Counting:
             await self._note_recent(facts)
             for fact in facts:
                 await self.wiring.part(Recents).second_look.add_drawn(fact.drawable, fact.at_ms)
-            zones = await self._find_zones({person.name for fact in facts for person in fact.people})
+            names = {person.name for fact in facts for person in fact.people}
+            zones = {name: ZoneInfo(await self.wiring.duty.find_time_zone(name)) for name in names}
             tallied = [(entry, tally(entry.facts, zones) if entry.facts is not None else {}) for entry in waiting]
             counted += await self.wiring.part(Counters).count(tallied)
             if self.wait_calm is not None:
@@ -59,9 +60,6 @@ class Counting:
         for name, decisions in by_name.items():
             await self.wiring.part(Recents).add(name, decisions)
             await warn_tired(self.wiring.part(Recents), name)
-
-    async def _find_zones(self, names: Iterable[str]) -> dict[str, ZoneInfo]:
-        return {name: ZoneInfo(await self.wiring.duty.find_time_zone(name)) for name in names}
 
 
 async def keep_counting(wiring: Wiring, wait_calm: Callable[[], Awaitable[None]], stopping: asyncio.Event) -> None:

@@ -188,17 +188,14 @@ class Courier:
             if not due:
                 break
             target = await find_target(self.wiring, endpoint_id, now_ms)
-            wait_ms = self._wait_ms(target, lane, now_ms)
+            wait_ms = 0
+            if target is not None and not target.refusal:
+                wait_ms = max(0, lane.blocked_until_ms - now_ms) or self.breakers.wait_ms(target.endpoint_id, now_ms)
             if not wait_ms:
                 waits = await asyncio.gather(*(self._try_deliver(message, endpoint_id, target) for message in due))
                 wait_ms = _BUSY_MS if max(waits) == _SKIPPED else max(0, *waits)
             earliest_ms = now_ms + wait_ms if wait_ms else 0
         await deliveries.settle_lane(endpoint_id, earliest_ms)
-
-    def _wait_ms(self, target: Target | None, lane: Lane, now_ms: int) -> int:
-        if target is None or target.refusal:
-            return 0
-        return max(0, lane.blocked_until_ms - now_ms) or self.breakers.wait_ms(target.endpoint_id, now_ms)
 
     async def _try_deliver(self, message_id: str, endpoint_id: str, target: Target | None) -> int:
         """Attend to one message; one that a later version wrote is left to that, and delays no other."""
@@ -262,7 +259,10 @@ class Courier:
         except UnsafeUrl as error:
             answer = Answer(0, error=error.message)
         now_ms = await self.wiring.schedule.now_ms()
-        self._note_pace(target, answer, now_ms, took_ms=monotonic_ms() - began_ms)
+        lane = self.lanes.setdefault(target.endpoint_id, Lane())
+        quick = answer.accepted and monotonic_ms() - began_ms < _QUICK_MS
+        lane.at_once = min(_MOST_AT_ONCE, lane.at_once * 2) if quick else 1
+        self.breakers.note(target.endpoint_id, accepted=answer.accepted, now_ms=now_ms)
         if answer.accepted:
             await self.wiring.part(Deliveries).end(claimed, DELIVERED, now_ms, answer.status)
             log.info("message_delivered", message=message.id, endpoint=target.endpoint_id, tries=message.tries)
@@ -292,12 +292,6 @@ class Courier:
         await self.wiring.part(Deliveries).end(waiting, "given up", now_ms, status, reason)
         message = waiting.delivery
         log.warning("delivery_given_up", message=message.id, endpoint=message.endpoint_id, tries=message.tries)
-
-    def _note_pace(self, target: Target, answer: Answer, now_ms: int, took_ms: float) -> None:
-        lane = self.lanes.setdefault(target.endpoint_id, Lane())
-        quick = answer.accepted and took_ms < _QUICK_MS
-        lane.at_once = min(_MOST_AT_ONCE, lane.at_once * 2) if quick else 1
-        self.breakers.note(target.endpoint_id, accepted=answer.accepted, now_ms=now_ms)
 
 
 def describe_refusal(answer: Answer) -> str:

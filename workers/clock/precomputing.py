@@ -58,7 +58,10 @@ class Precomputing:
             self._seen_to_ms = until_ms
         ids = [self._ahead.popleft() for _ in range(min(len(self._ahead), _COMPUTED_AT_ONCE))]
         if ids:
-            self._keep(await self._wiring.desk.precompute(ids, until_ms))
+            precomputed = await self._wiring.desk.precompute(ids, until_ms)
+            rest = self._coming.commits if self._coming.freezes == precomputed.freezes else ()
+            together = sorted((*rest, *precomputed.commits), key=attrgetter("at_ms"))
+            self._coming = Precomputed(precomputed.freezes, tuple(together))
         return len(ids)
 
     async def fulfil(self, now_ms: int) -> int:
@@ -80,11 +83,6 @@ class Precomputing:
         """Return the time until the next change, at least a little, so that several go at once."""
         changes = self._coming.commits
         return max(_TICK_MS, changes[0].at_ms - now_ms) / 1000 if changes else inf
-
-    def _keep(self, precomputed: Precomputed) -> None:
-        rest = self._coming.commits if self._coming.freezes == precomputed.freezes else ()
-        together = sorted((*rest, *precomputed.commits), key=attrgetter("at_ms"))
-        self._coming = Precomputed(precomputed.freezes, tuple(together))
 
 
 def _divide(due: tuple[PrecomputedCommit, ...], ahead_ms: float) -> Iterator[tuple[PrecomputedCommit, ...]]:

@@ -171,7 +171,10 @@ class Attempt:
         """Send the card to everybody behind the delivery; return one delivery for each person. Raises `Deferred`."""
         if self.delivery.person and isinstance(self.channel, SharedOnly):
             return (self.delivery.model_copy(update={"person": ""}),)  # one card replaces those of all reviewers
-        recipients = await self._find_recipients()
+        if not self.delivery.person and self.channel.shared_address:
+            return (await self.send_to((Recipient("", self.channel.shared_address),)),)
+        known = await self.addresses.find(self.channel.name, self.delivery.person, self.requester)
+        recipients = tuple(recipient for recipient in known if recipient.person not in self.excluded)
         people = tuple(dict.fromkeys(recipient.person for recipient in recipients))
         if not people:
             who = self.delivery.person or "Nobody"
@@ -204,25 +207,17 @@ class Attempt:
     async def _follow_at(self, to: Recipient, reference: str) -> None:
         if self.delivery.shown != self.card.version:
             await self._run(to, partial(self.channel.update, to, reference, self.card))
-        if self.card.live and self.delivery.reminded < self.item.reminded and not await self._is_quiet():
-            event_id = self._event_id(to, "remind")
-            await self._run(to, partial(self.channel.remind, to, reference, self.card, event_id))
-
-    async def _is_quiet(self) -> bool:
-        """Return whether the person's hours skip a reminder."""
-        if not self.delivery.person or self.item.terms.urgent:
-            return False
-        return is_quiet(await self._find_preferences(self.delivery.person), self.now_ms)
+        if not self.card.live or self.delivery.reminded >= self.item.reminded:
+            return
+        held = self.delivery.person and not self.item.terms.urgent
+        if held and is_quiet(await self._find_preferences(self.delivery.person), self.now_ms):
+            return  # the person's hours skip a reminder
+        event_id = self._event_id(to, "remind")
+        await self._run(to, partial(self.channel.remind, to, reference, self.card, event_id))
 
     async def _find_preferences(self, person: str) -> Preferences:
         reviewers = self.item.terms.reviewers_of(self.delivery.step)
         return await self.addresses.find_preferences(person, reviewers) if person else Preferences()
-
-    async def _find_recipients(self) -> tuple[Recipient, ...]:
-        if not self.delivery.person and self.channel.shared_address:
-            return (Recipient("", self.channel.shared_address),)
-        recipients = await self.addresses.find(self.channel.name, self.delivery.person, self.requester)
-        return tuple(recipient for recipient in recipients if recipient.person not in self.excluded)
 
     async def _try_send(self, places: Sequence[Recipient]) -> CardDelivery:
         """Send to one person of many; a deferred person stays queued without holding up the others."""

@@ -119,7 +119,7 @@ class Notifier:
             if needs_attempt(record, item, delivery) and (delivery.next_try_at_ms or 0) <= now_ms
         ]
         items = {item.item_id: item for item, _ in due}
-        cards = {name: await self._build_card(record, item) for name, item in items.items()}
+        cards = {name: await read_card(self.wiring, record, item) for name, item in items.items()}
         results = await asyncio.gather(
             *(self._attempt(record, item, delivery, cards[item.item_id], now_ms) for item, delivery in due),
             return_exceptions=True,
@@ -145,9 +145,6 @@ class Notifier:
                     trouble.note(failed, channel=delivery.channel, suspension=suspension_id, item=report.item_id)
                 elif delivery.proven:
                     trouble.over()
-
-    async def _build_card(self, record: SuspensionRecord, item: Item) -> Card:
-        return await read_card(self.wiring, record, item)
 
     async def _attempt(
         self, record: SuspensionRecord, item: Item, delivery: CardDelivery, card: Card, now_ms: int

@@ -129,11 +129,17 @@ class Drain:
             if free <= 0:
                 await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)
                 continue
-            taken = await self._take(min(free, _TAKE_AT_ONCE))
+            taken: list[Ready] = []
+            try:
+                taken = await self._wiring.schedule.take(_TAKE_S, min(free, _TAKE_AT_ONCE), self._name)
+            except Unavailable:
+                await asyncio.sleep(_TAKE_S)
             for ready in taken:
                 self._begin(ready)
             if len(taken) == _TAKE_AT_ONCE and not taken[0].handed:
-                await self._let_deadlines_pass(stopping)
+                with suppress(Unavailable):  # the clock has more deadlines than it can apply at once
+                    while await self._wiring.schedule.is_rush() and not stopping.is_set():
+                        await wait(stopping, _LOOK_AGAIN_S)
             for _ in range(2):  # the runs just leased send their first commit before anything else is sent
                 await asyncio.sleep(0)
         await self._stop_waiting()
@@ -177,19 +183,6 @@ class Drain:
         if os.getppid() != self._parent:
             return True
         return elapsed_ms >= (window_ms * _HARD_WINDOWS if self._driving else window_ms)
-
-    async def _take(self, limit: int) -> list[Ready]:
-        try:
-            return await self._wiring.schedule.take(_TAKE_S, limit, self._name)
-        except Unavailable:
-            await asyncio.sleep(_TAKE_S)
-            return []
-
-    async def _let_deadlines_pass(self, stopping: asyncio.Event) -> None:
-        """Take no more of a long list while the clock has more deadlines than it can apply at once."""
-        with suppress(Unavailable):
-            while await self._wiring.schedule.is_rush() and not stopping.is_set():
-                await wait(stopping, _LOOK_AGAIN_S)
 
     async def _drive(self, ready: Ready) -> None:
         try:
@@ -304,7 +297,8 @@ class Drain:
                 await withdraw_run(self._wiring, record.run, withdrawn.message)
         except Frozen as frozen:
             log.info("run_frozen", suspension=record.id, run=record.run.id, why=frozen.message)
-            await self._release(leased_run, frozen.message, _frozen_tools(frozen))
+            tools = frozen.facts.get("tools")
+            await self._release(leased_run, frozen.message, tuple(map(str, tools)) if isinstance(tools, list) else ())
         except _LOST as refusal:
             log.warning("run_lost", suspension=record.id, run=record.run.id, why=refusal.message)
         except Conflict as refusal:  # the desk decides whether the lease is lost or the run cannot continue
@@ -335,8 +329,3 @@ class Drain:
             with suppress(Conflict, Unreadable, Unavailable):
                 unused = frozenset(leased_run.unclaimed)
                 await self._wiring.desk.return_permits(leased_run.saved.record.id, next_step(leased_run.fence), unused)
-
-
-def _frozen_tools(frozen: Frozen) -> tuple[str, ...]:
-    tools = frozen.facts.get("tools")
-    return tuple(map(str, tools)) if isinstance(tools, list) else ()

@@ -94,7 +94,8 @@ class DeskJournal:
 
     async def confirm(self) -> None:
         """Renew the lease if it may have run out; raises `Conflict` if another attempt holds the run."""
-        if monotonic_ms() >= _end_of_lease_ms(self._saved):
+        lease = self._saved.record.lease
+        if lease is None or monotonic_ms() >= self._saved.sent_at_ms + lease.until_ms - self._saved.now_ms:
             self._saved = await through_outages(lambda: self._desk.renew(self._record.id, self._fence))
 
     def note_start(self, key: str) -> None:
@@ -185,12 +186,13 @@ class DeskJournal:
 
     def finished(self) -> Mapping[int, ToolResult]:
         """Return the results that an earlier attempt saved or noted."""
-        results = {intent.index: intent.result or self._find_noted(intent) for intent in self._earlier}
-        return {index: result for index, result in results.items() if result is not None}
-
-    def _find_noted(self, intent: Intent) -> ToolResult | None:
-        noted = self._noted.get(intent.holder)
-        return noted_result(noted, intent) if noted is not None else None
+        results: dict[int, ToolResult] = {}
+        for intent in self._earlier:
+            noted = self._noted.get(intent.holder)
+            result = intent.result or (noted_result(noted, intent) if noted is not None else None)
+            if result is not None:
+                results[intent.index] = result
+        return results
 
     def _never_started(self, intent: Intent, now_ms: int) -> bool:
         """Whether the notes prove that a call never started, and it may still start now."""
@@ -229,12 +231,6 @@ async def open_journal(wiring: Wiring, leased: Saved, fence: Fence, unclaimed: s
 
 def _started_earlier(record: SuspensionRecord, fence: Fence) -> tuple[Intent, ...]:
     return tuple(intent for intent in record.journal if intent.attempt != fence.attempt)
-
-
-def _end_of_lease_ms(saved: Saved) -> float:
-    """Return the end of the lease by this process's monotonic clock, at the earliest."""
-    lease = saved.record.lease
-    return saved.sent_at_ms + lease.until_ms - saved.now_ms if lease is not None else 0.0
 
 
 def read_result(intent: Intent, data: JsonObject) -> ToolResult:

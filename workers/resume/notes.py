@@ -75,7 +75,10 @@ def keeping_notes(home: Path, holder: str) -> Iterator[None]:
     folder = home / FOLDER
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _delete_old(folder)
+        for path in folder.iterdir():
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime * 1000 < now_ms() - _KEPT_MS:
+                    path.unlink()
         _kept[holder] = notes = Notes(folder / holder)
     except OSError as error:
         log.warning("no_notes_kept", folder=str(folder), error=str(error))
@@ -156,10 +159,3 @@ def _is_alive(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return status.rpartition(") ")[2][:1] not in ("Z", "X")
-
-
-def _delete_old(folder: Path) -> None:
-    for path in folder.iterdir():
-        with suppress(FileNotFoundError):
-            if path.stat().st_mtime * 1000 < now_ms() - _KEPT_MS:
-                path.unlink()
