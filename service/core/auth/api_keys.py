@@ -76,7 +76,11 @@ class ApiKeys:
                 f"The key has {len(secret)} characters; the minimum is {SHORTEST_KEY}. Choose a longer, random one."
             )
         if owner is not None and predecessor_id is None:
-            await self._check_owner(owner, kind)
+            if kind != "agent":
+                raise InvalidInput("Only an agent's key has an owner. Leave out the owner.")
+            person = await self.people.find_reviewer(owner)
+            if person is None or not person.active:
+                raise InvalidInput(f"There is no active person named {owner!r} to own the key. Correct the name.")
         plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)
         existing = await self.tokens.find_key(key_hash)
@@ -140,13 +144,6 @@ class ApiKeys:
     async def list_uses(self) -> dict[str, int]:
         """Return when each key, by id, was last used; ms. Unused keys are left out."""
         return await self.people.list_uses()
-
-    async def _check_owner(self, owner: str, kind: KeyKind) -> None:
-        if kind != "agent":
-            raise InvalidInput("Only an agent's key has an owner. Leave out the owner.")
-        person = await self.people.find_reviewer(owner)
-        if person is None or not person.active:
-            raise InvalidInput(f"There is no active person named {owner!r} to own the key. Correct the name.")
 
     async def _change(self, key_id: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
         """Change a key; without an entry in the index, all records with its id."""

@@ -173,7 +173,8 @@ def list_days(
     `preferences` name everybody who can be asked. An urgent item asks outside their hours, too.
     """
     days = [first + timedelta(days=ahead) for ahead in range(DAYS)]
-    moments = [_find_moment(day, slot, zone) for day in days for slot in range(SLOTS)]
+    starts = (datetime.combine(day, time(slot // 2, slot % 2 * 30), zone) for day in days for slot in range(SLOTS))
+    moments = [round(start.timestamp() * 1000) for start in starts]
     free: dict[str, Sequence[bool]] = {}
     known: dict[Preferences, Sequence[bool]] = {}  # the members of a group share their hours
     for name, given in preferences.items():
@@ -210,10 +211,6 @@ def _merge(asked: Sequence[tuple[str, ...]]) -> tuple[Span, ...]:
         spans.append(Span(first, count, people))
         first += count
     return tuple(spans)
-
-
-def _find_moment(day: date, slot: int, zone: ZoneInfo) -> int:
-    return round(datetime.combine(day, time(slot // 2, slot % 2 * 30), tzinfo=zone).timestamp() * 1000)
 
 
 def _write_slot(slot: int) -> str:
@@ -263,8 +260,11 @@ class Duty:
             raise InvalidInput("An absence ends after its start and in the future. Correct the times.")
         if to_ms - from_ms > LONGEST_ABSENCE_MS:
             raise InvalidInput("An absence lasts at most 400 days. Deactivate a reviewer who has left.")
-        if delegate is not None:
-            await self._check_delegate(person, delegate)
+        if delegate == person:
+            raise InvalidInput("A person cannot be their own delegate. Name somebody else, or nobody.")
+        reviewer = await self._people.find_reviewer(delegate) if delegate is not None else None
+        if delegate is not None and (reviewer is None or not reviewer.active):
+            raise InvalidInput(f"No active reviewer is named {delegate}. Name another delegate.")
         made = Absence(id=new_id("abs"), person=person, from_ms=from_ms, to_ms=to_ms, delegate=delegate)
 
         def add(known: tuple[Absence, ...]) -> tuple[Absence, ...]:
@@ -290,13 +290,6 @@ class Duty:
             return kept
 
         await self._store.change_absences(person, delete)
-
-    async def _check_delegate(self, person: str, delegate: str) -> None:
-        if delegate == person:
-            raise InvalidInput("A person cannot be their own delegate. Name somebody else, or nobody.")
-        reviewer = await self._people.find_reviewer(delegate)
-        if reviewer is None or not reviewer.active:
-            raise InvalidInput(f"No active reviewer is named {delegate}. Name another delegate.")
 
     async def _check_known(self, person: str) -> None:
         if await self._people.find_reviewer(person) is None:

@@ -296,7 +296,11 @@ class PersonTokens:
             claims = _decode(token, issuer, key)
         except (PyJWTError, ValueError, TypeError, RecursionError) as error:
             raise InvalidPersonToken(_describe(error)) from error
-        return _read_proof(claims, issuer)
+        person, name = claims.get(issuer.row.person_claim), claims.get(issuer.row.name_claim)
+        if not isinstance(person, str) or not _PERSON.fullmatch(person):
+            raise InvalidPersonToken(f"The token's claim {issuer.row.person_claim} is not the name of a person.")
+        shown = name.strip() if isinstance(name, str) else ""
+        return Proof(person, shown if shown.isprintable() and len(shown) <= _NAME_CHARS else "", issuer.row.issuer)
 
 
 def _stamp(paths: tuple[Path, ...]) -> tuple[object, ...]:
@@ -354,14 +358,6 @@ def _decode(token: str, issuer: Issuer, key: VerifyingKey) -> dict[str, Any]:
     if not 0 < claims["exp"] - claims["iat"] <= row.longest_s:
         raise InvalidPersonToken(f"The token lives longer than {row.longest_s} s, the limit for its issuer.")
     return claims
-
-
-def _read_proof(claims: dict[str, Any], issuer: Issuer) -> Proof:
-    person, name = claims.get(issuer.row.person_claim), claims.get(issuer.row.name_claim)
-    if not isinstance(person, str) or not _PERSON.fullmatch(person):
-        raise InvalidPersonToken(f"The token's claim {issuer.row.person_claim} is not the name of a person.")
-    shown = name.strip() if isinstance(name, str) else ""
-    return Proof(person, shown if shown.isprintable() and len(shown) <= _NAME_CHARS else "", issuer.row.issuer)
 
 
 def _describe(error: Exception) -> str:

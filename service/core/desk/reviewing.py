@@ -262,7 +262,13 @@ class Reviewing:
         if not item.open or item.digest != request.digest:  # the digest ties the commit to this item
             return None
         if request.action == "value":
-            await self._check_value(item, request.value, caller)
+            if item.kind is not ItemKind.INPUT:
+                raise InvalidInput("This item asks for approval, not for a value; send approve or deny.")
+            if item.response_schema is not None:
+                schema = item.response_schema
+                await self.evaluations.check_value(schema, request.value, "value", caller=caller, formats=True)
+            if item.doubt is not None:
+                check_choice(request.value)
         renewed = (await self._judge(record, item, request, caller)).renewed
         if renewed is None:
             return None
@@ -294,14 +300,6 @@ class Reviewing:
         readings = await self.changes.suspensions.recall(wanted)
         about = (record, item, args, definition, readings)
         return await self.evaluations.judge(partial(judge_final, policy, *about), caller=caller)
-
-    async def _check_value(self, item: Item, value: JsonValue, caller: str) -> None:
-        if item.kind is not ItemKind.INPUT:
-            raise InvalidInput("This item asks for approval, not for a value; send approve or deny.")
-        if item.response_schema is not None:
-            await self.evaluations.check_value(item.response_schema, value, "value", caller=caller, formats=True)
-        if item.doubt is not None:
-            check_choice(value)
 
 
 def _cancel_current(record: SuspensionRecord, now_ms: int, *, by: Actor, reason: str | None, is_admin: bool) -> Change:

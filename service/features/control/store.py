@@ -152,13 +152,9 @@ class Recents:
         async with translated():
             members: list[Any] = await self._redis.zrange(self._keys.recent(name), 0, -1, withscores=True)
         pairs = [(text(member), int(at_ms)) for member, at_ms in members]
-        decisions = tuple(_parse(member, at_ms) for member, at_ms in pairs if member != _WARNED)
+        parts = ((member.rsplit("|", 2), at_ms) for member, at_ms in pairs if member != _WARNED)
+        decisions = tuple(Recent(at_ms, yes == "1", int(look) if look else None) for (_, yes, look), at_ms in parts)
         return RecentDecisions(decisions, next((at_ms for member, at_ms in pairs if member == _WARNED), None))
-
-
-def _parse(member: str, at_ms: int) -> Recent:
-    _, approved, look = member.rsplit("|", 2)
-    return Recent(at_ms, approved == "1", int(look) if look else None)
 
 
 async def forget_drawn(store: TenantStore, run: EndedRun) -> list[tuple[str, ...]]:

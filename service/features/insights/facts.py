@@ -8,12 +8,12 @@ What the events of a commit add to its facts: calls that may get a second look, 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from json import JSONEncoder
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
 from sayso.core.policy.rules import ASKING, Action
-from sayso.core.records.decisions import ActorKind, Outcome, Verdict
+from sayso.core.records.decisions import ActorKind, Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
@@ -89,8 +89,13 @@ def list_noted(events: Sequence[Event]) -> Iterator[tuple[str, str]]:
     """Yield the counters to raise by 1, each with its rule."""
     for event in events:
         if event.type is EventType.POLICY_DECISION:
+            # Rules that nearly stopped an allowed call: by a limit that it used up, or as shadow rules.
             if ("near_miss" in event.data or "shadow" in event.data) and event.data.get("action") == Action.ALLOW:
-                yield from ((Metric.RULE_NEAR, rule) for rule in _list_near(event.data))
+                if "near_miss" in event.data:
+                    yield Metric.RULE_NEAR, event.data["near_miss"]
+                for rule in event.data.get("shadow", ()):
+                    if rule.get("action") in (*ASKING, Action.DENY):
+                        yield Metric.RULE_NEAR, rule["rule_id"]
         elif event.type is EventType.SECOND_LOOK_TAKEN:
             rule = event.data["rule_id"] or DEFAULT
             yield Metric.RULE_SECOND_LOOK, rule
@@ -98,13 +103,6 @@ def list_noted(events: Sequence[Event]) -> Iterator[tuple[str, str]]:
                 yield Metric.RULE_DISAGREED, rule
                 if event.data["ran"]:
                     yield Metric.RULE_WRONG, rule
-
-
-def _list_near(data: dict[str, Any]) -> Iterator[str]:
-    """Yield the rules that nearly stopped an allowed call: by a limit that it used up, or as shadow rules."""
-    if "near_miss" in data:
-        yield data["near_miss"]
-    yield from (rule["rule_id"] for rule in data.get("shadow", ()) if rule.get("action") in (*ASKING, Action.DENY))
 
 
 class Step(StrEnum):
@@ -212,13 +210,9 @@ def _list_items(before: SuspensionRecord | None, after: SuspensionRecord) -> Ite
         if by is ActorKind.TIMEOUT:
             yield ItemFact(item.tool.name, Step.FALLBACK, rule=_name_rule(item))
         elif by is ActorKind.HUMAN and prior is not None and outcome is not None:
-            yield _describe_outcome(after, item, outcome)
-
-
-def _describe_outcome(record: SuspensionRecord, item: Item, outcome: Outcome) -> ItemFact:
-    edited = outcome.verdict is Verdict.APPROVED and outcome.args is not None
-    wait_ms = max(0, outcome.at_ms - record.created_at_ms)
-    return ItemFact(item.tool.name, Step.DECIDED, outcome.verdict, edited, wait_ms, _name_rule(item))
+            edited = outcome.verdict is Verdict.APPROVED and outcome.args is not None
+            wait_ms = max(0, outcome.at_ms - after.created_at_ms)
+            yield ItemFact(item.tool.name, Step.DECIDED, outcome.verdict, edited, wait_ms, _name_rule(item))
 
 
 def _name_rule(item: Item) -> str:

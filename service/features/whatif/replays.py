@@ -244,7 +244,8 @@ class RuleReplays:
                 checked = await wiring.desk.evaluations.check_rules(text, file, known, lists=asked.lists, caller=by)
                 if checked.faults:
                     raise InvalidInput(
-                        f"{file} has faults: {checked.faults[0]}", errors=_list_errors(checked.faults, path)
+                        f"{file} has faults: {checked.faults[0]}",
+                        errors=[{"path": path, "message": fault} for fault in checked.faults],
                     )
                 version = checked.version or ""
         at_ms = await wiring.schedule.now_ms()
@@ -389,7 +390,3 @@ class _Work:
             )
         if self._cut:
             yield f"{self._cut} of the runs have more than {MOST_EVENTS} events. Later calls of them are not counted."
-
-
-def _list_errors(faults: Sequence[str], path: str) -> list[JsonObject]:
-    return [{"path": path, "message": fault} for fault in faults]

@@ -97,7 +97,12 @@ class Erasures:
         """
         for _ in range(_ROUNDS):
             run = await self._read(run_id)
-            if (before := _find_erasure(run)) is not None:
+            if run.records:
+                before = run.records[0].record.erasure
+            else:  # of a deleted run its trail has it
+                erased = next((entry for entry in run.trail if entry.type == EventType.CONTENTS_ERASED), None)
+                before = read_erasure(erased) if erased is not None else None
+            if before is not None:
                 return before
             await self._delete_messages(run.records)
             erasure = Erasure(by=why.by, at_ms=why.at_ms, reason=why.reason, seq=run.head.seq + 1)
@@ -215,14 +220,6 @@ async def write_deletions(commit: Commit, store: TenantStore, run: EndedRun) -> 
 def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:
     for begin in range(0, len(values), _TOGETHER):
         yield values[begin : begin + _TOGETHER]
-
-
-def _find_erasure(run: _StoredRun) -> Erasure | None:
-    """Return the erasure of the run. Of a deleted run its trail has it."""
-    if run.records:
-        return run.records[0].record.erasure
-    entry = next((entry for entry in run.trail if entry.type == EventType.CONTENTS_ERASED), None)
-    return read_erasure(entry) if entry is not None else None
 
 
 def read_erasure(entry: TrailEntry) -> Erasure:
