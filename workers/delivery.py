@@ -3,8 +3,6 @@
 Each endpoint has a lane of its own: a few attempts at once while it answers quickly, one after a failure, and probes
 alone while its circuit is open. So an endpoint delays nobody but itself. Any number of clocks may run it: each attempt
 claims its message. After a crash the same message is sent again.
-
-Where the messages of a lane go: to an instance of the Agent Approval Protocol, or to a webhook endpoint.
 """
 
 import asyncio

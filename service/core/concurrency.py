@@ -1,7 +1,4 @@
-"""Limits of concurrency in this process, and work that takes turns in its event loop.
-
-A limit on the waiting requests and streams per credential in this process.
-"""
+"""Limits of concurrency in this process: work that takes turns, and waiting requests per credential."""
 
 import asyncio
 import time

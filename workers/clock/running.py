@@ -1,6 +1,6 @@
-"""The clock's process: it ticks over due suspensions, and runs what else is done at its time. Any number may run.
+"""The clock's process: it ticks over due suspensions, and runs the features' ticks. Any number may run.
 
-The loops of the clock's process. Much to do in one, or a server that does not answer, delays no other.
+Much to do in one loop, or a server that does not answer, delays no other.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Attempts at one delivery of one card: sending it to people, updating it and reminding them.
-
-The addresses of reviewers and groups on channels.
-"""
+"""Attempts at one delivery of one card: finding people's addresses, sending it, updating it and reminding them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence

@@ -1,7 +1,4 @@
-"""What people allow: quiet hours, at most so many interruptions an hour, and many cards in one digest.
-
-Cards of items that wait when an absence begins: they go to the delegate as well.
-"""
+"""What people allow: quiet hours, few interruptions an hour, digests, and a delegate while they are absent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,8 +1,6 @@
-"""Retries of a worker's steps while the store is away. Each step is named, so one sent twice is applied once.
+"""Retries of a worker's steps while the store is away, and renewal of a lease while its run is driven.
 
-Renewal of a lease while its run is driven.
-
-Threads for blocking work that keep the context of the run they serve, such as its current call.
+Each step is named, so one sent twice is applied once.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
 """States of runs, from the store or from the memory of the worker that saved them.
 
 A state is found by its digest, so one that another process has replaced is read from the store.
-
-How late this process takes runs, added to the counts in the store once a second.
 """
 
 import asyncio

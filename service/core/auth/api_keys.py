@@ -1,7 +1,4 @@
-"""API keys of one tenant: create, rotate, revoke.
-
-A cache of deactivated reviewers and revoked keys.
-"""
+"""API keys of one tenant: create, rotate, revoke; and a cache of those that are revoked."""
 
 import re
 from collections.abc import Callable

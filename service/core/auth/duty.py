@@ -1,11 +1,4 @@
-"""Rules of preferences and absences.
-
-Quiet hours and working hours of a person as moments at which they may be disturbed.
-
-How long a person's preferences hold a card that is not urgent: quiet hours, working hours and digests.
-
-Who is asked when over a week, in half hours of a reader's time zone.
-"""
+"""When people may be disturbed, who decides while they are absent, and who is asked when over a week."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Changes to suspensions that depend on what is frozen.
-
-Suspensions and idempotency keys before they are saved.
-"""
+"""Changes to suspensions that depend on what is frozen, and suspensions before they are saved."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Record what people do: decide, extend, cancel, withdraw, revive.
-
-Claim items, and ask their requesters.
-"""
+"""Record what people do: decide, extend, cancel, withdraw, revive; claim items, and ask their requesters."""
 
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager

@@ -1,7 +1,4 @@
-"""Ticks of due suspensions: one, a batch, or a precomputed batch.
-
-Save the results of deliveries of cards, and move cards to delegates.
-"""
+"""Ticks of due suspensions, and the results of deliveries of their cards."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

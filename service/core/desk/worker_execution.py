@@ -1,6 +1,6 @@
-"""Let workers execute runs under a lease; each operation names the lease by its fence.
+"""Let workers execute runs under a lease, hand decided runs to them, and take them back from those that are gone.
 
-Hand decided runs to waiting workers, and take them back from workers that are gone.
+Each operation names the lease by its fence.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -1,7 +1,4 @@
-"""Items without the secrets in their arguments: for pages and lists.
-
-Record that a reviewer opened an item whose fallback depends on it.
-"""
+"""Items without the secrets in their arguments, and the record that a reviewer has opened one."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,9 +1,4 @@
-"""Who is behind a run: the owner of the requester's key, and the person that a signed token names.
-
-Create, rotate and revoke keys, the same for API and pages.
-
-Sign people in, add and deactivate them, with the rules that name them and the items that need their decision.
-"""
+"""People: who is behind a run, their keys, how they sign in, and what depends on them when they leave."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

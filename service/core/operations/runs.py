@@ -1,11 +1,4 @@
-"""Erasure on demand: the contents of one run, and every result that may quote them.
-
-Start runs of registered agents, and the first run of a new desk: one of the demo agent.
-
-Cancel the unfinished runs of a revoked key.
-
-Withdraw the pending suspensions of a deleted instance; idempotent.
-"""
+"""Runs: start one of a registered agent, erase its contents, cancel those of a revoked key or deleted instance."""
 
 import asyncio
 

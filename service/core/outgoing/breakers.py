@@ -1,7 +1,4 @@
-"""Circuit breakers: a destination that keeps failing is probed by one attempt at a time.
-
-How long to wait before a message is sent again.
-"""
+"""Circuit breakers, which probe a destination that keeps failing by one attempt at a time, and waits before retries."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field

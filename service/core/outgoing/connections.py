@@ -2,8 +2,6 @@
 
 A name is resolved once, and the connection goes to the checked address. The address that it has reached is checked
 again. The Host header and the TLS handshake keep the name, so the receiver's certificate must match it.
-
-Checks of receiver addresses: public ones over https, and what the operator names of the own network.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
 """Evaluate schemas, rules and states from outside without blocking the event loop.
 
 Cheap jobs run in this process. Others run in a process that is killed at its limit, one at a time for each caller.
-
-States of suspended runs of other frameworks: check and seal.
 """
 
 import asyncio

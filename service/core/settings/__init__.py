@@ -1,11 +1,7 @@
-"""The settings of Sayso, read once from the environment.
+"""The settings of Sayso, read once from the environment, and the addresses and paths that follow from them.
 
 A variable is a field name in capitals after `SAYSO_`; `docs/settings.md` lists them. One `InvalidSettings` reports all
 faults, one line each, before anything starts.
-
-Environment variables that look like settings and are none.
-
-Addresses and paths that follow from the settings.
 """
 
 import hashlib

@@ -1,11 +1,4 @@
-"""Settings that bound what one client, one key and one tenant may take from the service.
-
-Settings of work, retention and sessions.
-
-Settings of trusted proxies and allowed hosts.
-
-Settings of webhooks in and out.
-"""
+"""Settings of limits, periods, proxies and webhooks."""
 
 import base64
 import re

@@ -1,9 +1,4 @@
-"""Receivers on the operator's own network, which SAYSO_INTERNAL_RECEIVERS names.
-
-Secrets in files of the operator: their text, or `env:NAME` for a variable of the environment.
-
-Reading of the YAML files that settings name: all of a file or none, with every fault and its line.
-"""
+"""Files and receivers of the operator: YAML files read whole or not at all, their secrets, and internal receivers."""
 
 import os
 import re

@@ -1,7 +1,4 @@
-"""Checks of the URL of a store.
-
-Say what is exposed about the address of a store: who else could read along, or come in.
-"""
+"""Checks of the URL of a store, and who else could read along on the way to it."""
 
 import ipaddress
 import re

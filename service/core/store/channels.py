@@ -1,13 +1,4 @@
-"""Suspensions whose cards need an attempt at a delivery. The commit of a suspension writes them.
-
-Tokens of apps that an admin installed by OAuth, and the states of installations under way.
-
-The address to which each code was mailed: a code proves the receipt at that address alone.
-
-What channels remember between messages: positions in a provider's feed, and prompts that wait for a reply.
-
-Browsers' subscriptions to notifications, and the key that signs what is sent to them.
-"""
+"""What channels keep: suspensions with cards to send, and tokens, positions, prompts and subscriptions."""
 
 from hashlib import sha256
 from typing import Any

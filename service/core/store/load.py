@@ -1,10 +1,6 @@
-"""Sizes and first entries of the store's lists. The cost of a reading does not grow with them.
+"""Sizes of the store's lists, how late workers take runs, and the workers that take runs at once.
 
-How late workers take runs from the ready list, counted in the store by all workers.
-
-A worker's process ends with its job after some seconds, so its own counters would be lost.
-
-Workers that take runs at once: a decision hands its run to one of them; see `docs/decisions/hand-over.md`.
+The cost of a reading does not grow with the lists. `docs/decisions/hand-over.md` says how runs are handed over.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Reviewers, sessions and API keys. Only hashes of passwords and tokens are stored.
-
-API keys, sessions and instances of all tenants, by the hash of their token.
-"""
+"""Reviewers, sessions, API keys and instances. Only hashes of passwords and tokens are stored."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar

@@ -1,7 +1,4 @@
-"""What a commit keeps of decisions: measures of approved calls, the reviewer's last approval of a tool, and denials.
-
-Earlier approvals and denials, to compare open items with. The commits of decisions write them.
-"""
+"""Earlier approvals and denials, to compare open items with. The commits of decisions write them."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping

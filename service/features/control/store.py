@@ -1,9 +1,4 @@
-"""The latest drills of each person, and when the next one is planted.
-
-Calls that wait for a second look: drawn by the clock from the facts of commits, and open until one is taken.
-
-The latest decisions of each person, and when they were last warned that they decide too fast.
-"""
+"""Of each person the latest decisions and drills, and the calls that wait for a second look."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

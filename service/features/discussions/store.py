@@ -1,9 +1,4 @@
-"""Files attached to the items of a run. They are deleted with the run.
-
-Reviewers' comments on the items of a run. Agents never read them, and no decision depends on them.
-
-Who has which item's page open. It lasts for seconds and is part of no record.
-"""
+"""Files and comments on the items of a run, which agents never read, and who has which item's page open."""
 
 from collections import defaultdict
 from typing import Any, Literal, NamedTuple

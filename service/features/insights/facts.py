@@ -1,9 +1,4 @@
-"""Facts for the insights: what one commit asked and decided. They are saved in that commit and counted later.
-
-The names of the counters.
-
-What the events of a commit add to its facts: calls that may get a second look, and counters of rules.
-"""
+"""Facts for the insights: what one commit asked and decided. They are saved in that commit and counted later."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum

@@ -1,6 +1,4 @@
-"""What one commit's facts add to the counters. A counter is a metric with the name of a tool or person.
-
-The queue of facts and the counters of one tenant.
+"""The queue of facts, and the counters of one tenant: a metric with the name of a tool or person.
 
 Each fact counts once, in its hour and day, however many processes count it and however often; the figures are those of
 the trail.

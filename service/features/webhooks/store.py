@@ -1,13 +1,4 @@
-"""Rows of one hash, each a model as JSON, changed one at a time.
-
-Signing secrets with an end, so that two are valid while one is being replaced.
-
-Announcements that wait to be fanned out to endpoints.
-
-Endpoints: the URLs that receive events, each with its own signing secrets.
-
-Senders of signed decisions, each with its own secrets and the reviewer in whose name it decides.
-"""
+"""Endpoints and senders with their secrets, two of which are valid while one is replaced, and waiting announcements."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Literal, TypeVar

@@ -1,7 +1,4 @@
-"""The stored bytes of runs with recorded calls, page by page: their trails and suspensions, unparsed.
-
-The last recorded calls of all runs, read for judging them again.
-"""
+"""Recorded calls of runs: their stored bytes page by page, and the last ones read for judging them again."""
 
 import asyncio
 import json

@@ -1,7 +1,4 @@
-"""Replays: all recorded calls of a range judged again by other rules, page by page in processes of their own.
-
-One page of a replay: runs as stored bytes, read, judged again and counted in a process of its own.
-"""
+"""Replays: all recorded calls of a range judged again by other rules, page by page in processes of their own."""
 
 import asyncio
 import base64

@@ -1,7 +1,4 @@
-"""Replays of rules: their progress, and for a day their results.
-
-The candidate in shadow, and the candidates before it.
-"""
+"""Replays of rules, kept for a day, and the candidate in shadow with those before it."""
 
 from enum import StrEnum
 from typing import Any

@@ -1,11 +1,4 @@
-"""Connections to the store, without retries, and its failures as `Unavailable`.
-
-The address of a store, and why it does not answer.
-
-Check at start that the store keeps every confirmed write.
-
-The version of the store's format; a process of another format does not start.
-"""
+"""Connections to the store, without retries, its failures as `Unavailable`, and its checks at the start."""
 
 import asyncio
 import re

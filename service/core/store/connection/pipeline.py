@@ -1,8 +1,6 @@
 """Pipelined commands and scripts over one connection.
 
 All commands of one turn of the event loop go out in one write; see `docs/decisions/one-connection-to-the-store.md`.
-
-Writes that share a system call. uvloop sends each write at once.
 """
 
 import asyncio

@@ -3,8 +3,6 @@
 A wake-up is a hint: the waiter reads again and may find nothing new. The first one confirms the subscription, so a
 read after it misses nothing. After a lost connection all waiters are woken. A quiet connection is checked with a PING,
 so waiters need not poll.
-
-Subscriptions to any number of channels over one connection, with less delay than the client library's.
 """
 
 import asyncio

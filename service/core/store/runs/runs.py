@@ -1,7 +1,4 @@
-"""Reads of runs, trails and states. Only the commit of a suspension changes a run.
-
-Look-ups in the indexes of runs and suspensions, without their records.
-"""
+"""Reads of runs, trails and states, and of their indexes. Only the commit of a suspension changes a run."""
 
 import heapq
 from collections.abc import AsyncIterator, Iterable

@@ -1,7 +1,4 @@
-"""Comparison of trails with the heads in their runs' records: it detects a trail that was cut or extended.
-
-Checks of whole trails: an event that was changed, and a call that started without a decision.
-"""
+"""Checks of trails: one that was cut, extended or changed, and a call that started without a decision."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""The guards and writes of one commit. Indexes follow from the record before and after the change.
-
-Limits on requests: their pace and the number of open items, for each owner and for all.
-"""
+"""The guards and writes of one commit, with indexes that follow from both records, and limits on requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
