@@ -54,10 +54,12 @@ class DueBatches:
                     raise ValueError("the suspension is gone")
                 record, head, *_ = read_record(self._keys.tenant, suspension_id, raw)
                 change = verb(record, max(now_ms, record.updated_at_ms))
-                if change.record is not record:
-                    commits[suspension_id] = self._pack(record, change, head)
+                commit = None if change.record is record else self._pack(record, change, head)
             except (SaysoError, ValueError):
                 left.append(suspension_id)
+                continue
+            if commit is not None:
+                commits[suspension_id] = commit
         return left + await self._send(list(commits), list(commits.values()), valid_until_ms)
 
     async def precompute(
