@@ -10,11 +10,11 @@ from pydantic import JsonValue
 from benchmarks.agentdojo.plans import UserTask
 from benchmarks.agentdojo.plays import DecidedItem
 from sayso import Client
-from sayso.client.responses import ItemView
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.rules import same_json
 from sayso.core.records.permissions import MANDATE
 from sayso.core.records.plans import Plan
+from sayso.wire.items import ItemView
 
 POLL_S = 0.05
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from sayso.client import AsyncClient
-from sayso.client.responses import Suspension
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.policy.engine import ASK_EVERYTHING
 from sayso.core.policy.events import PolicyEvent
@@ -21,13 +20,14 @@ from sayso.runner.judging import judge_turn
 from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, read_turn
 from sayso.timeline.external_events import MAX_BATCH_EVENTS, fit_events
 from sayso.timeline.sources import SourceFormat
+from sayso.wire.suspensions import SuspensionView
 
 _TITLE_CHARS = 80
 _LOG = logging.getLogger("sayso")
 _NOT_RUN = "Not run: another call of the same turn is invalid. Make this call again."
 
 
-async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: str = "") -> Suspension | JsonValue:
+async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: str = "") -> SuspensionView | JsonValue:
     """Run the agent until its first calls and suspend it for workers, or return its result if it calls no tools.
 
     Raises `InvalidJson` with the key for a state that is not JSON, and the errors of the client.

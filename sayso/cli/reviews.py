@@ -11,7 +11,7 @@ from time import sleep
 from typing import Annotated, Any, TypeVar
 
 import typer
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 from rich.live import Live
 
 from sayso.cli.logins import connect
@@ -20,7 +20,6 @@ from sayso.cli.screens import JsonOption, format_time, make_console, print_json,
 from sayso.cli.suspensions import check_readable, show_args, show_barred, show_inbox, show_suspension
 from sayso.client import Client
 from sayso.client.discussions import CommentView
-from sayso.client.responses import ItemView, OutcomeView, ResponseModel, Suspension, SuspensionPage
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.text.redaction import Redacted, redact
 from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound
@@ -36,11 +35,14 @@ from sayso.features.permissions.commands import (
     read_offer,
     show_granted,
 )
+from sayso.wire.items import DecisionView, ItemView, OutcomeView
+from sayso.wire.suspensions import SuspensionPage, SuspensionView
 
-Model = TypeVar("Model", bound=ResponseModel | None)
+Decided = TypeVar("Decided", DecisionView, OutcomeView)
+Model = TypeVar("Model", bound=BaseModel | None)
 
 
-def mask_suspension(suspension: Suspension) -> Suspension:
+def mask_suspension(suspension: SuspensionView) -> SuspensionView:
     """Return the suspension with its items' secrets masked, also where other texts quote them."""
     secrets = Redacted({}, frozenset().union(*(_find_secrets(item) for item in suspension.items)))
     if not secrets.masked:
@@ -54,16 +56,16 @@ def mask_suspension(suspension: Suspension) -> Suspension:
 
 
 def _find_secrets(item: ItemView) -> frozenset[str]:
-    given = [item.tool.args, *_list_decided(item)]
-    return frozenset().union(*(redact(args, None, item.terms.secrets).secrets for args in given))
+    decided = (part for given in (*item.decisions, item.outcome) for part in _list_decided(item, given))
+    return frozenset().union(*(redact(args, None, item.terms.secrets).secrets for args in (item.tool.args, *decided)))
 
 
-def _list_decided(item: ItemView) -> list[JsonObject]:
-    """Return the arguments that the outcome has, and its value as an argument."""
-    if item.outcome is None:
+def _list_decided(item: ItemView, given: DecisionView | OutcomeView | None) -> list[JsonObject]:
+    """Return the arguments that a decision or the outcome has, and its value as an argument."""
+    if given is None:
         return []
-    value: JsonObject = {item.target_arg: item.outcome.value} if item.target_arg is not None else {}
-    return [item.outcome.args or {}, value]
+    value: JsonObject = {item.target_arg: given.value} if item.target_arg is not None else {}
+    return [given.args or {}, value]
 
 
 def _mask_item(item: ItemView, secrets: Redacted) -> ItemView:
@@ -73,20 +75,21 @@ def _mask_item(item: ItemView, secrets: Redacted) -> ItemView:
     args = secrets.scrub_object(redact(item.tool.args, None, item.terms.secrets).args)
     update = {
         "tool": item.tool.model_copy(update={"args": args}),
-        "prompt": _scrub(item.prompt, secrets, "title", "body", "reason"),
-        "outcome": _mask_outcome(item, item.outcome, secrets),
+        "prompt": _scrub(item.prompt, secrets, "title", "body", "reason", "metadata"),
+        "computed": secrets.scrub_json(item.computed),
+        "denied_before": _scrub(item.denied_before, secrets, "message"),
+        "decisions": tuple(_mask_decided(item, decision, secrets) for decision in item.decisions),
+        "outcome": _mask_decided(item, item.outcome, secrets) if item.outcome is not None else None,
         "permit": permit,
         "inquiries": tuple(_scrub(inquiry, secrets, "text", "answer") for inquiry in item.inquiries),
     }
     return item.model_copy(update=update)
 
 
-def _mask_outcome(item: ItemView, outcome: OutcomeView | None, secrets: Redacted) -> OutcomeView | None:
-    if outcome is None:
-        return None
-    args, values = (redact(given, None, item.terms.secrets).args for given in _list_decided(item))
-    value = values[item.target_arg] if item.target_arg is not None else outcome.value
-    masked = outcome.model_copy(update={"args": args if outcome.args is not None else None, "value": value})
+def _mask_decided(item: ItemView, decided: Decided, secrets: Redacted) -> Decided:
+    args, values = (redact(given, None, item.terms.secrets).args for given in _list_decided(item, decided))
+    value = values[item.target_arg] if item.target_arg is not None else decided.value
+    masked = decided.model_copy(update={"args": args if decided.args is not None else None, "value": value})
     return _scrub(masked, secrets, "args", "value", "message")
 
 
@@ -232,12 +235,12 @@ def _list_pages(client: Client) -> Iterator[SuspensionPage]:
         skip = page.next_skip
 
 
-def _list_waiting(client: Client) -> Iterator[Suspension]:
+def _list_waiting(client: Client) -> Iterator[SuspensionView]:
     for page in _list_pages(client):
         yield from page.suspensions
 
 
-def find_suspension(client: Client, id_: str) -> Suspension:
+def find_suspension(client: Client, id_: str) -> SuspensionView:
     """Return the suspension with this id, or the pending one whose id ends with or has this part.
 
     Raises `NotFound`.
@@ -252,7 +255,7 @@ def find_suspension(client: Client, id_: str) -> Suspension:
     return client.find(matches[0].id)  # reading it alone marks it as seen
 
 
-def pick_item(suspension: Suspension, item_id: str | None) -> ItemView:
+def pick_item(suspension: SuspensionView, item_id: str | None) -> ItemView:
     """Return the item, or the only open one; raises `AlreadyDecided` or `InvalidInput`."""
     waiting = [item for item in suspension.items if item.outcome is None]
     if item_id is not None:

@@ -22,14 +22,14 @@ from sayso.cli.screens import (
     show_runs,
 )
 from sayso.client import Client, administration, requests
-from sayso.client.responses import EventPage, Run, RunEvent
 from sayso.core.records.events import ChainCheck, EventType, TrailEntry, TrailHead
 from sayso.errors import NotFound, SaysoError
+from sayso.wire.suspensions import EventView, RunView, TrailPage
 
 _PAGE = 200
 
 
-def read_trail(client: Client, write: Callable[[RunEvent], None], run_id: str, check: ChainCheck) -> None:
+def read_trail(client: Client, write: Callable[[EventView], None], run_id: str, check: ChainCheck) -> None:
     """Write the events behind those that were checked. Raises `SaysoError` if the trail was altered or cut.
 
     An agent gets a trail without some events, so the desk alone verifies it.
@@ -47,12 +47,12 @@ def read_trail(client: Client, write: Callable[[RunEvent], None], run_id: str, c
     _check_fault(page)
 
 
-def _check_fault(page: EventPage) -> None:
+def _check_fault(page: TrailPage) -> None:
     if page.fault:
         raise SaysoError(page.fault)
 
 
-def _follow(check: ChainCheck, event: RunEvent) -> None:
+def _follow(check: ChainCheck, event: EventView) -> None:
     place = {"seq": event.seq, "at_ms": round(event.at.timestamp() * 1000), "type": event.type}
     entry = TrailEntry.model_validate({**place, "data": event.data, "hash": event.hash, "erased_by": event.erased_by})
     if check.accept(entry):
@@ -68,7 +68,7 @@ def _follow(check: ChainCheck, event: RunEvent) -> None:
     )
 
 
-def _check_end(check: ChainCheck, page: EventPage) -> None:
+def _check_end(check: ChainCheck, page: TrailPage) -> None:
     head, recorded = check.head, page.head
     if check.unproven is not None:
         raise SaysoError(f"Event {check.unproven} has no contents, and no event records who erased them.")
@@ -157,7 +157,7 @@ def events(
     """Print the events of a run, and verify that its trail is complete and unaltered."""
     console, check = make_console(), ChainCheck()
 
-    def write(event: RunEvent) -> None:
+    def write(event: EventView) -> None:
         if json:
             print_json(event, on_one_line=True)
         else:
@@ -183,7 +183,7 @@ def find_run_id(client: Client, id_: str) -> str:
     return matches[0] if matches else id_
 
 
-def _show_run(run: Run, json: bool) -> None:
+def _show_run(run: RunView, json: bool) -> None:
     if json:
         print_json(run)
         return

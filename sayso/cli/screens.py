@@ -18,13 +18,13 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sayso.client.responses import Run, RunEvent
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.core.sentences.outcomes import describe_state
 from sayso.core.sentences.times import describe_left
 from sayso.core.text.invisible import UNCHECKED, write_piece
 from sayso.core.text.summaries import collapse
+from sayso.wire.suspensions import ErasureView, EventView, RunView
 
 WIDEST = 120
 _HURRY_MS = 60_000
@@ -86,7 +86,7 @@ def format_time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M}"
 
 
-def show_runs(runs: list[Run]) -> RenderableType:
+def show_runs(runs: list[RunView]) -> RenderableType:
     """Return a table of runs."""
     table = make_table("id", "status", "agent", UNCHECKED, "started")
     for run in runs:
@@ -101,7 +101,7 @@ def show_state(state: str) -> Text:
     return show_line(describe_state(state), "bold red" if state in _BAD else "")
 
 
-def show_event(event: RunEvent) -> Text:
+def show_event(event: EventView) -> Text:
     """Return an event on one line."""
     data = json.dumps(event.data, ensure_ascii=False)
     prefix = f"{event.seq:>4}  {event.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  "
@@ -109,9 +109,9 @@ def show_event(event: RunEvent) -> Text:
     return Text.assemble((prefix, "dim"), show_line(event.type, "bold"), "  ", show_line(data), erased)
 
 
-def show_erasure(erasure: dict[str, Any]) -> Text:
+def show_erasure(erasure: ErasureView) -> Text:
     """Return who erased the contents of a run, and why."""
-    return show_line(f"The contents were erased by {erasure['by']['id']}: {erasure['reason']}", "bold", 500)
+    return show_line(f"The contents were erased by {erasure.by.id}: {erasure.reason}", "bold", 500)
 
 
 def show_due(deadline: datetime) -> Text:
@@ -138,7 +138,7 @@ def print_json(models: BaseModel | Sequence[BaseModel], *, on_one_line: bool = F
 
 def _write(model: BaseModel) -> JsonObject:
     # before pydantic 2.14, to_jsonable_python fails on a model that was built as a part of another
-    return model.model_dump(mode="json")
+    return model.model_dump(mode="json", warnings=False)  # a newer desk may send values that no enumeration has
 
 
 def print_list(

@@ -4,15 +4,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
 from sayso.cli.screens import show, show_due, show_erasure, show_json, show_line, show_state, to_ms
-from sayso.client.permits import Hold, read_hold
-from sayso.client.responses import DecisionView, DeliveryView, ItemView, RunRefView, Suspension, UnreadableView
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.core.records.decisions import EarlierDenial
@@ -27,6 +24,8 @@ from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.redaction import redact
 from sayso.core.text.summaries import Leaf, list_values
 from sayso.errors import TooLarge
+from sayso.wire.items import DeliveryView, EarlierDenialView, HoldView, ItemView, VoidedView
+from sayso.wire.suspensions import RunRefView, SuspensionView, UnreadableView
 
 SHORT = 6
 _MOST_LINES = 1_000
@@ -91,7 +90,9 @@ def _read(leaf: Leaf) -> str:
     return text if "\n" in text else leaf.text
 
 
-def show_inbox(suspensions: Sequence[Suspension], unreadable: Sequence[UnreadableView], width: int) -> RenderableType:
+def show_inbox(
+    suspensions: Sequence[SuspensionView], unreadable: Sequence[UnreadableView], width: int
+) -> RenderableType:
     """Return the open items in lines of `width`, and the records that cannot be read below them."""
     damaged = [show_line(f"{row.suspension_id} cannot be read: {row.reason}", "red", 500) for row in unreadable]
     if not suspensions:
@@ -106,7 +107,7 @@ def show_inbox(suspensions: Sequence[Suspension], unreadable: Sequence[Unreadabl
     return Group(*lines, *damaged)
 
 
-def _show_waiting(suspension: Suspension, item: ItemView, name: Text, width: int) -> list[RenderableType]:
+def _show_waiting(suspension: SuspensionView, item: ItemView, name: Text, width: int) -> list[RenderableType]:
     args = redact(item.tool.args, None, item.terms.secrets).args
     view = render_call(item.tool.name, args)
     plain = f"{item.tool.name} {json.dumps(args, ensure_ascii=False)}"
@@ -120,14 +121,14 @@ def _show_waiting(suspension: Suspension, item: ItemView, name: Text, width: int
     if suspension.run.claimed_title:
         claim = show_line(suspension.run.claimed_title, width=width)
         lines.append(Text.assemble(" " * name.cell_len, (f"{UNCHECKED}: ", "yellow"), claim))
-    if hold := read_hold(item):
+    if hold := item.freeze:
         lines.append(Text.assemble(" " * name.cell_len, show_line(_describe_hold(hold), "bold yellow", width)))
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return [*lines]
 
 
-def _describe_hold(hold: Hold) -> str:
+def _describe_hold(hold: HoldView) -> str:
     return hold.describe(describe_clock(to_ms(hold.at)))
 
 
@@ -152,7 +153,7 @@ def shorten_ids(ids: Sequence[str]) -> dict[str, str]:
     return short
 
 
-def show_suspension(suspension: Suspension) -> RenderableType:
+def show_suspension(suspension: SuspensionView) -> RenderableType:
     """Return everything that a reviewer needs for a decision."""
     head = Text.assemble(show_line(suspension.run.agent, "bold"), "  ", show_line(suspension.id, "dim"))
     about = Text.assemble("requested by ", show_line(suspension.run.owner), ", ", show_line(suspension.status))
@@ -166,14 +167,14 @@ def show_suspension(suspension: Suspension) -> RenderableType:
     return Group(head, about, *known, *erased, *_show_claims(suspension), *items)
 
 
-def _show_claims(suspension: Suspension) -> list[RenderableType]:
+def _show_claims(suspension: SuspensionView) -> list[RenderableType]:
     claims: list[RenderableType] = [show_barred(suspension.run.claimed_title)] if suspension.run.claimed_title else []
     if suspension.run.claimed_context:
         claims += show_args(suspension.run.claimed_context)
     return ["", Text(UNCHECKED, "yellow"), *claims] if claims else []
 
 
-def check_readable(console: Console, suspension: Suspension, link: str) -> None:
+def check_readable(console: Console, suspension: SuspensionView, link: str) -> None:
     """Raise `TooLarge` for an item that takes more lines than a terminal keeps."""
     lines = 0
     for segment in console.render(show_suspension(suspension)) if console.is_terminal else ():
@@ -191,7 +192,7 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     view = render_call(item.tool.name, item.tool.args)
     if view.renderer != "tree":
         parts.append(show_line(view.headline, "bold"))
-    if hold := read_hold(item):
+    if hold := item.freeze:
         parts.append(show_line(_describe_hold(hold), "bold yellow", 2_500))
     parts += _show_denial(item.denied_before, run) if item.denied_before is not None else ()
     if item.resembles:
@@ -204,8 +205,8 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     if item.computed:
         parts += [Text("Computed by Sayso", "bold"), *show_args(item.computed)]
     if item.assessment is not None:
-        said = item.assessment["fault"] or item.assessment["reason"]
-        level = f"The assessor {item.assessment['assessor']} says {item.assessment['level']}"
+        said = item.assessment.fault or item.assessment.reason
+        level = f"The assessor {item.assessment.assessor} says {item.assessment.level}"
         parts.append(show_line(f"{level}: {said}" if said else f"{level}.", "bold", 500))
     parts += [show_line(flag.sentence, "bold yellow", 500) for flag in view.flags]
     if "value" in item.allowed:
@@ -215,7 +216,7 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     parts += map(_show_voided, item.voided)
     if item.outcome is not None:
         outcome = show_line(describe_outcome(item), "bold")
-        worst = item.state if item.state != item.outcome.verdict else ""
+        worst = item.state.value if item.state != str(item.outcome.verdict) else ""
         parts.append(Text.assemble(show_state(worst), "; ", outcome) if worst else outcome)
         if item.permit is not None and item.permit.report is not None and item.permit.report.error:
             parts.append(show_barred(item.permit.report.error))
@@ -230,15 +231,14 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     return [*parts, *_show_inquiries(item), *_show_deliveries(item)]
 
 
-def _show_voided(decision: DecisionView) -> Text:
+def _show_voided(decision: VoidedView) -> Text:
     person = decision.by.id
     return show_line(f"{person}: {decision.action}, which does not count: {person} was deactivated", "yellow")
 
 
-def _show_denial(denied: JsonObject, run: RunRefView) -> Iterator[RenderableType]:
+def _show_denial(denied: EarlierDenialView, run: RunRefView) -> Iterator[RenderableType]:
     """Yield who denied the same call before, when and why."""
-    fields = {**denied, "at_ms": to_ms(datetime.fromisoformat(str(denied["at"])))}
-    denial = EarlierDenial.model_validate({name: fields[name] for name in EarlierDenial.model_fields if name in fields})
+    denial = EarlierDenial.model_validate({**denied.model_dump(exclude={"at"}), "at_ms": to_ms(denied.at)})
     sentence = describe_earlier_denial(denial, run.id, run.thread_id)
     why = f": {denial.message}" if denial.message else "."
     yield show_line(f"{write_sentence(sentence, lambda at_ms: describe_ago(at_ms, now_ms()))}{why}", "bold red", 2_500)

@@ -7,11 +7,12 @@ from pydantic import Field
 
 from sayso.client.people import path_of
 from sayso.client.requests import Request, segment
-from sayso.client.responses import ActorView, Empty, ResponseModel
 from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Actor
+from sayso.wire.models import Empty, View
 
 
-class SessionView(ResponseModel):
+class SessionView(View):
     """A new session."""
 
     token: str
@@ -21,7 +22,7 @@ class SessionView(ResponseModel):
     expires_at: datetime
 
 
-class Key(ResponseModel):
+class Key(View):
     """A key. `key` holds the secret only when the key is created."""
 
     id: str
@@ -38,22 +39,22 @@ class Key(ResponseModel):
     key: str | None = None
 
 
-class KeyPage(ResponseModel):
+class KeyPage(View):
     """All keys."""
 
     keys: tuple[Key, ...]
 
 
-class Erasure(ResponseModel):
+class Erasure(View):
     """The erasure of a run's contents; `seq` is the number of its trail event."""
 
-    by: ActorView
+    by: Actor
     at: datetime
     reason: str
     seq: int
 
 
-class FreezeView(ResponseModel):
+class FreezeView(View):
     """A freeze in force."""
 
     id: str
@@ -63,13 +64,13 @@ class FreezeView(ResponseModel):
     at: datetime
 
 
-class FreezePage(ResponseModel):
+class FreezePage(View):
     """All freezes in force."""
 
     freezes: tuple[FreezeView, ...]
 
 
-class Finding(ResponseModel):
+class Finding(View):
     """The state of one part of Sayso, and what to do if it does not work."""
 
     part: str
@@ -78,13 +79,13 @@ class Finding(ResponseModel):
     todo: str = ""
 
 
-class FindingPage(ResponseModel):
+class FindingPage(View):
     """The findings of all parts."""
 
     findings: tuple[Finding, ...]
 
 
-class RulesChecked(ResponseModel):
+class RulesChecked(View):
     """The result of checking rules."""
 
     ok: bool
@@ -94,7 +95,7 @@ class RulesChecked(ResponseModel):
     warnings: tuple[str, ...] = ()
 
 
-class RuleTrial(ResponseModel):
+class RuleTrial(View):
     """One rule tried on a call."""
 
     rule_id: str
@@ -106,7 +107,7 @@ class RuleTrial(ResponseModel):
     sentence: str
 
 
-class CallExplained(ResponseModel):
+class CallExplained(View):
     """The decision of the rules on a call, and every rule in the order of trial."""
 
     action: str
@@ -120,7 +121,7 @@ class CallExplained(ResponseModel):
     rules: tuple[RuleTrial, ...]
 
 
-class OpenSession(ResponseModel):
+class OpenSession(View):
     """An open session."""
 
     id: str
@@ -131,19 +132,19 @@ class OpenSession(ResponseModel):
     current: bool = False
 
 
-class OpenSessionPage(ResponseModel):
+class OpenSessionPage(View):
     """Open sessions, newest first."""
 
     sessions: tuple[OpenSession, ...]
 
 
-class EndedSessions(ResponseModel):
+class EndedSessions(View):
     """The number of sessions that were ended."""
 
     ended: int
 
 
-class ReviewerView(ResponseModel):
+class ReviewerView(View):
     """A reviewer."""
 
     name: str
@@ -153,7 +154,7 @@ class ReviewerView(ResponseModel):
     created_at: datetime
 
 
-class ReviewerPage(ResponseModel):
+class ReviewerPage(View):
     """All reviewers, sorted by name."""
 
     reviewers: tuple[ReviewerView, ...]

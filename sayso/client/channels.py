@@ -3,20 +3,20 @@
 from datetime import datetime
 
 from sayso.client.requests import Request, segment
-from sayso.client.responses import ResponseModel
 from sayso.core.canonical_json import JsonObject
+from sayso.wire.models import View
 
 _SECOND_LOOK = "/api/v1/second-looks"
 
 
-class ChannelSetting(ResponseModel):
+class ChannelSetting(View):
     """A field of a channel; secrets are hidden."""
 
     name: str
     text: str
 
 
-class ChannelView(ResponseModel):
+class ChannelView(View):
     """A configured channel."""
 
     name: str
@@ -25,26 +25,26 @@ class ChannelView(ResponseModel):
     settings: tuple[ChannelSetting, ...] = ()
 
 
-class ChannelPage(ResponseModel):
+class ChannelPage(View):
     """All configured channels."""
 
     channels: tuple[ChannelView, ...]
 
 
-class AnswerView(ResponseModel):
+class AnswerView(View):
     """The provider's answer to a test card at one address."""
 
     accepted: bool
     text: str = ""
 
 
-class AnswerPage(ResponseModel):
+class AnswerPage(View):
     """The provider's answers, one for each address."""
 
     answers: tuple[AnswerView, ...]
 
 
-class HeadlessItem(ResponseModel):
+class HeadlessItem(View):
     """An item that a fallback decided without notifying anybody."""
 
     suspension_id: str
@@ -58,7 +58,7 @@ class HeadlessItem(ResponseModel):
     at: datetime
 
 
-class ToolFigures(ResponseModel):
+class ToolFigures(View):
     """The figures of one tool."""
 
     tool: str
@@ -71,7 +71,7 @@ class ToolFigures(ResponseModel):
     p95_ms: int | None = None
 
 
-class PersonFigures(ResponseModel):
+class PersonFigures(View):
     """The decisions of one person."""
 
     name: str
@@ -90,7 +90,7 @@ class PersonFigures(ResponseModel):
     drills_flagged: bool = False
 
 
-class RuleCost(ResponseModel):
+class RuleCost(View):
     """What one rule cost; the rule `-` is the default."""
 
     rule: str
@@ -108,7 +108,7 @@ class RuleCost(ResponseModel):
     sentence: str
 
 
-class InsightsReport(ResponseModel):
+class InsightsReport(View):
     """What was asked and decided in a range, by tool, by reviewer and by rule."""
 
     waiting: int
@@ -117,14 +117,14 @@ class InsightsReport(ResponseModel):
     rules: tuple[RuleCost, ...] = ()
 
 
-class HeadlessPage(ResponseModel):
+class HeadlessPage(View):
     """One page of a report."""
 
     items: tuple[HeadlessItem, ...]
     next_skip: int | None = None
 
 
-class DrillTemplate(ResponseModel):
+class DrillTemplate(View):
     """A template of a false call."""
 
     id: str
@@ -135,21 +135,21 @@ class DrillTemplate(ResponseModel):
     signs: tuple[str, ...]
 
 
-class DrillPage(ResponseModel):
+class DrillPage(View):
     """The templates, and the hours between scheduled drills; 0 for none."""
 
     every_h: int
     drills: tuple[DrillTemplate, ...]
 
 
-class PlantedDrill(ResponseModel):
+class PlantedDrill(View):
     """A planted drill."""
 
     suspension_id: str
     item_id: str
 
 
-class SeenCall(ResponseModel):
+class SeenCall(View):
     """A call that was drawn after it was allowed or decided."""
 
     run_id: str
@@ -164,7 +164,7 @@ class SeenCall(ResponseModel):
     may_take: bool = False
 
 
-class SecondLookPage(ResponseModel):
+class SecondLookPage(View):
     """The calls that have waited longest, and how many wait."""
 
     calls: tuple[SeenCall, ...]

@@ -13,9 +13,10 @@ from pydantic_core import to_json
 from sayso.client import requests, retries
 from sayso.client.operations import Operations
 from sayso.client.requests import Request, Response
-from sayso.client.responses import ResponseModelT, RunEvent
 from sayso.client.retries import PATIENCE_S, Flow, NoResponse, RetryPolicy, Sleep
 from sayso.errors import InvalidInput
+from sayso.wire.models import ViewT
+from sayso.wire.suspensions import EventView
 
 URL = "http://127.0.0.1:8321"
 """The default address, where `make up` serves."""
@@ -98,11 +99,11 @@ class Client(_Connection):
             return _describe_failure(error)
         return Response(response.status_code, response.headers, response.content)
 
-    def exchange(self, request: Request[ResponseModelT]) -> ResponseModelT:
+    def exchange(self, request: Request[ViewT]) -> ViewT:
         """Send one request and return its response."""
         return self.run(retries.send(self.retry_policy, request))
 
-    def events(self, run_id: str, after: int = 0) -> Iterator[RunEvent]:
+    def events(self, run_id: str, after: int = 0) -> Iterator[EventView]:
         """Yield the run's events in order, starting behind the number `after`."""
         while (page := self.exchange(requests.list_events(run_id, after, _PAGE))).next_after > after:
             yield from page.events
@@ -152,11 +153,11 @@ class AsyncClient(_Connection):
             return _describe_failure(error)
         return Response(response.status_code, response.headers, response.content)
 
-    async def exchange(self, request: Request[ResponseModelT]) -> ResponseModelT:
+    async def exchange(self, request: Request[ViewT]) -> ViewT:
         """Send one request and return its response."""
         return await self.run(retries.send(self.retry_policy, request))
 
-    async def events(self, run_id: str, after: int = 0) -> AsyncIterator[RunEvent]:
+    async def events(self, run_id: str, after: int = 0) -> AsyncIterator[EventView]:
         """Yield the run's events in order, starting behind the number `after`."""
         while (page := await self.exchange(requests.list_events(run_id, after, _PAGE))).next_after > after:
             for event in page.events:

@@ -4,11 +4,11 @@ import base64
 from datetime import datetime
 
 from sayso.client.requests import Request, item_path, segment
-from sayso.client.responses import ResponseModel
 from sayso.core.canonical_json import JsonObject
+from sayso.wire.models import View
 
 
-class CommentView(ResponseModel):
+class CommentView(View):
     """A reviewer's comment on an item, for other reviewers."""
 
     id: str
@@ -19,13 +19,13 @@ class CommentView(ResponseModel):
     at: datetime
 
 
-class CommentPage(ResponseModel):
+class CommentPage(View):
     """Comments, the earliest first."""
 
     comments: tuple[CommentView, ...]
 
 
-class AttachmentView(ResponseModel):
+class AttachmentView(View):
     """A file attached to an item."""
 
     id: str
@@ -38,13 +38,13 @@ class AttachmentView(ResponseModel):
     at: datetime
 
 
-class AttachmentPage(ResponseModel):
+class AttachmentPage(View):
     """The files of an item, the earliest first."""
 
     attachments: tuple[AttachmentView, ...]
 
 
-class AttachmentContent(ResponseModel):
+class AttachmentContent(View):
     """An attached file with its content."""
 
     attachment: AttachmentView

@@ -12,39 +12,27 @@ from sayso.client import discussions, requests, retries, rulebook
 from sayso.client.administration import Key, KeyPage, SessionView
 from sayso.client.discussions import AttachmentContent, AttachmentPage, CommentPage
 from sayso.client.requests import Request, new_key, segment
-from sayso.client.responses import (
-    DecisionView,
-    ExternalEventsView,
-    InquiryPage,
-    ItemView,
-    OutcomeView,
-    RedeemedItem,
-    ResponseModel,
-    ResponseModelT,
-    Run,
-    RunPage,
-    Suspension,
-    SuspensionPage,
-)
 from sayso.client.retries import Flow, RetryPolicy
 from sayso.client.rulebook import MandateView
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.terms import REPORT_WITHIN_S
+from sayso.wire.items import ItemView
+from sayso.wire.models import ViewT
+from sayso.wire.suspensions import (
+    DecidedItem,
+    ExternalEventsResponse,
+    InquiryPage,
+    RedeemedItem,
+    RunPage,
+    RunView,
+    SuspensionPage,
+    SuspensionView,
+)
 
 _SUSPENSIONS, _RUNS, _KEYS = "/api/v1/suspensions", "/api/v1/runs", "/api/v1/keys"
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class DecidedItem(ResponseModel):
-    """The state of an item after a decision."""
-
-    suspension_id: str
-    item_id: str
-    status: str
-    outcome: OutcomeView | None = None
-    decision: DecisionView | None = None
 
 
 class _BlockingRunner(Protocol):
@@ -87,25 +75,27 @@ class Operations:
     retry_policy: RetryPolicy
     key: str | None
 
-    def _send(self, request: Request[ResponseModelT]) -> Flow[ResponseModelT]:
+    def _send(self, request: Request[ViewT]) -> Flow[ViewT]:
         return retries.send(self.retry_policy, request)
 
     @operation
-    def suspend(self, body: JsonObject, key: str | None = None, *, on_behalf_of: str | None = None) -> Flow[Suspension]:
+    def suspend(
+        self, body: JsonObject, key: str | None = None, *, on_behalf_of: str | None = None
+    ) -> Flow[SuspensionView]:
         """Submit calls, as in `POST /api/v1/suspensions`. The same key returns the same suspension.
 
         `on_behalf_of` is a signed token that names the person for whom the agent acts.
         """
         key = key or new_key()
-        return self._send(Request("POST", _SUSPENSIONS, Suspension, body=body, key=key, on_behalf_of=on_behalf_of))
+        return self._send(Request("POST", _SUSPENSIONS, SuspensionView, body=body, key=key, on_behalf_of=on_behalf_of))
 
     @operation
-    def find(self, suspension_id: str) -> Flow[Suspension]:
+    def find(self, suspension_id: str) -> Flow[SuspensionView]:
         """Return a suspension."""
         return self._send(requests.find_suspension(suspension_id))
 
     @operation
-    def wait(self, suspension_id: str, wait_s: float | None = None) -> Flow[Suspension]:
+    def wait(self, suspension_id: str, wait_s: float | None = None) -> Flow[SuspensionView]:
         """Return the suspension once it is decided, or as it is after `wait_s`. Restarts of the desk do no harm."""
         return retries.await_decision(self.retry_policy, suspension_id, wait_s)
 
@@ -133,26 +123,28 @@ class Operations:
         return self._send(requests.list_inquiries(suspension_id, wait_s))
 
     @operation
-    def answer_inquiry(self, suspension_id: str, item_id: str, inquiry_id: str, text: str) -> Flow[Suspension]:
+    def answer_inquiry(self, suspension_id: str, item_id: str, inquiry_id: str, text: str) -> Flow[SuspensionView]:
         """Answer a reviewer's question as the owner of the run."""
         path = f"{requests.item_path(suspension_id, item_id)}/inquiries/{segment(inquiry_id)}/answer"
-        return self._send(Request("POST", path, Suspension, body={"text": text}, key=new_key()))
+        return self._send(Request("POST", path, SuspensionView, body={"text": text}, key=new_key()))
 
     @operation
-    def ask_requester(self, suspension_id: str, item_id: str, text: str, *, key: str | None = None) -> Flow[Suspension]:
+    def ask_requester(
+        self, suspension_id: str, item_id: str, text: str, *, key: str | None = None
+    ) -> Flow[SuspensionView]:
         """Put a reviewer's question to the requester."""
         path = f"{requests.item_path(suspension_id, item_id)}/inquiries"
-        return self._send(Request("POST", path, Suspension, body={"text": text}, key=key or new_key()))
+        return self._send(Request("POST", path, SuspensionView, body={"text": text}, key=key or new_key()))
 
     @operation
-    def claim(self, suspension_id: str, item_id: str) -> Flow[Suspension]:
+    def claim(self, suspension_id: str, item_id: str) -> Flow[SuspensionView]:
         """Tell the other reviewers for 15 minutes that you handle an item."""
-        return self._send(Request("POST", f"{requests.item_path(suspension_id, item_id)}/claim", Suspension))
+        return self._send(Request("POST", f"{requests.item_path(suspension_id, item_id)}/claim", SuspensionView))
 
     @operation
-    def release_claim(self, suspension_id: str, item_id: str) -> Flow[Suspension]:
+    def release_claim(self, suspension_id: str, item_id: str) -> Flow[SuspensionView]:
         """Release your claim of an item."""
-        return self._send(Request("DELETE", f"{requests.item_path(suspension_id, item_id)}/claim", Suspension))
+        return self._send(Request("DELETE", f"{requests.item_path(suspension_id, item_id)}/claim", SuspensionView))
 
     @operation
     def comment(self, suspension_id: str, item_id: str, text: str, *, key: str | None = None) -> Flow[CommentPage]:
@@ -194,7 +186,7 @@ class Operations:
         success: bool = True,
         output: JsonValue = None,
         error: str | None = None,
-    ) -> Flow[Suspension]:
+    ) -> Flow[SuspensionView]:
         """Report how a call ended, with the key that redeemed its permit."""
         return self._send(requests.report_outcome(suspension_id, item_id, key, success, output, error))
 
@@ -235,19 +227,19 @@ class Operations:
         thread_id: str | None = None,
         key: str | None = None,
         on_behalf_of: str | None = None,
-    ) -> Flow[Run]:
+    ) -> Flow[RunView]:
         """Start a run of a registered agent, in the conversation `thread_id`; `on_behalf_of` is as in `suspend`."""
         body: JsonObject = {"agent": agent, "input": text, "title": title, "context": context or {}}
         body |= {"thread_id": thread_id} if thread_id is not None else {}
-        return self._send(Request("POST", _RUNS, Run, body=body, key=key or new_key(), on_behalf_of=on_behalf_of))
+        return self._send(Request("POST", _RUNS, RunView, body=body, key=key or new_key(), on_behalf_of=on_behalf_of))
 
     @operation
-    def find_run(self, run_id: str) -> Flow[Run]:
+    def find_run(self, run_id: str) -> Flow[RunView]:
         """Return a run."""
         return self._send(requests.find_run(run_id))
 
     @operation
-    def await_run(self, run_id: str, wait_s: float | None = None) -> Flow[Run]:
+    def await_run(self, run_id: str, wait_s: float | None = None) -> Flow[RunView]:
         """Return the run once it has ended, or its current state after `wait_s`."""
         build = functools.partial(requests.find_run, run_id)
         return retries.poll(self.retry_policy, build, lambda run: run.ended, wait_s)
@@ -259,10 +251,10 @@ class Operations:
         return self._send(Request("GET", _RUNS, RunPage, query=query))
 
     @operation
-    def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Flow[Run]:
+    def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Flow[RunView]:
         """Cancel a run."""
         path = f"{_RUNS}/{segment(run_id)}/cancel"
-        return self._send(Request("POST", path, Run, body={"reason": reason}, key=key or new_key()))
+        return self._send(Request("POST", path, RunView, body={"reason": reason}, key=key or new_key()))
 
     @operation
     def report_events(
@@ -274,14 +266,14 @@ class Operations:
         source: str = "agent",
         first_seq: int = 1,
         at: Sequence[datetime | None] = (),
-    ) -> Flow[ExternalEventsView]:
+    ) -> Flow[ExternalEventsResponse]:
         """Add external events to a run's timeline. Events with the same numbers are stored once.
 
         `at` has the time of each event, for formats whose events carry none.
         """
         numbered = requests.number_events(events, first_seq, at)
         body: JsonObject = {"source_format": source_format, "source": source, "events": numbered}
-        return self._send(Request("POST", f"{_RUNS}/{segment(run_id)}/events", ExternalEventsView, body=body))
+        return self._send(Request("POST", f"{_RUNS}/{segment(run_id)}/events", ExternalEventsResponse, body=body))
 
     @operation
     def sign_in(self, name: str, password: str) -> Flow[SessionView]:

@@ -6,11 +6,11 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from sayso.client.requests import Request, segment
-from sayso.client.responses import Empty, ResponseModel
 from sayso.core.canonical_json import JsonObject
+from sayso.wire.models import Empty, View
 
 
-class GroupView(ResponseModel):
+class GroupView(View):
     """A group of reviewers."""
 
     name: str
@@ -19,13 +19,13 @@ class GroupView(ResponseModel):
     working_hours: JsonObject | None = None
 
 
-class GroupPage(ResponseModel):
+class GroupPage(View):
     """All groups, sorted by name."""
 
     groups: tuple[GroupView, ...]
 
 
-class ContactView(ResponseModel):
+class ContactView(View):
     """A linked address."""
 
     id: str
@@ -35,13 +35,13 @@ class ContactView(ResponseModel):
     linked_at: datetime
 
 
-class ContactPage(ResponseModel):
+class ContactPage(View):
     """A person's linked addresses."""
 
     contacts: tuple[ContactView, ...]
 
 
-class ContactCode(ResponseModel):
+class ContactCode(View):
     """A code that links an address once."""
 
     code: str
@@ -49,7 +49,7 @@ class ContactCode(ResponseModel):
     expires_at: datetime
 
 
-class AbsenceView(ResponseModel):
+class AbsenceView(View):
     """A time in which a person is absent."""
 
     id: str
@@ -59,13 +59,13 @@ class AbsenceView(ResponseModel):
     delegate: str | None = None
 
 
-class AbsencePage(ResponseModel):
+class AbsencePage(View):
     """Absences by start."""
 
     absences: tuple[AbsenceView, ...]
 
 
-class HoursView(ResponseModel):
+class HoursView(View):
     """A span of local time on some weekdays."""
 
     start: str
@@ -73,7 +73,7 @@ class HoursView(ResponseModel):
     weekdays: tuple[str, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-class PreferencesView(ResponseModel):
+class PreferencesView(View):
     """How a person is notified."""
 
     time_zone: str
@@ -84,7 +84,7 @@ class PreferencesView(ResponseModel):
     language: str = "en"
 
 
-class AskedView(ResponseModel):
+class AskedView(View):
     """A person who is asked in a step, over a channel."""
 
     step: int
@@ -96,7 +96,7 @@ class AskedView(ResponseModel):
     reason: str = ""
 
 
-class WhoView(ResponseModel):
+class WhoView(View):
     """Everybody who is asked, and the effect of the deadline."""
 
     asked: tuple[AskedView, ...]
@@ -104,7 +104,7 @@ class WhoView(ResponseModel):
     end: str
 
 
-class SavedViewView(ResponseModel):
+class SavedViewView(View):
     """A search of the inbox that you saved under a name."""
 
     id: str
@@ -112,7 +112,7 @@ class SavedViewView(ResponseModel):
     search: str
 
 
-class SavedViewPage(ResponseModel):
+class SavedViewPage(View):
     """Saved views, sorted by name."""
 
     views: tuple[SavedViewView, ...]

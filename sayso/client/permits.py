@@ -10,14 +10,12 @@ Report the result of an approved call, or replay an earlier one.
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
 from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem, report_outcome
-from sayso.client.responses import ItemView, RedeemedItem, ReportView, ResponseModel, Suspension
 from sayso.client.retries import Flow, RetryPolicy, await_decision, send
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.records.terms import REPORT_WITHIN_S
@@ -35,6 +33,8 @@ from sayso.errors import (
     Suspended,
 )
 from sayso.runner.tools import describe_error, plain_json
+from sayso.wire.items import ItemView, ReportView
+from sayso.wire.suspensions import RedeemedItem, SuspensionView
 
 if TYPE_CHECKING:
     from sayso.core.transitions.permits import DoubtAnswer
@@ -73,13 +73,13 @@ class GatedCall(CallOptions):
         return digest_json([self.definition.name, self.label])
 
     @property
-    def request(self) -> Request[Suspension]:
+    def request(self) -> Request[SuspensionView]:
         definition = self.definition.model_dump(mode="json", include={"description", "parameters", "idempotent"})
         call: JsonObject = {"tool": self.definition.name, "args": self.args, "definition": definition}
         body: JsonObject = {"mode": "poll", "calls": [call], "title": self.title, "context": self.context}
         body |= {name: value for name in ("thread_id", "step") if (value := getattr(self, name)) is not None}
         token = self.on_behalf_of() if callable(self.on_behalf_of) else self.on_behalf_of
-        return Request("POST", "/api/v1/suspensions", Suspension, body=body, key=self.key, on_behalf_of=token)
+        return Request("POST", "/api/v1/suspensions", SuspensionView, body=body, key=self.key, on_behalf_of=token)
 
 
 class RedeemedPermit(RedeemedItem):
@@ -94,26 +94,6 @@ class EarlierResult:
     """The result of an earlier attempt of the call."""
 
     report: ReportView
-
-
-class Hold(ResponseModel):
-    """A freeze that holds an item: who froze what, when and why."""
-
-    scope: str
-    by: str
-    at: datetime
-    reason: str = ""
-
-    def describe(self, since: str) -> str:
-        """Return one line about the freeze; `since` is its time in words."""
-        what = "everything" if self.scope == "all" else self.scope
-        why = "".join(sign for sign in " ".join(self.reason.split()) if sign.isprintable())
-        return f"{what} is frozen by {self.by} since {since}" + (f": {why}" if why else "")
-
-
-def read_hold(item: ItemView) -> Hold | None:
-    """Return the freeze that holds the item now; None if nothing does."""
-    return Hold.model_validate(item.freeze) if item.freeze is not None else None
 
 
 def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit | EarlierResult]:
@@ -147,7 +127,7 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
             suspension = yield from send(policy, find_suspension(suspension.id))
 
 
-def _wait(policy: RetryPolicy, call: GatedCall, suspension: Suspension) -> Flow[Suspension]:
+def _wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> Flow[SuspensionView]:
     if call.wait_s is None or call.wait_s > 0:
         if call.notify is not None:
             call.notify(_describe_wait(policy, call, suspension))
@@ -163,18 +143,18 @@ def _wait(policy: RetryPolicy, call: GatedCall, suspension: Suspension) -> Flow[
     return suspension
 
 
-def _describe_wait(policy: RetryPolicy, call: GatedCall, suspension: Suspension) -> str:
+def _describe_wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> str:
     until = f" until {suspension.deadline_at}" if suspension.deadline_at else ""
-    hold = read_hold(suspension.items[0])
+    hold = suspension.items[0].freeze
     frozen = f"; {hold.describe(hold.at.isoformat(timespec='seconds'))}" if hold is not None else ""
     return f"{call.definition.name} waits for a person{until} ({_build_link(policy, suspension)}){frozen}"
 
 
-def _build_link(policy: RetryPolicy, suspension: Suspension) -> str:
+def _build_link(policy: RetryPolicy, suspension: SuspensionView) -> str:
     return f"{policy.url}/items/{suspension.id}/{suspension.items[0].item_id}"
 
 
-def _check_item(call: GatedCall, suspension: Suspension) -> ItemView:
+def _check_item(call: GatedCall, suspension: SuspensionView) -> ItemView:
     item = suspension.items[0]
     if suspension.erasure is not None:
         raise Conflict(f"The contents of this {item.tool.name} call were erased, also its result. Use a new key.")
@@ -187,13 +167,20 @@ def _check_item(call: GatedCall, suspension: Suspension) -> ItemView:
     return item
 
 
+def _make_report(result: JsonValue) -> ReportView:
+    given = result if isinstance(result, dict) else {}
+    return ReportView.model_validate({"output": None, "error": None, "at_ms": 0, **given})
+
+
 def _find_report(item: ItemView) -> ReportView | None:
     if item.permit is not None:
         return item.permit.report
     answer = _read_answer(item)
     if answer is not None and answer.choice == "reported":
-        return ReportView.model_validate(answer.result)
-    return ReportView(success=True, output=answer.result) if answer is not None and answer.choice == "skip" else None
+        return _make_report(answer.result)
+    if answer is not None and answer.choice == "skip":
+        return _make_report({"success": True, "output": answer.result})
+    return None
 
 
 def _read_answer(item: ItemView) -> "DoubtAnswer | None":
@@ -204,7 +191,7 @@ def _read_answer(item: ItemView) -> "DoubtAnswer | None":
     return read_choice(item.outcome.value)
 
 
-def _check_approved(suspension: Suspension, item: ItemView) -> None:
+def _check_approved(suspension: SuspensionView, item: ItemView) -> None:
     outcome, name, answer = item.outcome, item.tool.name, _read_answer(item)
     if outcome is None or not outcome.may_run or (answer is not None and answer.choice == "fail"):
         by = outcome.by.id if outcome is not None else "nobody"
@@ -216,7 +203,7 @@ def _check_approved(suspension: Suspension, item: ItemView) -> None:
         raise DeadlinePassed(error)
 
 
-def _describe_doubt(call: GatedCall, suspension: Suspension, item: ItemView) -> InDoubt:
+def _describe_doubt(call: GatedCall, suspension: SuspensionView, item: ItemView) -> InDoubt:
     idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{suspension.id}:{item.item_id}"
     begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "an unknown time"
     return InDoubt(

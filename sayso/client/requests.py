@@ -13,11 +13,13 @@ from urllib.parse import quote
 
 from pydantic import JsonValue, ValidationError
 
-from sayso.client.responses import EventPage, InquiryPage, RedeemedItem, ResponseModelT, Run, Suspension
 from sayso.core.canonical_json import JsonObject, check_json, parse_json
 from sayso.core.clock import new_secret
 from sayso.core.problems import RESERVED_MEMBERS, error_class_of
 from sayso.errors import InvalidInput, InvalidJson, NotAuthenticated, SaysoError, TooLarge, Unavailable, Unreachable
+from sayso.wire.models import ViewT
+from sayso.wire.reading import read_view
+from sayso.wire.suspensions import InquiryPage, RedeemedItem, RunView, SuspensionView, TrailPage
 
 LONGEST_POLL_S = 45
 """The longest time the desk holds a long poll."""
@@ -27,12 +29,12 @@ _IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,200}")
 
 
 @dataclass(frozen=True)
-class Request(Generic[ResponseModelT]):
+class Request(Generic[ViewT]):
     """One request, and the model of its response. With an idempotency key it has its effect once."""
 
     method: str
     path: str
-    model: type[ResponseModelT]
+    model: type[ViewT]
     query: Mapping[str, str] = field(default_factory=dict)
     body: JsonObject | None = None
     key: str | None = None
@@ -54,10 +56,10 @@ def new_key() -> str:
     return new_secret()[:32]
 
 
-def find_suspension(suspension_id: str, wait_s: int = 0) -> Request[Suspension]:
+def find_suspension(suspension_id: str, wait_s: int = 0) -> Request[SuspensionView]:
     """Read a suspension. With `wait_s` the desk responds once it is decided."""
     path = f"/api/v1/suspensions/{segment(suspension_id)}"
-    return Request("GET", path, Suspension, query=_wait(wait_s), poll_s=wait_s)
+    return Request("GET", path, SuspensionView, query=_wait(wait_s), poll_s=wait_s)
 
 
 def list_inquiries(suspension_id: str, wait_s: int = 0) -> Request[InquiryPage]:
@@ -74,26 +76,26 @@ def redeem(suspension_id: str, item_id: str, holder: str, report_within_s: int) 
 
 def report_outcome(
     suspension_id: str, item_id: str, holder: str, success: bool, output: JsonValue, error: str | None
-) -> Request[Suspension]:
+) -> Request[SuspensionView]:
     """Report the result of a call whose permit this holder redeemed."""
     body: JsonObject = {"success": success, "output": output, "error": error}
-    return Request("POST", f"{item_path(suspension_id, item_id)}/outcome", Suspension, body=body, key=holder)
+    return Request("POST", f"{item_path(suspension_id, item_id)}/outcome", SuspensionView, body=body, key=holder)
 
 
-def mark_in_doubt(suspension_id: str, item_id: str) -> Request[Suspension]:
+def mark_in_doubt(suspension_id: str, item_id: str) -> Request[SuspensionView]:
     """Ask a person whether a started call has run."""
-    return Request("POST", f"{item_path(suspension_id, item_id)}/in-doubt", Suspension)
+    return Request("POST", f"{item_path(suspension_id, item_id)}/in-doubt", SuspensionView)
 
 
-def find_run(run_id: str, wait_s: int = 0) -> Request[Run]:
+def find_run(run_id: str, wait_s: int = 0) -> Request[RunView]:
     """Read a run. With `wait_s` the desk responds once it has ended."""
-    return Request("GET", f"/api/v1/runs/{segment(run_id)}", Run, query=_wait(wait_s), poll_s=wait_s)
+    return Request("GET", f"/api/v1/runs/{segment(run_id)}", RunView, query=_wait(wait_s), poll_s=wait_s)
 
 
-def list_events(run_id: str, after: int, limit: int) -> Request[EventPage]:
+def list_events(run_id: str, after: int, limit: int) -> Request[TrailPage]:
     """List a run's events behind a number."""
     query = {"after": str(after), "limit": str(limit)}
-    return Request("GET", f"/api/v1/runs/{segment(run_id)}/events", EventPage, query=query)
+    return Request("GET", f"/api/v1/runs/{segment(run_id)}/events", TrailPage, query=query)
 
 
 def number_events(events: Sequence[JsonObject], first_seq: int, at: Sequence[datetime | None] = ()) -> list[JsonValue]:
@@ -140,12 +142,12 @@ class Response:
     body: bytes
 
 
-def read_response(request: Request[ResponseModelT], response: Response, url: str) -> ResponseModelT:
+def read_response(request: Request[ViewT], response: Response, url: str) -> ViewT:
     """Return the parsed body; raises the error that the response describes, or `Unreachable` for a foreign one."""
     if response.status >= HTTPStatus.BAD_REQUEST:
         raise read_problem(response, url)
     try:
-        return request.model.model_validate_json(response.body or b"{}")
+        return read_view(request.model, response.body or b"{}")
     except ValidationError as error:
         raise Unreachable(_describe_foreign(response, url), status=response.status) from error
 

@@ -17,9 +17,10 @@ from sayso.client.requests import (
     read_response,
     retry_after_s,
 )
-from sayso.client.responses import ResponseModelT, Suspension
 from sayso.core.clock import monotonic_ms
 from sayso.errors import Unreachable
+from sayso.wire.models import ViewT
+from sayso.wire.suspensions import SuspensionView
 
 PATIENCE_S = 30.0
 """How long a request is retried by default."""
@@ -56,9 +57,7 @@ class RetryPolicy:
     clock_ms: Callable[[], float] = monotonic_ms
 
 
-def send(
-    policy: RetryPolicy, request: Request[ResponseModelT], patience_s: float | None = None
-) -> Flow[ResponseModelT]:
+def send(policy: RetryPolicy, request: Request[ViewT], patience_s: float | None = None) -> Flow[ViewT]:
     """Send a request, and retry it with the same key while the desk is unavailable.
 
     Raises the desk's errors, and `Unavailable` or `Unreachable` once the patience is over.
@@ -77,17 +76,17 @@ def send(
         yield Sleep(delay_s)
 
 
-def await_decision(policy: RetryPolicy, suspension_id: str, wait_s: float | None) -> Flow[Suspension]:
+def await_decision(policy: RetryPolicy, suspension_id: str, wait_s: float | None) -> Flow[SuspensionView]:
     """Return the suspension once it is decided, or its current state after `wait_s`."""
     return poll(policy, partial(find_suspension, suspension_id), lambda suspension: not suspension.pending, wait_s)
 
 
 def poll(
     policy: RetryPolicy,
-    build: Callable[[int], Request[ResponseModelT]],
-    is_done: Callable[[ResponseModelT], bool],
+    build: Callable[[int], Request[ViewT]],
+    is_done: Callable[[ViewT], bool],
     wait_s: float | None,
-) -> Flow[ResponseModelT]:
+) -> Flow[ViewT]:
     """Repeat a long poll until its response is done, and return the last response after `wait_s`."""
     until_ms = None if wait_s is None else policy.clock_ms() + wait_s * 1000
     while True:
@@ -105,7 +104,7 @@ def _is_repeatable(request: Request[Any]) -> bool:
     return request.method == "GET" or request.key is not None or not request.path.endswith("/sessions")
 
 
-def _read(policy: RetryPolicy, request: Request[ResponseModelT], response: Response | NoResponse) -> ResponseModelT:
+def _read(policy: RetryPolicy, request: Request[ViewT], response: Response | NoResponse) -> ViewT:
     if isinstance(response, Response):
         return read_response(request, response, policy.url)
     message = f"{policy.url} cannot be reached: {response.reason}. Start the desk, or set SAYSO_URL to its address."

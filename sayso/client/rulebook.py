@@ -7,8 +7,8 @@ from decimal import Decimal
 from pydantic import Field
 
 from sayso.client.requests import Request, segment
-from sayso.client.responses import Empty, ResponseModel
 from sayso.core.canonical_json import JsonObject
+from sayso.wire.models import Empty, View
 
 NO_LISTS: Mapping[str, str] = {}
 _GRANTS, _MANDATES = "/api/v1/grants", "/api/v1/mandates"
@@ -16,7 +16,7 @@ _REPLAYS, _VERSIONS = "/api/v1/policy/replays", "/api/v1/policy/versions"
 _SHADOW = "/api/v1/policy/shadow"
 
 
-class ListedCall(ResponseModel):
+class ListedCall(View):
     """A recorded call that would change."""
 
     run_id: str
@@ -31,7 +31,7 @@ class ListedCall(ResponseModel):
     reason: str = ""
 
 
-class ReplayCell(ResponseModel):
+class ReplayCell(View):
     """Calls with the same past and the same effects."""
 
     past: str
@@ -42,7 +42,7 @@ class ReplayCell(ResponseModel):
     listed: tuple[ListedCall, ...] = ()
 
 
-class RuleChange(ResponseModel):
+class RuleChange(View):
     """How many calls move from one rule to another; None is the default."""
 
     before: str | None = None
@@ -52,14 +52,14 @@ class RuleChange(ResponseModel):
     count: int
 
 
-class MissingFact(ResponseModel):
+class MissingFact(View):
     """Calls that cannot be judged again, by what is missing."""
 
     fact: str
     count: int
 
 
-class ReviewTime(ResponseModel):
+class ReviewTime(View):
     """An estimate of the reviewers' time."""
 
     measured: int = 0
@@ -68,7 +68,7 @@ class ReviewTime(ResponseModel):
     added_ms: int = 0
 
 
-class ReplayView(ResponseModel):
+class ReplayView(View):
     """A replay of rules, its progress, and what it has counted so far."""
 
     id: str
@@ -124,14 +124,14 @@ def delete_replay(replay_id: str) -> Request[Empty]:
     return Request("DELETE", f"{_REPLAYS}/{segment(replay_id)}", Empty)
 
 
-class AttestationView(ResponseModel):
+class AttestationView(View):
     """A person who attests the bytes."""
 
     by: str
     at: datetime
 
 
-class VersionSpan(ResponseModel):
+class VersionSpan(View):
     """A time in which a version was in force; `end` is None while it still is."""
 
     start: datetime
@@ -140,7 +140,7 @@ class VersionSpan(ResponseModel):
     by: str = ""
 
 
-class VersionView(ResponseModel):
+class VersionView(View):
     """A version of the rules; `text` is empty in lists."""
 
     version: str
@@ -155,7 +155,7 @@ class VersionView(ResponseModel):
     text: str = ""
 
 
-class VersionPage(ResponseModel):
+class VersionPage(View):
     """The kept versions, the last saved first."""
 
     versions: tuple[VersionView, ...]
@@ -181,7 +181,7 @@ def restore_version(version: str, replaces: str) -> Request[VersionView]:
     return Request("POST", f"{_VERSIONS}/{segment(version)}/restore", VersionView, body=body)
 
 
-class ShadowView(ResponseModel):
+class ShadowView(View):
     """A candidate, and when it judged calls in shadow; `end` is None while it does."""
 
     version: str
@@ -193,7 +193,7 @@ class ShadowView(ResponseModel):
     ended_by: str = ""
 
 
-class ShadowsView(ResponseModel):
+class ShadowsView(View):
     """The candidate in shadow, and those before it, the latest first."""
 
     current: ShadowView | None = None
@@ -232,7 +232,7 @@ def report_shadow(version: str | None = None, path: str | None = None) -> Reques
     return Request("POST", f"{_SHADOW}/report", ReplayView, body=body)
 
 
-class LearnedGrant(ResponseModel):
+class LearnedGrant(View):
     """What a proposed grant would have allowed on probation, and how people decided those calls."""
 
     approvals: int
@@ -245,7 +245,7 @@ class LearnedGrant(ResponseModel):
     unanswered: int
 
 
-class GrantView(ResponseModel):
+class GrantView(View):
     """A grant and its use."""
 
     id: str
@@ -266,7 +266,7 @@ class GrantView(ResponseModel):
     learned: LearnedGrant | None = None
 
 
-class GrantPage(ResponseModel):
+class GrantPage(View):
     """The grants of the last month."""
 
     grants: tuple[GrantView, ...]
@@ -290,7 +290,7 @@ def reinstate_grant(grant_id: str) -> Request[GrantView]:
     return Request("POST", f"{_GRANTS}/{segment(grant_id)}/reinstate", GrantView)
 
 
-class MandateView(ResponseModel):
+class MandateView(View):
     """A mandate, or the plan of one, and its use. Only one whose `state` is `in_force` lets calls run."""
 
     id: str
@@ -318,7 +318,7 @@ class MandateView(ResponseModel):
         return self.state == "in_force"
 
 
-class MandatePage(ResponseModel):
+class MandatePage(View):
     """The approved mandates of the last month."""
 
     mandates: tuple[MandateView, ...]

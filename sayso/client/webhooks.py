@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from sayso.client.requests import Request, segment
-from sayso.client.responses import Empty, ResponseModel
 from sayso.core.canonical_json import JsonObject
+from sayso.wire.models import Empty, View
 
 _ENDPOINTS = "/api/v1/webhooks/endpoints"
 _FAILURES = "/api/v1/webhooks/failures"
 _SENDERS = "/api/v1/webhooks/senders"
 
 
-class EndpointView(ResponseModel):
+class EndpointView(View):
     """An endpoint. `secret` holds the secret only when it is new."""
 
     id: str
@@ -29,13 +29,13 @@ class EndpointView(ResponseModel):
     secret: str | None = None
 
 
-class EndpointPage(ResponseModel):
+class EndpointPage(View):
     """Endpoints, the oldest first."""
 
     endpoints: tuple[EndpointView, ...]
 
 
-class FailureView(ResponseModel):
+class FailureView(View):
     """A message that was refused and is not delivered."""
 
     id: str
@@ -50,25 +50,25 @@ class FailureView(ResponseModel):
     next_try_at: datetime | None = None
 
 
-class FailurePage(ResponseModel):
+class FailurePage(View):
     """Failed messages, the latest first."""
 
     failures: tuple[FailureView, ...]
 
 
-class Redelivered(ResponseModel):
+class Redelivered(View):
     """How many messages are sent again."""
 
     redelivered: int
 
 
-class EventPage(ResponseModel):
+class EventPage(View):
     """The JSON Schema of each event."""
 
     events: JsonObject
 
 
-class SenderView(ResponseModel):
+class SenderView(View):
     """A sender. `secret` holds the secret only when it is new."""
 
     id: str
@@ -81,7 +81,7 @@ class SenderView(ResponseModel):
     secret: str | None = None
 
 
-class SenderPage(ResponseModel):
+class SenderPage(View):
     """Senders, the oldest first."""
 
     senders: tuple[SenderView, ...]

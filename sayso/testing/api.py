@@ -33,10 +33,12 @@ from sayso.testing.requests import (
     check_args,
     draft_suspension,
     read_call,
-    show_part,
     show_record,
-    show_run_record,
+    show_run,
 )
+from sayso.wire.items import OutcomeView
+from sayso.wire.models import moment
+from sayso.wire.suspensions import RedeemedItem
 
 _PATHS = re.compile(r"/api/v1/(suspensions|runs|mandates)(?:/([^/]+))?(?:/items/([^/]+))?(?:/([a-z-]+))?")
 
@@ -122,7 +124,11 @@ class InProcessApi:
     def _find(self, request: _Request) -> JsonValue:
         if not request.id:
             pending = dict.fromkeys(record.id for record, _ in self._desk.waiting)
-            return {"suspensions": [show_record(self._desk.records[id_]) for id_ in pending], "next_skip": None}
+            return {
+                "suspensions": [show_record(self._desk.records[id_]) for id_ in pending],
+                "next_skip": None,
+                "unreadable": [],
+            }
         self._desk.reviewer.review()
         wait_s = int(request.query.get("wait", "0").rstrip("s"))
         if self._read(request).status is Status.PENDING and wait_s:
@@ -131,13 +137,13 @@ class InProcessApi:
         return show_record(self._read(request))
 
     def _find_run(self, request: _Request) -> JsonValue:
-        return show_run_record(self._read_latest(request)) if request.id else self._list_runs(request)
+        return show_run(self._read_latest(request)) if request.id else self._list_runs(request)
 
     def _list_runs(self, request: _Request) -> JsonValue:
         latest = {record.run.id: record for record in self._desk.records.values() if record.run.owner == request.agent}
-        runs = [show_run_record(record) for record in reversed(latest.values())]
+        runs = [show_run(record) for record in reversed(latest.values())]
         status = request.query.get("status")
-        return {"runs": [run for run in runs if status in (None, run["status"])], "next_skip": None}
+        return {"runs": [run for run in runs if status in (None, run["status"])], "next_skip": None, "unreadable": []}
 
     def _cancel(self, request: _Request) -> JsonValue:
         by = Actor(id=request.agent, kind=ActorKind.AGENT)
@@ -155,7 +161,7 @@ class InProcessApi:
         by = reviewer.actor if request.agent == reviewer.name else Actor(id=request.agent, kind=ActorKind.AGENT)
         self._desk.decide(record, item, request.body["action"], given, by)
         decided = find_item(self._read(request), request.item_id)
-        outcome = show_part(decided.outcome.model_dump(mode="json")) if decided.outcome else None
+        outcome = OutcomeView.model_validate(decided.outcome).model_dump(mode="json") if decided.outcome else None
         return {"suspension_id": record.id, "item_id": item.item_id, "status": record.status, "outcome": outcome}
 
     def _redeem(self, request: _Request) -> JsonValue:
@@ -167,14 +173,17 @@ class InProcessApi:
             change = client_execution.charge_item(change, request.item_id, charges, now_ms)
         record = self._desk.save(change)
         item = find_item(record, request.item_id)
-        return {
-            "suspension_id": record.id,
-            "item_id": item.item_id,
-            "tool": item.tool.name,
-            "args": approved_args(item),
-            "idempotency_key": client_execution.key_of(record, item),
-            "attempt": item.permit.attempt if item.permit else 0,
-        }
+        assert item.permit is not None  # noqa: S101  client_redeem() has set it
+        return RedeemedItem(
+            suspension_id=record.id,
+            item_id=item.item_id,
+            tool=item.tool.name,
+            args=approved_args(item),
+            idempotency_key=client_execution.key_of(record, item),
+            attempt=item.permit.attempt,
+            redeemed_at=moment(item.permit.redeemed_at_ms),
+            report_by=moment(item.permit.report_by_ms),
+        ).model_dump(mode="json")
 
     def _judge_start(self, record: SuspensionRecord, item: Item) -> tuple[Charge, ...]:
         """Return what an approved call adds to counters of rules; raises `Withdrawn` where a rule denies it now."""

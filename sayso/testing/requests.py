@@ -1,13 +1,11 @@
 """Request bodies and response bodies of a desk in memory, as in the API of a real desk."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.clock import iso_utc
 from sayso.core.policy.external import ExternalCall
 from sayso.core.problems import Problem, problem_type_of
 from sayso.core.records.base import Immutable
@@ -15,12 +13,11 @@ from sayso.core.records.items import ItemDraft
 from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolDefinition, check_tool_name
 from sayso.core.schemas.bounds import without_argument
-from sayso.core.sentences.counters import describe_remembered
 from sayso.core.transitions.masking import mask_end
-from sayso.core.transitions.states import find_item_state
+from sayso.core.transitions.states import RunState
 from sayso.errors import InvalidInput, SaysoError
+from sayso.wire.suspensions import RunView, show_suspension
 
-_TIME_NAME = re.compile(r"(.*\b|.*_)?(at|by)_ms")
 _KINDS: Mapping[str, Any] = {
     "string": str,
     "integer": int,
@@ -110,56 +107,27 @@ def describe_misfit(error: ValidationError) -> InvalidInput:
 
 
 def show_record(record: SuspensionRecord) -> JsonValue:
-    """Return a record as the API does for an agent: times in RFC 3339, and nothing of draws for a second look."""
-    body: dict[str, Any] = show_part(record.model_dump(mode="json", exclude={"run", "typed"}))
-    body["run"] = show_run(record.run)
-    for part, item in zip(body["items"], record.items, strict=True):
-        part["state"] = find_item_state(record, item)
-        part["number"] = part.pop("secret_number") or None
-        part["remembered"] = [describe_remembered(counter) for counter in item.remembered]
-        part["terms"] = {name: value for name, value in part["terms"].items() if name != "sample"} | {"quorum": None}
-        part |= {"drawn": "", "decisions": part["decisions"][-1:] if item.outcome is not None else [], "voided": []}
-    return {**body, "deadline_at": iso_utc(record.deadline_at_ms) if record.deadline_at_ms else None}
+    """Return a record as the API does for the agent."""
+    shown: JsonValue = show_suspension(record, (), record.run.owner).model_dump(mode="json")
+    return shown
 
 
-def show_run(run: RunRef) -> JsonObject:
-    """Return a run as the API does: the agent's own claims have names of their own."""
-    body: JsonObject = show_dates(run.model_dump(mode="json", exclude={"title", "facts", "claimed"}))
-    return {**body, "claimed_title": run.title, "context": run.facts, "claimed_context": run.claimed}
-
-
-def show_run_record(record: SuspensionRecord) -> JsonObject:
-    """Return the run of its latest record, as the API does."""
+def show_run(record: SuspensionRecord) -> JsonObject:
+    """Return the run of its latest record as the API does."""
     end = mask_end(record)
-    return {
-        **show_dates({"created_at_ms": record.run.started_at_ms, "updated_at_ms": record.updated_at_ms}),
-        **record.run.model_dump(mode="json", include={"id", "agent", "owner"}),
-        "claimed_title": record.run.title,
-        "status": str(record.run_status),
-        "suspension_id": record.id,
-        "result": end.result if end else None,
-        "error": end.error if end else None,
-    }
-
-
-def show_part(part: Any) -> Any:
-    """Return a part of a record as the API does. Values of agents and reviewers stay as they are."""
-    if isinstance(part, list):
-        return [show_part(inner) for inner in part]
-    if not isinstance(part, dict):
-        return part
-    opaque = {"args", "value", "result", "output", "context", "response_schema", "choices"}
-    return show_dates({name: value if name in opaque else show_part(value) for name, value in part.items()})
-
-
-def show_dates(part: JsonObject) -> JsonObject:
-    """Return an object with its times in RFC 3339."""
-    return {
-        name.removesuffix("_ms") if _TIME_NAME.fullmatch(name) else name: iso_utc(value)
-        if _TIME_NAME.fullmatch(name) and isinstance(value, int)
-        else value
-        for name, value in part.items()
-    }
+    run = RunView.model_validate(
+        {
+            **record.run.model_dump(include={"id", "agent", "owner", "thread_id", "title", "tags"}),
+            "status": record.run_status,
+            "state": RunState(record.run_status),
+            "suspension_id": record.id,
+            "created_at_ms": record.run.started_at_ms,
+            "updated_at_ms": record.updated_at_ms,
+            "result": end.result if end else None,
+            "error": end.error if end else None,
+        }
+    )
+    return run.model_dump(mode="json")
 
 
 def describe_problem(error: SaysoError) -> Problem:

@@ -8,8 +8,8 @@ import sys
 
 from sayso.adapters.starting import start
 from sayso.client import AsyncClient
-from sayso.client.responses import Suspension
 from sayso.runner.protocol import FrameworkAgent
+from sayso.wire.suspensions import SuspensionView
 
 
 def main() -> None:
@@ -21,11 +21,11 @@ def main() -> None:
     print(json.dumps({"run_id": suspension.run.id, "suspension_id": suspension.id, "pid": os.getpid()}))
 
 
-async def begin(agent: FrameworkAgent, text: str, url: str, key: str) -> Suspension:
+async def begin(agent: FrameworkAgent, text: str, url: str, key: str) -> SuspensionView:
     """Start a run that suspends."""
     async with AsyncClient(url, key) as client:
         suspension = await start(agent, text, client, title="Conformance")
-    assert isinstance(suspension, Suspension), suspension
+    assert isinstance(suspension, SuspensionView), suspension
     return suspension
 
 

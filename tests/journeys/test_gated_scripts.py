@@ -12,7 +12,7 @@ import pytest
 from demo.stacks import Stack
 from launch.waits import wait_until
 from sayso.client import Client
-from sayso.client.responses import Suspension
+from sayso.wire.suspensions import SuspensionView
 from service.core.settings import CHECKOUT
 from tests.journeys.stacks import PATIENCE_S, await_restart, kill, quick_stack
 
@@ -50,7 +50,7 @@ def reviewer(stack: Stack) -> Client:
     return client
 
 
-def await_pending(client: Client) -> Suspension:
+def await_pending(client: Client) -> SuspensionView:
     assert wait_until(lambda: bool(client.waiting().suspensions), PATIENCE_S)
     (found,) = client.waiting().suspensions
     return found

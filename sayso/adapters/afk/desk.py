@@ -18,10 +18,10 @@ from sayso.adapters.afk.tools import AfkCall, define_tool, find_tools, load_type
 from sayso.adapters.base import TOOL_ERROR
 from sayso.client import AsyncClient
 from sayso.client.permits import Call, EarlierResult, GatedCall, OnDoubt, obtain_permit, replay, report
-from sayso.client.responses import Suspension
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.tools import ToolDefinition, check_tool_name
 from sayso.errors import CallFailed, SaysoError
+from sayso.wire.suspensions import SuspensionView
 
 _NOT_GATED = "{tool} is not gated by Sayso. Pass it to desk.gate([...])."
 _NO_EVENTS = "AFK's events are missing. Pass interaction_provider=desk.provider to its Runner."
@@ -177,7 +177,7 @@ class Desk:
         )
         return self._types.tool_result(deferred=handle)
 
-    def _judge(self, suspension: Suspension, in_background: bool) -> Any:
+    def _judge(self, suspension: SuspensionView, in_background: bool) -> Any:
         item = suspension.items[0]
         if item.outcome is not None and not item.outcome.may_run:
             return self._types.deny(item.outcome.message or f"{item.tool.name} was denied.")
@@ -190,7 +190,7 @@ class Desk:
             payload |= {"target_arg": item.target_arg, "prompt": item.prompt.title or reason}
         return self._types.policy_decision(action=action, reason=reason, request_payload=payload)
 
-    async def _find(self, request: Any, position: Position | None, kind: str, details: JsonObject) -> Suspension:
+    async def _find(self, request: Any, position: Position | None, kind: str, details: JsonObject) -> SuspensionView:
         """Return the suspension that the role has created, or create one for a rule of AFK."""
         if isinstance(suspension_id := request.payload.get("sayso"), str):
             return await self.client.find(suspension_id)
@@ -205,14 +205,14 @@ class Desk:
         self._own[suspension.id] = gated_call
         return suspension
 
-    async def _answer_approval(self, suspension: Suspension) -> Any:
+    async def _answer_approval(self, suspension: SuspensionView) -> Any:
         outcome = suspension.items[0].outcome
         if outcome is not None and outcome.may_run:
             await self._close(suspension)
             return self._types.approval_decision(kind="allow", reason=outcome.message)
         return self._types.approval_decision(kind="deny", reason=outcome.message if outcome is not None else None)
 
-    async def _answer_input(self, suspension: Suspension) -> Any:
+    async def _answer_input(self, suspension: SuspensionView) -> Any:
         outcome = suspension.items[0].outcome
         if outcome is None or not outcome.may_run or outcome.value is None:
             reason = outcome.message if outcome is not None and outcome.message else _NO_VALUE
@@ -221,7 +221,7 @@ class Desk:
         value = outcome.value if isinstance(outcome.value, str) else json.dumps(outcome.value)
         return self._types.user_input_decision(kind="allow", value=value, reason=outcome.message)
 
-    async def _close(self, suspension: Suspension) -> None:
+    async def _close(self, suspension: SuspensionView) -> None:
         """Settle a question of AFK's own rules: nothing runs for it."""
         if (gated_call := self._own.pop(suspension.id, None)) is None:
             return
@@ -229,8 +229,8 @@ class Desk:
         if not isinstance(permit, EarlierResult):
             await self.client.run(report(self.client.retry_policy, Call(permit, "AFK was notified."), None))
 
-    async def _ask(self, gated_call: GatedCall, run_id: str) -> Suspension:
-        suspension: Suspension = await self.client.exchange(gated_call.request)
+    async def _ask(self, gated_call: GatedCall, run_id: str) -> SuspensionView:
+        suspension: SuspensionView = await self.client.exchange(gated_call.request)
         self._run_ids[run_id] = suspension.run.id
         await self._send_events(run_id)
         return suspension

@@ -10,11 +10,11 @@ from rich.text import Text
 from sayso.cli.logins import connect
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client.clients import Client
-from sayso.client.operations import DecidedItem
 from sayso.client.rulebook import LIST_GRANTS, GrantView, confirm_grant, reinstate_grant, revoke_grant
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.policy.rule_keys import read_period
 from sayso.errors import InvalidInput, InvalidJson
+from sayso.wire.suspensions import DecidedItem
 
 app = typer.Typer(help="List, confirm, revoke and reinstate standing grants.", no_args_is_help=True)
 

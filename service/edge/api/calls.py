@@ -15,15 +15,16 @@ from sayso.core.schemas.bounds import check_size
 from sayso.core.schemas.validators import settle_object
 from sayso.errors import InvalidInput
 from sayso.runner.agents import AgentManifest
+from sayso.wire.models import RequestBody
+from sayso.wire.suspensions import SuspensionView
 from service.core.auth.credentials import Principal
 from service.core.desk.suspending import Foreign
 from service.core.operations.people import find_who, identify_request
 from service.core.policy.evaluations import SuspendedFramework
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import Caller, Context, IdempotencyKey, Parts, PersonToken, find_agent
-from service.edge.api.item_views import RequestBody
 from service.edge.api.routes import SignedInRoute
-from service.edge.api.views import SuspensionView
+from service.edge.api.views import view_suspension
 from service.edge.http.openapi import ASKS
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
@@ -158,7 +159,7 @@ async def create_suspension(
         foreign=foreign,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
-    return SuspensionView.of(saved.record, await parts.freezes.in_force(), run.owner)
+    return view_suspension(saved.record, await parts.freezes.in_force(), run.owner)
 
 
 def _find_resumer(body: SuspensionRequest, manifest: AgentManifest) -> str:

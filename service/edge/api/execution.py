@@ -3,19 +3,19 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Body
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
-from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Report
 from sayso.core.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
 from sayso.core.transitions.client_execution import key_of
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.permits import approved_args
 from sayso.errors import InvalidInput
+from sayso.wire.models import RequestBody, moment
+from sayso.wire.suspensions import RedeemedItem, SuspensionView
 from service.edge.api.dependencies import Caller, IdempotencyKey, ItemId, Parts, SuspensionId, find_suspension
-from service.edge.api.item_views import RequestBody, Timestamp
 from service.edge.api.routes import SignedInRoute
-from service.edge.api.views import SuspensionView
+from service.edge.api.views import view_suspension
 from service.edge.http.openapi import WRITES
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
@@ -33,19 +33,6 @@ class OutcomeRequest(RequestBody):
     success: bool = Field(strict=True)
     output: JsonValue = Field(default=None, description="The result of the call.")
     error: str | None = Field(default=None, max_length=4000, description="Why the call failed.")
-
-
-class RedeemedItem(BaseModel):
-    """A redeemed permit: run exactly this call now, then report its outcome."""
-
-    suspension_id: str
-    item_id: str
-    tool: str
-    args: JsonObject = Field(description="The decided arguments: unchanged, edited, or with the given value.")
-    idempotency_key: str = Field(description="Pass it to the system that the call changes; it never varies.")
-    attempt: int
-    redeemed_at: Timestamp
-    report_by: Timestamp
 
 
 @router.post("/{suspension_id}/items/{item_id}/redeem", operation_id="redeemItem", responses=WRITES)
@@ -77,8 +64,8 @@ async def redeem_item(
         args=approved_args(item),
         idempotency_key=key_of(saved.record, item),
         attempt=permit.attempt,
-        redeemed_at=permit.redeemed_at_ms,
-        report_by=permit.report_by_ms,
+        redeemed_at=moment(permit.redeemed_at_ms),
+        report_by=moment(permit.report_by_ms),
     )
 
 
@@ -95,7 +82,7 @@ async def report_outcome(
     await find_suspension(parts, caller.name, suspension_id)
     report = Report(success=body.success, output=body.output, error=body.error, at_ms=0)
     saved = await parts.desk.conclude(suspension_id, item_id, _require(key), report)
-    return SuspensionView.of(saved.record, await parts.freezes.in_force(), caller.owner)
+    return view_suspension(saved.record, await parts.freezes.in_force(), caller.owner)
 
 
 @router.post("/{suspension_id}/items/{item_id}/in-doubt", operation_id="markInDoubt", responses=WRITES)
@@ -108,7 +95,7 @@ async def mark_item_in_doubt(
     """
     await find_suspension(parts, caller.name, suspension_id)
     saved = await parts.desk.mark_in_doubt(suspension_id, item_id)
-    return SuspensionView.of(saved.following or saved.record, await parts.freezes.in_force(), caller.owner)
+    return view_suspension(saved.following or saved.record, await parts.freezes.in_force(), caller.owner)
 
 
 def _require(key: str | None) -> str:

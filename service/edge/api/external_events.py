@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.records.events import TrailEntry
@@ -11,12 +11,12 @@ from sayso.errors import NotAllowed
 from sayso.timeline.external_events import Kind
 from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SourceFormat
+from sayso.wire.models import RequestBody, SentTimestamp, Timestamp, View, moment
+from sayso.wire.suspensions import EventView, ExternalEventsResponse
 from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.core.store.runs.runs import Run
 from service.edge.api.dependencies import Caller, Limit, Parts, RunId, find_run
-from service.edge.api.item_views import RequestBody, SentTimestamp, Timestamp, View
 from service.edge.api.routes import SignedInRoute
-from service.edge.api.views import EventView
 from service.edge.http.openapi import READS, WRITES
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
@@ -68,14 +68,6 @@ class ExternalEventsRequest(RequestBody):
     events: tuple[ExternalEventBody, ...] = Field(min_length=1, max_length=MAX_EVENTS_PER_REQUEST)
 
 
-class ExternalEventsResponse(BaseModel):
-    """How many events were stored."""
-
-    added: int = Field(description="The number of new events.")
-    repeated: int = Field(description="The number of events that were already stored.")
-    count: int = Field(description="The number of events that the run has now, from all sources.")
-
-
 class ExternalEventView(View):
     """One event as it was received."""
 
@@ -87,7 +79,7 @@ class ExternalEventView(View):
     event: JsonObject
 
 
-class ExternalEventPage(BaseModel):
+class ExternalEventPage(View):
     """Events of all sources in the order of receipt."""
 
     events: list[ExternalEventView]
@@ -116,7 +108,7 @@ class ExternalEntryView(View):
     depth: int = Field(description="The depth of its invocation below the first one.")
 
 
-class TimelineEntry(BaseModel):
+class TimelineEntry(View):
     """An entry of the timeline: a trail event, or an external one."""
 
     at: Timestamp
@@ -127,13 +119,13 @@ class TimelineEntry(BaseModel):
     def of(cls, entry: TrailEntry | Entry, run: Run) -> "TimelineEntry":
         """Return the entry; in an external one the secrets are masked that people typed."""
         if isinstance(entry, TrailEntry):
-            return cls(at=entry.at_ms, event=EventView.model_validate(entry))
+            return cls(at=moment(entry.at_ms), event=EventView.model_validate(entry))
         view = ExternalEntryView.model_validate(entry)
         said = run.mask({"text": view.text, "note": view.note, "data": view.data, "output": view.output})
-        return cls(at=entry.at_ms, external=view.model_copy(update=said))
+        return cls(at=moment(entry.at_ms), external=view.model_copy(update=said))
 
 
-class Timeline(BaseModel):
+class Timeline(View):
     """Trail events and external events of a run in the order of time."""
 
     entries: list[TimelineEntry]

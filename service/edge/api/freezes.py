@@ -3,12 +3,12 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from sayso.core.records.freezes import SCOPE_PATTERN
+from sayso.wire.models import RequestBody, Timestamp, View
 from service.core.operations.known_names import freeze_known
 from service.edge.api.dependencies import Admin, Parts, Person
-from service.edge.api.item_views import RequestBody, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 
@@ -65,7 +65,7 @@ class FreezeView(View):
     unfrozen_at: Timestamp | None = Field(validation_alias="unfrozen_at_ms")
 
 
-class FreezeList(BaseModel):
+class FreezeList(View):
     """Current freezes, the oldest first."""
 
     freezes: list[FreezeView]

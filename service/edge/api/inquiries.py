@@ -3,10 +3,12 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from sayso.core.records.inquiries import LONGEST_TEXT, find_open_inquiry
 from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.wire.models import RequestBody
+from sayso.wire.suspensions import InquiryPage, OpenInquiry, SuspensionView
 from service.edge.api.dependencies import (
     Caller,
     IdempotencyKey,
@@ -17,9 +19,8 @@ from service.edge.api.dependencies import (
     Wait,
     find_suspension,
 )
-from service.edge.api.item_views import InquiryView, RequestBody
 from service.edge.api.routes import SignedInRoute, wait_for
-from service.edge.api.views import SuspensionView
+from service.edge.api.views import view_suspension
 from service.edge.http.openapi import WAITS, WRITES
 
 router = APIRouter(prefix="/suspensions/{suspension_id}", tags=["inquiries"], route_class=SignedInRoute)
@@ -33,31 +34,18 @@ class InquiryRequest(RequestBody):
     text: str = Field(min_length=1, max_length=LONGEST_TEXT, examples=["Which order is this about?"])
 
 
-class OpenInquiry(InquiryView):
-    """A question that waits for its answer, and its item."""
-
-    item_id: str
-
-
-class InquiryPage(BaseModel):
-    """The questions that wait for the requester."""
-
-    status: Status = Field(description="The suspension's status; nothing can be answered unless it is pending.")
-    inquiries: list[OpenInquiry]
-
-
 @router.post("/items/{item_id}/claim", operation_id="claimItem", responses=WRITES)
 async def claim_item(suspension_id: SuspensionId, item_id: ItemId, caller: Person, parts: Parts) -> SuspensionView:
     """Tell the other reviewers for 15 minutes that you handle the item, or renew it. They may still decide."""
     saved = await parts.desk.claim(suspension_id, item_id, caller.reviewer("api"))
-    return SuspensionView.of(saved.record, await parts.freezes.in_force())
+    return view_suspension(saved.record, await parts.freezes.in_force())
 
 
 @router.delete("/items/{item_id}/claim", operation_id="releaseItem", responses=WRITES)
 async def release_item(suspension_id: SuspensionId, item_id: ItemId, caller: Person, parts: Parts) -> SuspensionView:
     """Release your claim."""
     saved = await parts.desk.release_claim(suspension_id, item_id, caller.reviewer("api"))
-    return SuspensionView.of(saved.record, await parts.freezes.in_force())
+    return view_suspension(saved.record, await parts.freezes.in_force())
 
 
 @router.post("/items/{item_id}/inquiries", operation_id="askRequester", responses=WRITES)
@@ -71,7 +59,7 @@ async def ask_requester(
 ) -> SuspensionView:
     """Put a question to the requester. One question at a time waits for its answer."""
     saved = await parts.desk.ask_requester(suspension_id, item_id, body.text, caller.reviewer("api"), key)
-    return SuspensionView.of(saved.record, await parts.freezes.in_force())
+    return view_suspension(saved.record, await parts.freezes.in_force())
 
 
 @router.post("/items/{item_id}/inquiries/{inquiry_id}/answer", operation_id="answerInquiry", responses=WRITES)
@@ -86,7 +74,7 @@ async def answer_inquiry(
     """Answer a reviewer's question, as the owner of the run. The answer stands on the item as your claim."""
     await find_suspension(parts, caller.owner, suspension_id)
     saved = await parts.desk.answer_inquiry(suspension_id, item_id, inquiry_id, body.text, caller.actor("api"))
-    return SuspensionView.of(saved.record, await parts.freezes.in_force(), caller.owner)
+    return view_suspension(saved.record, await parts.freezes.in_force(), caller.owner)
 
 
 @router.get("/inquiries", operation_id="listInquiries", responses=WAITS)

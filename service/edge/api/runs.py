@@ -6,12 +6,14 @@ Routes of registered agents.
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from sayso.core.clock import new_id
 from sayso.core.records.suspensions import RunRef, RunStatus
 from sayso.core.text.language import cut
 from sayso.runner.agents import AgentManifest
+from sayso.wire.models import RequestBody, View
+from sayso.wire.suspensions import ErasureView, RunPage, RunSuspensions, RunView
 from service.core.operations import runs as erasing
 from service.core.operations import runs as starts
 from service.core.operations.people import find_who, identify_request
@@ -34,15 +36,14 @@ from service.edge.api.dependencies import (
     find_run,
     read_manifest,
 )
-from service.edge.api.item_views import RequestBody
 from service.edge.api.routes import SignedInRoute, wait_for
-from service.edge.api.views import ErasureView, RunView, SuspensionView, UnreadableView
+from service.edge.api.views import view_suspension, view_unreadable
 from service.edge.http.openapi import ASKS, READS, WAITS, WRITES, problems
 
 agents = APIRouter(prefix="/agents", tags=["agents"], route_class=SignedInRoute)
 
 
-class AgentList(BaseModel):
+class AgentList(View):
     """Registered agents by name."""
 
     agents: list[AgentManifest]
@@ -89,24 +90,6 @@ class RunRequest(RequestBody):
     )
     context: Context = Field(default={}, description="Unverified context. Rules read it as `claimed`.")
     tags: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(default=(), max_length=20)
-
-
-class RunSuspensions(BaseModel):
-    """All suspensions of one run, the start first."""
-
-    suspensions: list[SuspensionView]
-    cut: bool = Field(description="Whether earlier suspensions are missing here; `previous_id` leads to them.")
-    unreadable: list[UnreadableView] = Field(
-        description="The suspension that cannot be read; earlier ones cannot be found."
-    )
-
-
-class RunPage(BaseModel):
-    """Runs, the newest first."""
-
-    runs: list[RunView]
-    next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
-    unreadable: list[UnreadableView] = Field(description="Runs of this page that cannot be read.")
 
 
 class EraseRequest(RequestBody):
@@ -168,7 +151,7 @@ async def list_runs(
             if isinstance(run, Run) and not (caller.owner is not None and run.is_drill)
         ],
         next_skip=skip + limit if more else None,
-        unreadable=UnreadableView.list_of(runs[:limit]),
+        unreadable=view_unreadable(runs[:limit]),
     )
 
 
@@ -191,8 +174,8 @@ async def list_run_suspensions(run_id: RunId, caller: Caller, parts: Parts) -> R
     records, _ = split_readable(chain)
     cut = bool(records) and records[0].previous_id is not None
     frozen = await parts.freezes.in_force()
-    views = [SuspensionView.of(record, frozen, caller.owner) for record in records]
-    return RunSuspensions(suspensions=views, cut=cut, unreadable=UnreadableView.list_of(chain))
+    views = [view_suspension(record, frozen, caller.owner) for record in records]
+    return RunSuspensions(suspensions=views, cut=cut, unreadable=view_unreadable(chain))
 
 
 @router.post("/{run_id}/cancel", operation_id="cancelRun", responses=WRITES)

@@ -3,14 +3,14 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import Field, SecretStr
 
+from sayso.wire.models import RequestBody, Timestamp, View, moment
 from service.core.auth.hosts import check_host, origin_of
 from service.core.auth.reviewers import SignIn
 from service.core.operations.people import sign_in as sign_in_by
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import OpenParts, Parts, Person
-from service.edge.api.item_views import RequestBody, Timestamp
 from service.edge.api.routes import OpenRoute, SignedInRoute, bearer_token
 from service.edge.http.openapi import problems
 
@@ -27,7 +27,7 @@ class SignInRequest(RequestBody):
     password: Password
 
 
-class SessionView(BaseModel):
+class SessionView(View):
     """A new session with the only copy of its token."""
 
     token: str = Field(examples=["3f1c…"])
@@ -53,7 +53,7 @@ def view_session(parts: Wiring, opened: SignIn) -> SessionView:
         name=opened.session.name,
         roles=opened.session.roles,
         password_by=opened.password_by,
-        expires_at=opened.session.created_at_ms + parts.settings.session_max_s * 1000,
+        expires_at=moment(opened.session.created_at_ms + parts.settings.session_max_s * 1000),
         idle_timeout_s=parts.settings.session_idle_s,
     )
 

@@ -4,12 +4,15 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Request
 from fastapi.openapi.models import Example
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from sayso.core.policy.budgets import measure
 from sayso.core.records.decisions import ActorKind, DecisionRequest
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.transitions.deciding import find_item
+from sayso.wire.items import DecisionView, EarlierDenialView, OutcomeView
+from sayso.wire.models import RequestBody, SentTimestamp
+from sayso.wire.suspensions import DecidedItem, SuspensionPage, SuspensionView
 from service.core.auth.credentials import Principal
 from service.core.operations.masking import note_seen
 from service.core.store.precedents import Precedents
@@ -27,9 +30,8 @@ from service.edge.api.dependencies import (
     Wait,
     find_suspension,
 )
-from service.edge.api.item_views import DecisionView, EarlierDenialView, OutcomeView, RequestBody, SentTimestamp
 from service.edge.api.routes import SignedInRoute, wait_for
-from service.edge.api.views import SuspensionView, UnreadableView
+from service.edge.api.views import view_suspension, view_unreadable
 from service.edge.http.openapi import WAITS, WRITES, problems
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
@@ -50,30 +52,12 @@ _EXAMPLES: dict[str, Example] = {
 }
 
 
-class SuspensionPage(BaseModel):
-    """Pending suspensions by deadline, or decided ones, the latest first."""
-
-    suspensions: list[SuspensionView]
-    next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
-    unreadable: list[UnreadableView] = Field(description="Suspensions of this page that cannot be read or decided.")
-
-
 class ExtendRequest(RequestBody):
     """The new deadline."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"until": "2026-11-21T18:00:00Z"}]})
 
     until: SentTimestamp = Field(description="A time in RFC 3339.")
-
-
-class DecidedItem(BaseModel):
-    """An item and its suspension after a decision."""
-
-    suspension_id: str
-    item_id: str
-    status: Status = Field(description="The status of the suspension: pending until all items are decided.")
-    outcome: OutcomeView | None = Field(description="Null until the quorum is met.")
-    decision: DecisionView | None = Field(description="Your recorded decision.")
 
 
 @router.get("", operation_id="listSuspensions", responses=problems(401))
@@ -87,14 +71,14 @@ async def list_suspensions(
     page = await _page(parts, caller, status, skip, limit + 1)
     listed, frozen = _cut_page(page[:limit]), await parts.freezes.in_force()
     views = [
-        SuspensionView.of(record, frozen, caller.owner)
+        view_suspension(record, frozen, caller.owner)
         for record in listed
         if isinstance(record, SuspensionRecord) and not (caller.owner is not None and record.is_drill)
     ]
     return SuspensionPage(
         suspensions=views,
         next_skip=skip + len(listed) if len(page) > len(listed) else None,
-        unreadable=UnreadableView.list_of(listed),
+        unreadable=view_unreadable(listed),
     )
 
 
@@ -113,9 +97,7 @@ async def get_suspension(
     if caller.kind is ActorKind.HUMAN:
         seen = await note_seen(parts, await read(), caller, "api")
         if not wait:
-            return await _with_denials(
-                parts, seen, SuspensionView.of(seen, await parts.freezes.in_force(), caller.owner)
-            )
+            return await _with_denials(parts, seen, view_suspension(seen, await parts.freezes.in_force(), caller.owner))
     record = await wait_for(
         request,
         suspension_id,
@@ -124,7 +106,7 @@ async def get_suspension(
         done=lambda record: record.status is not Status.PENDING,
         wait_s=wait,
     )
-    return SuspensionView.of(record, await parts.freezes.in_force(), caller.owner)
+    return view_suspension(record, await parts.freezes.in_force(), caller.owner)
 
 
 async def _with_denials(parts: Parts, record: SuspensionRecord, view: SuspensionView) -> SuspensionView:
@@ -167,7 +149,7 @@ async def extend_item(
     """Extend the deadline within the item's terms. The item's digest changes with it."""
     until_ms = int(body.until.timestamp() * 1000)
     saved = await parts.desk.extend(suspension_id, item_id, until_ms, caller.reviewer("api"), key)
-    return SuspensionView.of(saved.record, await parts.freezes.in_force())
+    return view_suspension(saved.record, await parts.freezes.in_force())
 
 
 def _cut_page(page: list[SuspensionRecord | UnreadableRecord]) -> list[SuspensionRecord | UnreadableRecord]:

@@ -8,18 +8,16 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from pydantic import BaseModel, Field
 
 from sayso.core.records.events import EventType, TrailEntry
 from sayso.errors import InvalidHeader, NotAuthenticated, Unavailable, Unreadable
+from sayso.wire.suspensions import EventView, HeadView, TrailPage
 from service.core.auth.credentials import Principal
 from service.core.store.connection.watch import HEARD_WITHIN_S, wait_woken
 from service.core.store.runs.runs import Run
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import Caller, Limit, Parts, RunId, find_run
-from service.edge.api.item_views import View
 from service.edge.api.routes import REVALIDATE_S, SignedInRoute, identify
-from service.edge.api.views import EventView
 from service.edge.http.openapi import READS, Responses, problems
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
@@ -56,31 +54,6 @@ _STREAM: Responses = {
     }
 }
 """OpenAPI 3.1 has no schema for streams; by convention the schema describes one event. 3.2 has `itemSchema`."""
-
-
-class HeadView(View):
-    """The last event of a trail."""
-
-    seq: int
-    hash: str
-
-
-class TrailPage(BaseModel):
-    """Events of a run in order."""
-
-    events: list[EventView]
-    next_after: int = Field(description="`after` of the next page: the last sequence number on this page.")
-    head: HeadView | None = Field(
-        description="The end of the trail according to the run's record, read before these events; null if the record "
-        "cannot be read."
-    )
-    partial: bool = Field(
-        description="True for agents, who get no events that would tell of draws: people alone can verify the chain."
-    )
-    fault: str | None = Field(
-        description="What is wrong with the trail: it was cut, extended or altered, or a call started without a "
-        "decision. The first page names faults of the whole trail, and later ones those of their own events."
-    )
 
 
 async def run_of(run_id: RunId, caller: Caller, parts: Parts) -> Run:

@@ -20,6 +20,9 @@ LICENSE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 
 Responses = dict[int | str, dict[str, Any]]
 
+_KEPT_NAME = ("sayso__wire__suspensions__WhoView", "service__edge__api__views__WhoView")
+"""The schema of a run's `who` keeps its first name, which generated clients use."""
+
 _REF = {"$ref": "#/components/schemas/Problem"}
 _ALWAYS = (413, 422, 500, 503)
 _MEANINGS = {
@@ -174,7 +177,8 @@ async def name_methods(request: Request, error: Exception, unlisted: Iterable[Ro
 
 
 def _build(app: FastAPI) -> dict[str, Any]:
-    built = build_openapi(app, _TAGS, {"url": "/", "description": "The service that serves this file"})
+    described = build_openapi(app, _TAGS, {"url": "/", "description": "The service that serves this file"})
+    built: dict[str, Any] = json.loads(json.dumps(described).replace(*_KEPT_NAME))
     schemas = built.setdefault("components", {}).setdefault("schemas", {})
     problem = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas |= problem.pop("$defs", {})

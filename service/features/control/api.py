@@ -6,13 +6,13 @@ Routes of second looks: list the calls that wait for one, and take one.
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.transitions.second_look import LONGEST_REASON, Opinion
+from sayso.wire.models import RequestBody, Timestamp, View
 from service.core.desk.second_look import SeenCall
 from service.edge.api.dependencies import Admin, Parts, Person
-from service.edge.api.item_views import RequestBody, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.control.drills import drills_of, plant_drill
@@ -33,7 +33,7 @@ class DrillView(View):
     signs: list[str] = Field(description="What the reviewer reads after the decision.")
 
 
-class DrillList(BaseModel):
+class DrillList(View):
     """The templates of the drills file."""
 
     every_h: int = Field(description="The hours between scheduled drills; 0 for none.")
@@ -47,7 +47,7 @@ class DrillRequest(RequestBody):
     reviewer: str = Field(max_length=64, description="The only reviewer who can decide it.", examples=["anna"])
 
 
-class PlantedView(BaseModel):
+class PlantedView(View):
     """A planted drill."""
 
     suspension_id: str
@@ -96,7 +96,7 @@ class WaitingCallView(SeenCallView):
     may_take: bool = Field(description="Whether you can take this second look.")
 
 
-class SecondLookList(BaseModel):
+class SecondLookList(View):
     """The calls that have waited longest, those that you can take first."""
 
     calls: list[WaitingCallView]

@@ -8,9 +8,10 @@ import binascii
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from sayso.errors import InvalidInput
+from sayso.wire.models import RequestBody, Timestamp, View
 from service.edge.api.dependencies import (
     Caller,
     IdempotencyKey,
@@ -22,7 +23,6 @@ from service.edge.api.dependencies import (
     find_run,
     find_suspension,
 )
-from service.edge.api.item_views import RequestBody, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import READS, WRITES, problems
 from service.features.discussions.discussing import LONGEST_NAME, add_comment, attach, list_attachments, read_attachment
@@ -55,13 +55,13 @@ class AttachmentView(View):
     at: Timestamp = Field(validation_alias="at_ms")
 
 
-class AttachmentPage(BaseModel):
+class AttachmentPage(View):
     """The files of an item, the earliest first."""
 
     attachments: list[AttachmentView]
 
 
-class AttachmentContent(BaseModel):
+class AttachmentContent(View):
     """A file and its content."""
 
     attachment: AttachmentView
@@ -123,7 +123,7 @@ class CommentView(View):
     at: Timestamp = Field(validation_alias="at_ms")
 
 
-class CommentPage(BaseModel):
+class CommentPage(View):
     """Comments in order, the earliest first."""
 
     comments: list[CommentView]

@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from sayso.core.records.decisions import Verdict
+from sayso.wire.models import SentTimestamp, Timestamp, View
 from service.edge.api.dependencies import Limit, Parts, Person
-from service.edge.api.item_views import SentTimestamp, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import problems
 from service.features.insights.figures import Range, read_insights
@@ -33,7 +33,7 @@ class HeadlessView(View):
     at: Timestamp = Field(validation_alias="at_ms")
 
 
-class HeadlessReport(BaseModel):
+class HeadlessReport(View):
     """One page of items, the newest first."""
 
     items: list[HeadlessView]

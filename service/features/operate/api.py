@@ -8,18 +8,18 @@ Routes that check this Sayso and its rules.
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.core.policy.files.findings import Known
+from sayso.wire.models import ListFiles, RequestBody, Timestamp, View
 from service.channels.config import describe_settings
 from service.channels.previews import send_test_card
 from service.core.auth.credentials import Principal
 from service.core.auth.reviewers import require_log_reader
 from service.core.operations.known_names import find_known
 from service.edge.api.dependencies import Admin, Caller, Limit, OpenChannels, Parts, Person, Skip
-from service.edge.api.item_views import ListFiles, RequestBody, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import problems
 from service.features.operate.diagnostics import diagnose
@@ -50,7 +50,7 @@ class ActivityView(View):
     hash: str
 
 
-class ActivityList(BaseModel):
+class ActivityList(View):
     """Entries, the newest first."""
 
     activity: list[ActivityView]
@@ -93,7 +93,7 @@ class ChannelView(View):
     settings: tuple[SettingView, ...]
 
 
-class ChannelList(BaseModel):
+class ChannelList(View):
     """All configured channels by name."""
 
     channels: list[ChannelView]
@@ -117,7 +117,7 @@ class AnswerView(View):
     text: str = Field(description="The provider's id of the message, or the reason of the failure.")
 
 
-class AnswerList(BaseModel):
+class AnswerList(View):
     """The provider's answers, one for each address of the person."""
 
     answers: list[AnswerView]
@@ -156,7 +156,7 @@ class FindingView(View):
     todo: str = Field(description="What to do; empty if the part works.")
 
 
-class FindingList(BaseModel):
+class FindingList(View):
     """All findings."""
 
     findings: list[FindingView]
@@ -172,7 +172,7 @@ class RulesRequest(RequestBody):
     lists: ListFiles = Field(default_factory=dict)
 
 
-class RulesChecked(BaseModel):
+class RulesChecked(View):
     """Whether the rules are valid."""
 
     ok: bool

@@ -6,10 +6,11 @@ Routes for passwords and sessions: people manage their own, admins those of othe
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Depends, Path, Request
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.errors import NotAllowed
+from sayso.wire.models import RequestBody, Timestamp, View, moment
 from service.channels.notices import reset_password
 from service.core.auth.credentials import Principal
 from service.core.auth.hosts import origin_of
@@ -29,7 +30,6 @@ from service.edge.api.dependencies import (
     Person,
     ReviewerName,
 )
-from service.edge.api.item_views import RequestBody, Timestamp, View
 from service.edge.api.routes import SignedInRoute, bearer_token
 from service.edge.api.sessions import Password, SessionView, view_session
 from service.edge.http.openapi import WRITES, problems
@@ -76,7 +76,7 @@ class ReviewerView(View):
     created_at: Timestamp = Field(validation_alias="created_at_ms")
 
 
-class ReviewerList(BaseModel):
+class ReviewerList(View):
     """All reviewers by name."""
 
     reviewers: list[ReviewerView]
@@ -132,7 +132,7 @@ class NewKeyView(KeyView):
     key: Annotated[str | None, Field(default=None, description="The only copy; null if the request is repeated.")]
 
 
-class KeyList(BaseModel):
+class KeyList(View):
     """All keys, the oldest first."""
 
     keys: list[KeyView]
@@ -222,7 +222,7 @@ async def list_keys(caller: Person, parts: Parts) -> KeyList:
     keys, uses = await managing.list_keys(parts, caller), await parts.api_keys.list_uses()
     return KeyList(
         keys=[
-            KeyView.model_validate(key).model_copy(update={"last_used_at": uses.get(key.id), "listed": listed})
+            KeyView.model_validate(key).model_copy(update={"last_used_at": moment(uses.get(key.id)), "listed": listed})
             for _, key, listed in keys
         ]
     )
@@ -266,7 +266,7 @@ class OwnPasswordRequest(RequestBody):
     password: Password
 
 
-class OpenSessionView(BaseModel):
+class OpenSessionView(View):
     """A valid session."""
 
     id: str
@@ -278,13 +278,13 @@ class OpenSessionView(BaseModel):
     current: bool = Field(description="Whether this request uses the session.")
 
 
-class SessionList(BaseModel):
+class SessionList(View):
     """Valid sessions, the newest first."""
 
     sessions: list[OpenSessionView]
 
 
-class EndedSessions(BaseModel):
+class EndedSessions(View):
     """The number of ended sessions."""
 
     ended: int
@@ -362,9 +362,9 @@ async def _list(parts: Wiring, caller: Principal, name: str, token: str | None) 
 def _view(parts: Wiring, opened: OpenSession, now_ms: int, own: str) -> OpenSessionView:
     return OpenSessionView(
         id=id_of_session(opened.token_hash),
-        opened_at=opened.session.created_at_ms,
-        expires_at=opened.session.created_at_ms + parts.settings.session_max_s * 1000,
-        idle_until=now_ms + opened.left_ms,
+        opened_at=moment(opened.session.created_at_ms),
+        expires_at=moment(opened.session.created_at_ms + parts.settings.session_max_s * 1000),
+        idle_until=moment(now_ms + opened.left_ms),
         address=opened.session.address,
         client=opened.session.client,
         current=opened.token_hash == own,

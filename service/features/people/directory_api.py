@@ -10,16 +10,16 @@ The route that says who is asked when under a rule.
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from sayso.core.calendar import WorkingHours
+from sayso.wire.models import RequestBody, SentTimestamp, Timestamp, View, moment
 from service.channels.previews import SampleCall
 from service.core.auth.credentials import require_own_password
 from service.core.auth.groups import MOST_MEMBERS
 from service.core.store.directory import Absence, Preferences
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import Admin, OpenChannels, Parts, Person, ReviewerName
-from service.edge.api.item_views import RequestBody, SentTimestamp, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.people.api import Member
@@ -56,7 +56,7 @@ class ContactView(View):
     linked_at: Timestamp = Field(validation_alias="linked_at_ms")
 
 
-class ContactList(BaseModel):
+class ContactList(View):
     """A person's contacts, the oldest first."""
 
     contacts: list[ContactView]
@@ -126,7 +126,7 @@ class AbsenceView(View):
     delegate: str | None
 
 
-class AbsenceList(BaseModel):
+class AbsenceList(View):
     """Absences by start."""
 
     absences: list[AbsenceView]
@@ -233,7 +233,7 @@ class GroupView(View):
     created_at: Timestamp = Field(validation_alias="created_at_ms")
 
 
-class GroupList(BaseModel):
+class GroupList(View):
     """All groups by name."""
 
     groups: list[GroupView]
@@ -296,7 +296,7 @@ class AskedView(View):
     reason: str
 
 
-class WhoView(BaseModel):
+class WhoView(View):
     """Everybody who is asked, and the effect of the deadline."""
 
     asked: list[AskedView]
@@ -310,4 +310,4 @@ async def show_who(body: WhoRequest, caller: Person, parts: Parts, channels: Ope
     call = body.call or SampleCall(tool="refund")
     forecast = await plan(parts, channels, parts.rules.policy(), body.rule, call, int(body.at.timestamp() * 1000))
     asked = [AskedView.model_validate(row) for row in forecast.asked]
-    return WhoView(asked=asked, deadline_at=forecast.deadline_at_ms, end=forecast.end)
+    return WhoView(asked=asked, deadline_at=moment(forecast.deadline_at_ms), end=forecast.end)

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from sayso.core.policy.counters.readings import write_amount
 from sayso.core.records.permissions import Grant, GrantScope, GrantState
 from sayso.features.permissions.text import write_grant
+from sayso.wire.items import ConstraintView
+from sayso.wire.models import Timestamp, View
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import Parts, Person
-from service.edge.api.item_views import ConstraintView, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.permissions.desk import Granting, is_ready
@@ -92,7 +93,7 @@ class GrantView(View):
     overruled: list[OverruledDenialView] = Field(description="The earlier ones, after which people reinstated it.")
 
 
-class GrantList(BaseModel):
+class GrantList(View):
     """Grants of the last month, the latest first."""
 
     grants: list[GrantView]

@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from sayso.core.clock import new_id
 from sayso.core.policy.counters.readings import write_amount
@@ -21,6 +21,7 @@ from sayso.core.text.invisible import write_signs
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.features.permissions.making import draft_from, name_mandate, name_suspension
 from sayso.features.permissions.plans import Definitions, draft_mandate
+from sayso.wire.models import Timestamp, View
 from service.core.auth.credentials import Principal
 from service.core.operations.people import find_who, identify_request
 from service.core.wiring import Wiring
@@ -35,7 +36,6 @@ from service.edge.api.dependencies import (
     find_run,
     find_suspension,
 )
-from service.edge.api.item_views import Timestamp, View
 from service.edge.api.routes import SignedInRoute, wait_for
 from service.edge.http.openapi import ASKS, WAITS, WRITES, problems
 from service.features.permissions.desk import Granting
@@ -133,7 +133,7 @@ class MandateView(View):
     revoked_at: Timestamp | None
 
 
-class MandateList(BaseModel):
+class MandateList(View):
     """Approved mandates of the last month, the latest first."""
 
     mandates: list[MandateView]

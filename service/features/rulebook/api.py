@@ -3,10 +3,10 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from sayso.wire.models import ListFiles, RequestBody, Timestamp, View
 from service.edge.api.dependencies import Admin, Parts, Person
-from service.edge.api.item_views import ListFiles, RequestBody, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.rulebook.versions import VersionState, attest, list_versions, read_version, restore
@@ -46,7 +46,7 @@ class SpanView(View):
     by: str
 
 
-class VersionView(BaseModel):
+class VersionView(View):
     """A version of the rules."""
 
     version: str
@@ -67,7 +67,7 @@ class VersionText(VersionView):
     lists: dict[str, str] = Field(description="The texts of the files that its lists name.")
 
 
-class VersionList(BaseModel):
+class VersionList(View):
     """The kept versions, the last saved first."""
 
     versions: list[VersionView]

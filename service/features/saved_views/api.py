@@ -3,10 +3,9 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel
 
+from sayso.wire.models import View
 from service.edge.api.dependencies import Parts
-from service.edge.api.item_views import View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.people.api import Member
@@ -25,7 +24,7 @@ class SavedViewView(View):
     search: str
 
 
-class SavedViewList(BaseModel):
+class SavedViewList(View):
     """Saved views, sorted by name."""
 
     views: list[SavedViewView]

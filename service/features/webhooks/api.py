@@ -3,13 +3,13 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from sayso.core.signing import public_key_of
+from sayso.wire.models import RequestBody, Timestamp, View, moment
 from service.channels.webhook.events import describe_schema
 from service.core.store.announcements import Delivery, WebhookEvent
 from service.edge.api.dependencies import Admin, Caller, Parts
-from service.edge.api.item_views import RequestBody, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.webhooks import endpoints as managing
@@ -59,7 +59,7 @@ class NewEndpointView(EndpointView):
     secret: str | None = Field(description="The only copy, `whsec_…`; null for ed25519.")
 
 
-class EndpointList(BaseModel):
+class EndpointList(View):
     """Endpoints, the oldest first."""
 
     endpoints: list[EndpointView]
@@ -86,7 +86,7 @@ class FailureView(View):
     next_try_at: Timestamp | None = Field(description="Null once it was given up.")
 
 
-class FailureList(BaseModel):
+class FailureList(View):
     """Failed messages, the latest first."""
 
     failures: list[FailureView]
@@ -98,13 +98,13 @@ class RedeliverRequest(RequestBody):
     ids: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field(min_length=1, max_length=200)
 
 
-class RedeliverView(BaseModel):
+class RedeliverView(View):
     """How many messages are sent again."""
 
     redelivered: int
 
 
-class EventList(BaseModel):
+class EventList(View):
     """The JSON Schema of each event."""
 
     events: dict[WebhookEvent, dict[str, Any]]
@@ -135,7 +135,7 @@ class NewSenderView(SenderView):
     secret: str = Field(description="The only copy, `whsec_…`.")
 
 
-class SenderList(BaseModel):
+class SenderList(View):
     """Senders, the oldest first."""
 
     senders: list[SenderView]
@@ -233,7 +233,7 @@ def _view(endpoint: Endpoint) -> EndpointView:
         **endpoint.model_dump(include=set(EndpointView.model_fields)),
         signature=scheme,
         public_key=public_key_of(endpoint.secrets[0].secret) if scheme == "ed25519" else None,
-        created_at=endpoint.created_at_ms,
+        created_at=moment(endpoint.created_at_ms),
     )
 
 
@@ -245,8 +245,8 @@ def _view_sender(sender: Sender) -> SenderView:
     return SenderView(
         **sender.model_dump(include=set(SenderView.model_fields)),
         path=f"/hooks/decisions/{sender.id}",
-        created_at=sender.created_at_ms,
-        revoked_at=sender.revoked_at_ms,
+        created_at=moment(sender.created_at_ms),
+        revoked_at=moment(sender.revoked_at_ms),
     )
 
 

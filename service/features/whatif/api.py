@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Annotated, Self
 
 from fastapi import APIRouter, Depends, Path, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from sayso.core.canonical_json import JsonObject
 from sayso.errors import InvalidInput, NotFound
@@ -17,9 +17,9 @@ from sayso.features.whatif.explaining import TrialCall
 from sayso.features.whatif.matrix import Past
 from sayso.features.whatif.replays import Effect
 from sayso.features.whatif.text import describe_explanation
+from sayso.wire.models import ListFiles, RequestBody, SentTimestamp, Timestamp, View, moment
 from service.core.operations.known_names import read_manifests
 from service.edge.api.dependencies import Admin, Parts, Person, Wait
-from service.edge.api.item_views import ListFiles, RequestBody, SentTimestamp, Timestamp, View
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.rulebook.api import VersionText, view_text
@@ -97,7 +97,7 @@ class CellView(View):
     listed: list[ListedView] = Field(description="The newest of them, if their effect changes.")
 
 
-class RuleChangeView(BaseModel):
+class RuleChangeView(View):
     """How many calls move from one rule to another; null is the default."""
 
     before: str | None
@@ -107,14 +107,14 @@ class RuleChangeView(BaseModel):
     count: int
 
 
-class MissingView(BaseModel):
+class MissingView(View):
     """Calls that cannot be judged again, by what is missing."""
 
     fact: str
     count: int
 
 
-class ReviewTimeView(BaseModel):
+class ReviewTimeView(View):
     """An estimate of the reviewers' time."""
 
     measured: int = Field(description="Decisions of the range whose look was measured.")
@@ -123,7 +123,7 @@ class ReviewTimeView(BaseModel):
     added_ms: int = Field(description="Looks before calls that would be asked about, and were not.")
 
 
-class ReplayView(BaseModel):
+class ReplayView(View):
     """A replay, its progress, and what it has counted so far."""
 
     id: str
@@ -150,7 +150,7 @@ class ReplayView(BaseModel):
     review_time: ReviewTimeView
 
 
-class ReplayList(BaseModel):
+class ReplayList(View):
     """The replays of the last day, the newest first."""
 
     replays: list[ReplayView]
@@ -206,10 +206,10 @@ def view_replay(replay: Replay) -> ReplayView:
         compares=replay.compares,
         shadow=replay.shadow,
         sum=replay.path,
-        since=replay.from_ms,
-        until=replay.to_ms,
-        started_at=replay.started_at_ms,
-        ended_at=replay.ended_at_ms,
+        since=moment(replay.from_ms),
+        until=moment(replay.to_ms),
+        started_at=moment(replay.started_at_ms),
+        ended_at=moment(replay.ended_at_ms),
         runs=replay.runs,
         of_runs=replay.of_runs,
         calls=tally.count,
@@ -276,7 +276,7 @@ class ShadowView(View):
     ended_by: str
 
 
-class ShadowsView(BaseModel):
+class ShadowsView(View):
     """The candidate in shadow, and those before it."""
 
     current: ShadowView | None = Field(description="Null if none is in shadow.")
@@ -336,7 +336,7 @@ class TrialRequest(RequestBody):
     item: str | None = Field(default=None, max_length=200, description="A suspension's id, or `suspension/item`.")
 
 
-class RuleTrial(BaseModel):
+class RuleTrial(View):
     """One rule tried on the call."""
 
     rule_id: str
@@ -348,7 +348,7 @@ class RuleTrial(BaseModel):
     sentence: str
 
 
-class Explained(BaseModel):
+class Explained(View):
     """The decision on the call, and every rule in the order of trial."""
 
     action: str

@@ -15,7 +15,7 @@ import pytest
 from demo.stacks import Stack, find_ports, neutral_environ
 from launch.waits import wait_until
 from sayso import Client
-from sayso.client.responses import Suspension
+from sayso.wire.suspensions import SuspensionView
 from service.core.settings import CHECKOUT
 from tests.frameworks.kinds import MCP, find_python
 
@@ -38,16 +38,16 @@ class Desk:
         file = self.home / "effects.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
-    def waiting(self) -> list[Suspension]:
+    def waiting(self) -> list[SuspensionView]:
         """Return the pending suspensions."""
         return list(self.reviewer.waiting().suspensions)
 
-    def await_suspension(self) -> Suspension:
+    def await_suspension(self) -> SuspensionView:
         """Wait for the only pending suspension and return it."""
         assert wait_until(lambda: len(self.waiting()) == 1, PATIENCE_S), self.waiting()
         return self.waiting()[0]
 
-    def decide(self, action: str, **given: Any) -> Suspension:
+    def decide(self, action: str, **given: Any) -> SuspensionView:
         """Decide the only pending item."""
         waits = self.await_suspension()
         self.reviewer.decide(waits.id, waits.items[0], action, **given)

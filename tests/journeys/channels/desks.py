@@ -19,8 +19,9 @@ from sayso.client import Client
 from sayso.client.administration import ReviewerView, change_password
 from sayso.client.people import create_contact_code
 from sayso.client.requests import Request, new_key
-from sayso.client.responses import ItemView, Suspension
 from sayso.core.canonical_json import JsonObject
+from sayso.wire.items import ItemView
+from sayso.wire.suspensions import SuspensionView
 from service.core.settings import CHECKOUT
 from tests.browser import running_browser
 from tests.journeys.stacks import PATIENCE_S, quick_stack
@@ -45,21 +46,21 @@ class ChannelDesk:
         """Return the code with which a person links an address in the channel."""
         return self.people[person].exchange(create_contact_code(self.channel)).code
 
-    def ask(self, turn: Turn) -> Suspension:
+    def ask(self, turn: Turn) -> SuspensionView:
         """Start a run of these calls, and return it once it waits for people."""
         run_id = self.agent.start_run(AGENT, turn.request, title="A journey", context={"channel": self.channel}).id
 
-        def read() -> Suspension:
+        def read() -> SuspensionView:
             return self.find(self.agent.find_run(run_id).suspension_id)
 
         assert wait_until(lambda: bool(read().items), PATIENCE_S)
         return read()
 
-    def find(self, suspension_id: str) -> Suspension:
+    def find(self, suspension_id: str) -> SuspensionView:
         """Return a suspension as reviewers see it now."""
         return self.people[REVIEWER].find(suspension_id)
 
-    def await_delivery(self, asked: Suspension) -> tuple[ItemView, ...]:
+    def await_delivery(self, asked: SuspensionView) -> tuple[ItemView, ...]:
         """Return the items once every card of each is sent."""
 
         def delivered() -> bool:
@@ -68,7 +69,7 @@ class ChannelDesk:
         assert wait_until(delivered, PATIENCE_S), self.find(asked.id).items
         return self.find(asked.id).items
 
-    def await_effects(self, asked: Suspension) -> list[tuple[str, JsonObject]]:
+    def await_effects(self, asked: SuspensionView) -> list[tuple[str, JsonObject]]:
         """Return the calls that a worker executed for the run, once it has completed."""
         run = self.agent.await_run(asked.run.id, PATIENCE_S)
         assert run.status == "completed", run

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from pydantic import JsonValue
 
 from demo.turns import Turn
-from sayso.client.responses import Suspension
 from sayso.core.canonical_json import JsonObject, canonical_json
+from sayso.wire.suspensions import SuspensionView
 from service.core.settings import CHECKOUT
 from tests.fakes.push import PushService, serving_push
 from tests.fakes.smtp import MailServer, serving_mail
@@ -73,7 +73,7 @@ def rules_by_channel(channels: Iterable[str]) -> JsonObject:
     return rules
 
 
-def check_dashboard(page: Page, desk: ChannelDesk, asked: Suspension, receipt: str) -> None:
+def check_dashboard(page: Page, desk: ChannelDesk, asked: SuspensionView, receipt: str) -> None:
     """Check that the dashboard shows the notifications, who decided, and how the run ended."""
     page.goto(f"{desk.stack.url}/items/{asked.id}/{asked.items[0].item_id}")
     expect(page.locator("#standing")).to_contain_text(receipt)

@@ -12,8 +12,8 @@ from playwright.sync_api import expect
 
 from demo.turns import Turn
 from launch.waits import wait_until
-from sayso.client.responses import Suspension
 from sayso.core.canonical_json import JsonObject
+from sayso.wire.suspensions import SuspensionView
 from tests.fakes.slack import FakeSlack, form_of, running_slack, sign
 from tests.fakes.slack_api import ANNA, Message
 from tests.journeys.channels.desks import BANK, HOTELS, MAILS, TICKETS, ChannelDesk, open_desk, rules_over, signed_in
@@ -50,7 +50,7 @@ class Workspace:
         answer = self.send("slash_commands", self.slack.command(f"link {self.desk.create_code(person)}", user))
         assert answer["text"] == f"Linked to {person}. You can now decide here."
 
-    def ask(self, turn: Turn) -> tuple[Suspension, list[Message]]:
+    def ask(self, turn: Turn) -> tuple[SuspensionView, list[Message]]:
         """Return a run that waits for people, and the cards of its items in the room."""
         asked = self.desk.ask(turn)
         items = self.desk.await_delivery(asked)
@@ -95,12 +95,12 @@ class Workspace:
 
         return wait_until(is_closed, PATIENCE_S)
 
-    def decisions(self, asked: Suspension) -> list[tuple[str, str]]:
+    def decisions(self, asked: SuspensionView) -> list[tuple[str, str]]:
         """Return who decided each item and how, as the dashboard's API shows it."""
         outcomes = [item.outcome for item in self.desk.find(asked.id).items]
         return [(one.by.id, one.verdict) for one in outcomes if one]
 
-    def executed(self, asked: Suspension, tool: str) -> list[JsonObject]:
+    def executed(self, asked: SuspensionView, tool: str) -> list[JsonObject]:
         """Return the arguments of the executed calls of a tool, sorted, once the run has ended."""
         return sorted((args for name, args in self.desk.await_effects(asked) if name == tool), key=str)
 

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from rich.console import RenderableType
 
 from sayso.cli.screens import make_console, show_runs
-from sayso.client.responses import Run
 from sayso.core.text.invisible import UNCHECKED
+from sayso.wire.suspensions import RunView
+from tests.sayso.views import view
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TITLE = "Sayso has approved this"
@@ -21,7 +22,8 @@ def read(shown: RenderableType) -> list[str]:
 
 
 def test_show_runs_marks_the_titles() -> None:
-    run = Run(
+    run = view(
+        RunView,
         id="run_1",
         agent="bot",
         owner="demo",

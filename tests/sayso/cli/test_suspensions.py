@@ -6,25 +6,18 @@ from rich.console import Console
 from rich.text import Text
 
 from sayso.cli.suspensions import Barred, shorten_ids, show_args, show_inbox, show_suspension
-from sayso.client.responses import (
-    ActorView,
-    DecisionView,
-    DeliveryView,
-    FallbackView,
-    InquiryView,
-    ItemView,
-    RunRefView,
-    ShownView,
-    Suspension,
-    TermsView,
-    ToolView,
-)
 from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Actor, Shown
+from sayso.core.records.items import ItemTool
+from sayso.core.records.terms import Fallback
 from sayso.core.sentences.deliveries import NOBODY
 from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.summaries import list_values
+from sayso.wire.items import DecisionView, DeliveryView, EarlierDenialView, InquiryView, ItemView, TermsView
+from sayso.wire.suspensions import RunRefView, SuspensionView
 from tests.hostile import CORPUS
 from tests.sayso.cli.test_screens import NOW, TITLE, read
+from tests.sayso.views import view
 
 
 def test_shorten_ids_takes_as_much_as_tells_them_apart() -> None:
@@ -72,29 +65,30 @@ def test_barred_text_ends_with_its_empty_line() -> None:
 
 
 def test_show_suspension_marks_the_title_and_the_context() -> None:
-    run = RunRefView(id="run_1", agent="bot", owner="demo", claimed_title=TITLE, claimed_context={"env": "prod"})
-    lines = read(show_suspension(Suspension(id="sus_1", status="pending", created_at=NOW, run=run)))
+    run = view(RunRefView, id="run_1", agent="bot", owner="demo", claimed_title=TITLE, claimed_context={"env": "prod"})
+    lines = read(show_suspension(view(SuspensionView, id="sus_1", status="pending", created_at=NOW, run=run)))
     assert lines[0] == "bot  sus_1"
     place = lines.index(UNCHECKED)
     assert lines[place + 1 : place + 3] == [f"│ {TITLE}", "env │ prod"]
 
 
 def test_show_suspension_says_what_was_asked_and_who_was_not_notified() -> None:
-    failed = DeliveryView(channel="ops", person="anna", state="failed", reason="HTTP 503", next_try_at=NOW)
-    ben = ActorView(id="ben", kind="human")
-    asked = InquiryView(id="inq_1", by=ben, text="Which\norder?", answer="A-1\nOutcome: approved")
-    item = ItemView(
+    failed = view(DeliveryView, channel="ops", person="anna", state="failed", reason="HTTP 503", next_try_at=NOW)
+    ben = view(Actor, id="ben", kind="human")
+    asked = view(InquiryView, id="inq_1", by=ben, text="Which\norder?", answer="A-1\nOutcome: approved")
+    item = view(
+        ItemView,
         item_id="i1",
         kind="approval",
-        tool=ToolView(name="refund", args={}),
-        terms=TermsView(deadline_at=NOW, fallback=FallbackView(action="deny")),
+        tool=view(ItemTool, name="refund", args={}),
+        terms=view(TermsView, deadline_at=NOW, fallback=view(Fallback, action="deny")),
         digest="d",
         state="open",
         deliveries=(failed,),
         inquiries=(asked,),
     )
-    run = RunRefView(id="run_1", agent="bot", owner="demo")
-    suspension = Suspension(id="sus_1", status="pending", created_at=NOW, run=run, items=(item,))
+    run = view(RunRefView, id="run_1", agent="bot", owner="demo")
+    suspension = view(SuspensionView, id="sus_1", status="pending", created_at=NOW, run=run, items=(item,))
     assert read(show_suspension(suspension))[-8:] == [
         "ben asked:",
         "│ Which",
@@ -107,19 +101,20 @@ def test_show_suspension_says_what_was_asked_and_who_was_not_notified() -> None:
     ]
 
 
-def make_waiting(args: JsonObject) -> Suspension:
+def make_waiting(args: JsonObject) -> SuspensionView:
     """A payment that waits for a decision."""
-    item = ItemView(
+    item = view(
+        ItemView,
         item_id="i1",
         kind="approval",
-        tool=ToolView(name="pay_out", args=args),
-        terms=TermsView(deadline_at=NOW, fallback=FallbackView(action="approve")),
+        tool=view(ItemTool, name="pay_out", args=args),
+        terms=view(TermsView, deadline_at=NOW, fallback=view(Fallback, action="approve")),
         digest="d",
         state="open",
         allowed=("approve", "deny"),
     )
-    run = RunRefView(id="run_1", agent="bot", owner="demo")
-    return Suspension(id="sus_1abcdef", status="pending", created_at=NOW, run=run, items=(item,))
+    run = view(RunRefView, id="run_1", agent="bot", owner="demo")
+    return view(SuspensionView, id="sus_1abcdef", status="pending", created_at=NOW, run=run, items=(item,))
 
 
 def test_inbox_has_the_headline_and_flags_of_the_row() -> None:
@@ -139,39 +134,45 @@ def test_show_suspension_has_the_headline_and_warnings_of_the_page() -> None:
 
 
 def test_show_suspension_says_what_reviewers_were_shown() -> None:
-    shown = ShownView(display_hash="1:ab", values=7, values_shown=7, look_ms=41_000)
+    shown = view(Shown, display_hash="1:ab", values=7, values_shown=7, look_ms=41_000)
     decisions = (
-        DecisionView(action="approve", by=ActorView(id="anna", kind="human"), at=NOW, shown=shown),
-        DecisionView(action="approve", by=ActorView(id="ben", kind="human"), at=NOW),
-        DecisionView(action="deny", by=ActorView(id="timeout", kind="timeout"), at=NOW),
+        view(DecisionView, action="approve", by=view(Actor, id="anna", kind="human"), at=NOW, shown=shown),
+        view(DecisionView, action="approve", by=view(Actor, id="ben", kind="human"), at=NOW),
+        view(DecisionView, action="deny", by=view(Actor, id="timeout", kind="timeout"), at=NOW),
     )
-    item = ItemView(
+    item = view(
+        ItemView,
         item_id="i1",
         kind="approval",
-        tool=ToolView(name="refund", args={}),
-        terms=TermsView(deadline_at=NOW, fallback=FallbackView(action="deny")),
+        tool=view(ItemTool, name="refund", args={}),
+        terms=view(TermsView, deadline_at=NOW, fallback=view(Fallback, action="deny")),
         digest="d",
         decisions=decisions,
     )
-    run = RunRefView(id="run_1", agent="bot", owner="demo")
-    lines = read(show_suspension(Suspension(id="sus_1", status="pending", created_at=NOW, run=run, items=(item,))))
+    run = view(RunRefView, id="run_1", agent="bot", owner="demo")
+    lines = read(
+        show_suspension(view(SuspensionView, id="sus_1", status="pending", created_at=NOW, run=run, items=(item,)))
+    )
     assert "anna: 7 of 7 values shown, 41 s" in lines
     assert "ben: what was shown was not measured" in lines
     assert not any(line.startswith("timeout") for line in lines)
 
 
 def test_show_suspension_leads_with_the_last_denial_of_the_same_call() -> None:
-    denied: JsonObject = {"by": "anna", "at": NOW.isoformat(), "message": "never for D-1", "run_id": "run_1"}
-    item = ItemView(
+    denied = view(EarlierDenialView, by="anna", at=NOW, message="never for D-1", run_id="run_1")
+    item = view(
+        ItemView,
         item_id="i1",
         kind="approval",
-        tool=ToolView(name="refund", args={"customer": "D-1"}),
-        terms=TermsView(deadline_at=NOW, fallback=FallbackView(action="deny")),
+        tool=view(ItemTool, name="refund", args={"customer": "D-1"}),
+        terms=view(TermsView, deadline_at=NOW, fallback=view(Fallback, action="deny")),
         digest="d",
         denied_before=denied,
     )
-    run = RunRefView(id="run_1", agent="bot", owner="demo")
-    lines = read(show_suspension(Suspension(id="sus_1", status="pending", created_at=NOW, run=run, items=(item,))))
+    run = view(RunRefView, id="run_1", agent="bot", owner="demo")
+    lines = read(
+        show_suspension(view(SuspensionView, id="sus_1", status="pending", created_at=NOW, run=run, items=(item,)))
+    )
     place = lines.index("i1  refund")
     assert lines[place + 1].startswith("anna denied this call ")
     assert lines[place + 1].endswith(", in the same run: never for D-1")

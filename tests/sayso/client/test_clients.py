@@ -184,7 +184,7 @@ def check_runs(agent: Recorder, admin: Recorder) -> None:
     assert agent("exchange", requests.find_run(run.id)) == agent("find_run", run.id)
     erasure = admin("exchange", administration.erase_run(run.id, "asked by the customer"))
     assert (erasure.by.id, erasure.reason) == ("root", "asked by the customer")
-    assert agent("find_run", run.id).erasure["seq"] == erasure.seq
+    assert agent("find_run", run.id).erasure.seq == erasure.seq
 
 
 def test_client_methods_against_a_running_desk(

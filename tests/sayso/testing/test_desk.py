@@ -79,7 +79,7 @@ def test_suspend_refuses_an_invalid_body(desk: InProcessDesk) -> None:
 
 
 def test_runs_are_listed_newest_first(desk: InProcessDesk, bank: Bank) -> None:
-    assert desk.client().runs().runs == ()
+    assert desk.client().runs().runs == []
     desk.reviewer.approves("refund")
     gated(desk, bank)("A-1", 5.0)
     with pytest.raises(Suspended):

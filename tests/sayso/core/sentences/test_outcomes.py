@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sayso.client.responses import ActorView, FallbackView, ItemView, OutcomeView, TermsView, ToolView
 from sayso.core.records.decisions import COVERED, TIMEOUT, Actor, ActorKind, Outcome, Shown, Verdict
-from sayso.core.records.items import Doubt
+from sayso.core.records.items import Doubt, ItemTool
+from sayso.core.records.terms import Fallback
 from sayso.core.sentences.outcomes import (
     describe_decision,
     describe_outcome,
@@ -16,7 +16,9 @@ from sayso.core.sentences.outcomes import (
     describe_state,
 )
 from sayso.core.sentences.times import describe_clock, write_sentence
+from sayso.wire.items import ItemView, OutcomeView, TermsView
 from tests.sayso.core.sentences.samples import BEN, NOW, make_decision, make_item, make_outcome
+from tests.sayso.views import view
 
 DOUBT = Doubt(begun_at_ms=NOW, holder="host:1", attempt=1, idempotency_key="sus_1:i1")
 
@@ -51,8 +53,8 @@ def test_describe_outcome_decided_by_a_part_of_sayso() -> None:
         outcome = make_outcome(verdict, by, **fields)
         return describe_outcome(make_item().model_copy(update={"outcome": outcome, "doubt": DOUBT}))
 
-    rules = Actor(id="policy", kind=ActorKind.POLICY)
-    worker = Actor(id="host:1", kind=ActorKind.WORKER)
+    rules = view(Actor, id="policy", kind=ActorKind.POLICY)
+    worker = view(Actor, id="host:1", kind=ActorKind.WORKER)
     assert describe(rules, Verdict.DENIED) == "The rules denied this"
     assert describe(COVERED, Verdict.DENIED) == "Closed: a decision on another item was enough"
     assert describe(BEN, Verdict.ANSWERED, value={"choice": "run_again"}) == "ben chose to run it again"
@@ -65,18 +67,19 @@ def test_describe_outcome_decided_by_a_part_of_sayso() -> None:
 @pytest.mark.parametrize(
     ("verdict", "by", "sentence"),
     [
-        ("approved", ActorView(id="ben", kind="human"), "ben approved this"),
-        ("denied", ActorView(id="timeout", kind="timeout"), "Denied: nobody answered in time"),
-        ("postponed", ActorView(id="ben", kind="bot"), "ben postponed this"),
+        ("approved", view(Actor, id="ben", kind="human"), "ben approved this"),
+        ("denied", view(Actor, id="timeout", kind="timeout"), "Denied: nobody answered in time"),
+        ("postponed", view(Actor, id="ben", kind="bot"), "ben postponed this"),
     ],
 )
-def test_describe_outcome_of_an_api_response(verdict: str, by: ActorView, sentence: str) -> None:
-    outcome = OutcomeView(verdict=verdict, by=by, start_by=datetime(2026, 11, 22, tzinfo=UTC))
-    item = ItemView(
+def test_describe_outcome_of_an_api_response(verdict: str, by: Actor, sentence: str) -> None:
+    outcome = view(OutcomeView, verdict=verdict, by=by, start_by=datetime(2026, 11, 22, tzinfo=UTC))
+    item = view(
+        ItemView,
         item_id="i1",
         kind="approval",
-        tool=ToolView(name="refund", args={}),
-        terms=TermsView(deadline_at=outcome.start_by, fallback=FallbackView(action="deny")),
+        tool=view(ItemTool, name="refund", args={}),
+        terms=view(TermsView, deadline_at=outcome.start_by, fallback=view(Fallback, action="deny")),
         digest="d",
         outcome=outcome,
     )
@@ -103,7 +106,7 @@ def test_describe_state_labels_items_and_runs() -> None:
     ],
 )
 def test_describe_shown_counts_values_and_time(values: int, shown: int, look_ms: int, sentence: str) -> None:
-    measured = Shown(display_hash="1:ab", values=values, values_shown=shown, look_ms=look_ms)
+    measured = view(Shown, display_hash="1:ab", values=values, values_shown=shown, look_ms=look_ms)
     assert describe_shown(measured) == sentence
 
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from sayso.client.responses import Suspension
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Actor, ActorKind
 from sayso.testing import InProcessDesk
+from sayso.wire.suspensions import SuspensionView
 
 ADA = Actor(id="ada", kind=ActorKind.HUMAN)
 
@@ -18,7 +18,7 @@ class Calls:
         self.agent = agent
         self.made = 0
 
-    def ask(self, tool: str, **args: Any) -> Suspension:
+    def ask(self, tool: str, **args: Any) -> SuspensionView:
         self.made += 1
         definition: JsonObject = {"parameters": {"type": "object"}}
         body: JsonObject = {"mode": "poll", "calls": [{"tool": tool, "args": args, "definition": definition}]}

@@ -1,23 +1,10 @@
-"""Base classes of request bodies and views, and their timestamps.
-
-Views of items, their decisions, outcomes and permits.
-"""
+"""Views of items, their decisions, outcomes and permits."""
 
 from typing import Annotated
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    PlainSerializer,
-    WithJsonSchema,
-)
+from pydantic import BeforeValidator, Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.clock import iso_utc
 from sayso.core.records.assessments import Level
 from sayso.core.records.charges import Remembered
 from sayso.core.records.decisions import Actor, DecisionAction, Shown, Verdict
@@ -27,40 +14,7 @@ from sayso.core.records.items import Answer, ItemKind, ItemTool, Prompt
 from sayso.core.records.terms import EscalationStep, Fallback, Quorum
 from sayso.core.sentences.counters import describe_remembered
 from sayso.core.transitions.states import ItemState
-
-Timestamp = Annotated[  # milliseconds since 1970 inside, RFC 3339 in UTC outside
-    int,
-    PlainSerializer(iso_utc, return_type=str),
-    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-21T12:03:04.120Z"]}),
-]
-
-
-def _require_text(value: object) -> object:
-    """Refuse numbers: they could be seconds or milliseconds."""
-    if not isinstance(value, str) or "T" not in value:
-        raise ValueError("is not a timestamp; write it as 2026-11-21T12:00:00Z")
-    return value
-
-
-SentTimestamp = Annotated[AwareDatetime, BeforeValidator(_require_text)]  # RFC 3339 with its zone
-
-
-ListFiles = Annotated[
-    dict[str, str],
-    Field(max_length=100, description="The texts of the files that the lists of the rules name, by name."),
-]
-
-
-class RequestBody(BaseModel):
-    """Base class for request bodies: unknown fields are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class View(BaseModel):
-    """Base class for records as the API shows them. Fields without a view stay internal."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
+from sayso.wire.models import Later, Timestamp, View
 
 
 def _write_remembered(value: object) -> object:
@@ -82,7 +36,7 @@ class DecisionView(View):
     )
     by: Actor
     at: Timestamp = Field(validation_alias="at_ms")
-    grant_id: str = Field(description="The grant that the decision made; empty without one.")
+    grant_id: Later[str] = Field(description="The grant that the decision made; empty without one.")
 
 
 class VoidedView(View):
@@ -135,6 +89,11 @@ class OutcomeView(View):
     digest: str = Field(description="The digest of the call as it runs.")
     offer: OfferView | None = Field(description="The call that the denial offers instead; null without an offer.")
 
+    @property
+    def may_run(self) -> bool:
+        """Whether the call may run."""
+        return self.verdict in ("approved", "answered")
+
 
 class ReportView(View):
     """The result of a call, as its owner reported it."""
@@ -176,7 +135,7 @@ class TermsView(View):
     reviewers: tuple[str, ...] = Field(description="Who may decide; empty for any reviewer.")
     quorum: Quorum | None = Field(description="Null for agents, who do not see what was drawn for a second look.")
     no_self_approval: bool
-    no_maker_approval: bool = Field(description="Whether the person who made the key cannot decide.")
+    no_maker_approval: Later[bool] = Field(description="Whether the person who made the key cannot decide.")
     deadline_at: Timestamp = Field(validation_alias="deadline_at_ms")
     extend_until: Annotated[Timestamp | None, BeforeValidator(lambda at_ms: at_ms or None)] = Field(
         validation_alias="extend_until_ms",
@@ -187,11 +146,13 @@ class TermsView(View):
     escalate: tuple[EscalationStep, ...]
     fallback: Fallback
     channels: tuple[str, ...]
-    match_number: bool = Field(description="Whether an approval needs the number that the requester sees.")
-    secrets: tuple[str, ...] = Field(description="Paths of arguments that are masked in every text outside.")
-    deadline_waits: bool = Field(description="Whether the deadline waits while the requester is asked.")
-    urgent: bool = Field(description="Whether its notifications break through quiet hours.")
-    notify_requester: bool = Field(description="Whether the requester is notified of the outcome over `channels`.")
+    match_number: Later[bool] = Field(description="Whether an approval needs the number that the requester sees.")
+    secrets: Later[tuple[str, ...]] = Field(description="Paths of arguments that are masked in every text outside.")
+    deadline_waits: Later[bool] = Field(description="Whether the deadline waits while the requester is asked.")
+    urgent: Later[bool] = Field(description="Whether its notifications break through quiet hours.")
+    notify_requester: Later[bool] = Field(
+        description="Whether the requester is notified of the outcome over `channels`."
+    )
 
 
 class DeliveryView(View):
@@ -230,6 +191,11 @@ class InquiryView(View):
     answer: str | None = Field(description="A claim of the requester; null until it answers.")
     answered_at: Timestamp | None = Field(validation_alias="answered_at_ms")
 
+    @property
+    def open(self) -> bool:
+        """Whether the requester has still to answer."""
+        return self.answer is None
+
 
 class EarlierDenialView(View):
     """The last denial of the same call by a person, in the same run or thread, or of the same agent."""
@@ -252,6 +218,12 @@ class HoldView(View):
     by: str
     at: Timestamp = Field(validation_alias="at_ms", description="Since when it is in force.")
 
+    def describe(self, since: str) -> str:
+        """Return one line about the freeze; `since` is its time in words."""
+        what = "everything" if self.scope == "all" else self.scope
+        why = "".join(sign for sign in " ".join(self.reason.split()) if sign.isprintable())
+        return f"{what} is frozen by {self.by} since {since}" + (f": {why}" if why else "")
+
 
 class ItemView(View):
     """One question to reviewers about one call."""
@@ -273,7 +245,7 @@ class ItemView(View):
     resembles: tuple[str, ...] = Field(
         description="Names in rules that the tool's name resembles; their rules were applied too."
     )
-    remembered: tuple[Annotated[str, BeforeValidator(_write_remembered)], ...] = Field(
+    remembered: Later[tuple[Annotated[str, BeforeValidator(_write_remembered)], ...]] = Field(
         description="What rules remembered when it was asked, such as `18 of 20 calls in 1 h`."
     )
     computed: JsonObject | None = Field(
@@ -285,7 +257,7 @@ class ItemView(View):
     )
     digest: str = Field(description="Identifies what is decided; send it with a decision.")
     decisions: tuple[DecisionView, ...] = Field(description="For agents the deciding one alone, once there is one.")
-    voided: tuple[VoidedView, ...] = Field(description="Decisions that no longer count.")
+    voided: Later[tuple[VoidedView, ...]] = Field(description="Decisions that no longer count.")
     doubt: DoubtView | None
     outcome: OutcomeView | None
     permit: PermitView | None
@@ -301,7 +273,7 @@ class ItemView(View):
         description="The freeze that holds the item now: its call does not start, and its deadline moves at the "
         "unfreeze. Null if nothing holds it.",
     )
-    drawn: str = Field(
+    drawn: Later[str] = Field(
         description="For people: the HMAC that drew it for one more approval; empty if it was not drawn."
     )
     state: ItemState = Field(
@@ -310,7 +282,7 @@ class ItemView(View):
     seen_by: Actor | None = Field(description="Who saw the item first; recorded if its fallback would approve it.")
     seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
     claim: ClaimView | None = Field(description="The latest claim, which may have expired; null without one.")
-    inquiries: tuple[InquiryView, ...] = Field(description="Questions of reviewers to the requester.")
-    deliveries: tuple[DeliveryView, ...] = Field(
+    inquiries: Later[tuple[InquiryView, ...]] = Field(description="Questions of reviewers to the requester.")
+    deliveries: Later[tuple[DeliveryView, ...]] = Field(
         description="Who was notified over which channel; empty if the rule names no channels."
     )

@@ -1,0 +1,1 @@
+"""The models of the HTTP API, written once: the desk answers with them, and the client reads them."""

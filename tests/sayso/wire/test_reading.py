@@ -1,0 +1,66 @@
+"""A client reads responses of older and newer desks; the desk's own views stay strict."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from sayso.wire.models import View
+from sayso.wire.reading import read_view
+from sayso.wire.suspensions import EventView, RedeemedItem, RunRefView, RunView, SuspensionPage, SuspensionView
+
+RUN: dict[str, Any] = {
+    "id": "run_1",
+    "agent": "demo",
+    "owner": "bot",
+    "thread_id": "run_1",
+    "claimed_title": "Pay",
+    "tags": ["bank"],
+    "status": "suspended",
+    "state": "suspended",
+    "suspension_id": "sus_1",
+    "created_at": "2026-11-21T12:03:04.120Z",
+    "updated_at": "2026-11-21T12:03:05Z",
+}
+
+
+def test_fields_and_values_of_a_newer_desk_are_no_error() -> None:
+    run = read_view(RunView, to_json(RUN | {"status": "asleep", "mood": "good"}))
+    assert (run.status, run.ended) == ("asleep", True)
+    assert not hasattr(run, "mood")
+
+
+def test_what_is_null_or_later_may_be_missing_in_an_older_response() -> None:
+    run = read_view(RunView, to_json(RUN))
+    assert (run.result, run.error, run.erasure) == (None, None, None)
+    started = {name: RUN[name] for name in ("id", "agent", "owner", "thread_id", "claimed_title", "tags")}
+    facts = {"context": {}, "claimed_context": {}, "started_at": RUN["created_at"]}
+    ref = read_view(RunRefView, to_json(started | facts))
+    assert (ref.key_maker, ref.environment, ref.key_id, ref.who) == ("", "", None, None)
+
+
+@pytest.mark.parametrize("model", [RunView, SuspensionView, SuspensionPage, EventView, RedeemedItem])
+def test_a_response_without_what_every_desk_sends_is_refused(model: type[View]) -> None:
+    with pytest.raises(ValidationError):
+        read_view(model, b"{}")
+
+
+def test_a_call_without_arguments_in_the_response_is_refused() -> None:
+    call = {"suspension_id": "s", "item_id": "i", "tool": "t", "idempotency_key": "k", "attempt": 1}
+    with pytest.raises(ValidationError, match="args"):
+        read_view(RedeemedItem, to_json(call | {"report_by": RUN["created_at"]}))
+
+
+def test_what_the_desk_writes_reads_back_as_the_same_view() -> None:
+    written = RunView.model_validate(
+        {**RUN, "title": "Pay", "created_at_ms": 1_763_726_584_120, "updated_at_ms": 0, "result": 1, "error": None}
+    )
+    assert written.created_at == datetime(2025, 11, 21, 12, 3, 4, 120_000, UTC)
+    assert read_view(RunView, written.model_dump_json().encode()) == written
+
+
+def test_the_desk_refuses_a_view_that_leaves_something_out() -> None:
+    with pytest.raises(ValidationError, match="created_at_ms"):
+        RunView.model_validate({**RUN, "title": "Pay", "result": 1, "error": None})
