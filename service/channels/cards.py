@@ -1,6 +1,6 @@
-"""The card of an item: what every channel shows of it, with secrets masked. A pure function of the record.
+"""The card of an item, a pure function of the record: what every channel shows, with secrets masked; and digests.
 
-Digests: the open items of one person in one message, each with its link and without buttons.
+A digest has the open items of one person in one message, each with its link and without buttons.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -112,20 +112,33 @@ def build_card(
         return Line(label, write_signs(secrets.scrub(text)))
 
     live = is_live(record, item)
+    leaves = ", ".join(f"{leaf.path}: {leaf.text}" for leaf in summarize(args).shown)
+    warnings = [describe_resemblance(item.resembles), *describe_characters({item.tool.name: args})]
+    if item.doubt is not None:
+        warnings.append("This call may already have run.")
     return Card(
         suspension_id=record.id,
         item_id=item.item_id,
         digest=item.digest,
         version=card_version(record, item),
-        headline=_write_headline(item, args),
+        headline=cut(write_signs(f"{item.tool.name}({leaves})"), _HEADLINE_CHARS),
         tool=write_signs(item.tool.name),
         agent=write_signs(record.run.agent),
         facts=tuple(write(label, text) for label, text in _list_facts(record, item) if text),
-        claims=tuple(write(label, text) for label, text in _list_claims(record, item) if text),
-        warnings=(*_warn_of_denial(record, denied, secrets), *_list_warnings(item, args)),
+        claims=tuple(
+            write(label, text)
+            for label, text in [
+                Line("Task", record.run.title),
+                Line("Context", write_pretty(record.run.claimed) if record.run.claimed else ""),
+                *(Line(f"Answer to {inquiry.by.id}", inquiry.answer or "") for inquiry in item.inquiries[-_LATEST:]),
+            ]
+            if text
+        ),
+        warnings=(*_warn_of_denial(record, denied, secrets), *filter(None, warnings)),
         args=args,
         masked=args != shown,
-        answers=_list_answers(item),
+        # A number is typed on the page, so that no card can ask for less.
+        answers=tuple(answer for answer in item.allowed if answer is Answer.DENY or not item.terms.match_number),
         choices=item.choices,
         response_schema=item.response_schema,
         target_arg=item.target_arg,
@@ -161,11 +174,6 @@ def describe_end(record: SuspensionRecord, item: Item) -> str:
     return "This item is closed."
 
 
-def _write_headline(item: Item, args: JsonObject) -> str:
-    leaves = ", ".join(f"{leaf.path}: {leaf.text}" for leaf in summarize(args).shown)
-    return cut(write_signs(f"{item.tool.name}({leaves})"), _HEADLINE_CHARS)
-
-
 def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
     earlier = len(item.inquiries) - _LATEST
     return [
@@ -195,32 +203,12 @@ def _describe_claim(record: SuspensionRecord, item: Item) -> str:
     return f"{item.claim.by.id} handles this until {iso_utc(item.claim.shown_until_ms)}"
 
 
-def _list_answers(item: Item) -> tuple[Answer, ...]:
-    """Return the decisions that a card may offer. A number is typed on the page, so that no card can ask for less."""
-    return tuple(answer for answer in item.allowed if answer is Answer.DENY or not item.terms.match_number)
-
-
-def _list_claims(record: SuspensionRecord, item: Item) -> list[Line]:
-    return [
-        Line("Task", record.run.title),
-        Line("Context", write_pretty(record.run.claimed) if record.run.claimed else ""),
-        *(Line(f"Answer to {inquiry.by.id}", inquiry.answer or "") for inquiry in item.inquiries[-_LATEST:]),
-    ]
-
-
 def _warn_of_denial(record: SuspensionRecord, denied: EarlierDenial | None, secrets: Redacted) -> Iterator[str]:
     """Yield who denied the same call before, when and why, if anybody did."""
     if denied is not None:
         said = describe_earlier_denial(denied, record.run.id, record.run.thread_id)
         why = f": {denied.message}" if denied.message else ""
         yield write_signs(secrets.scrub(f"{write_sentence(said, lambda at_ms: f'at {iso_utc(at_ms)}')}{why}"))
-
-
-def _list_warnings(item: Item, args: JsonObject) -> list[str]:
-    warnings = [describe_resemblance(item.resembles), *describe_characters({item.tool.name: args})]
-    if item.doubt is not None:
-        warnings.append("This call may already have run.")
-    return [warning for warning in warnings if warning]
 
 
 FRAME_CHARS = 200

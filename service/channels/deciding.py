@@ -1,8 +1,6 @@
 """Decisions and questions of people on cards: one way for every channel, through the desk.
 
-The reviewers behind addresses on channels.
-
-Values that people type in chats. The desk validates them against the complete schema.
+Values that people type are read here; the desk validates them against the complete schema.
 """
 
 import asyncio
@@ -117,7 +115,8 @@ async def decide_on_card(
     record = (await parts.desk.suspensions.read(card.suspension_id)).record
     item = find_item(record, card.item_id)
     if is_live(record, item):
-        await _check_offered(parts, channel, record, item, _action_of(request))
+        action = CardAction.EDIT if request.args is not None else CardAction(request.action)
+        await _check_offered(parts, channel, record, item, action)
     saved = await parts.desk.decide(
         card.suspension_id, card.item_id, request, by, key=f"{channel.name}:{key}", asker=channel.name
     )
@@ -154,7 +153,3 @@ async def _check_offered(
             f"{channel.name} does not offer '{action}' for this item, because its card does not show everything that "
             "would run or the item does not allow it. Open the item's page to decide."
         )
-
-
-def _action_of(request: DecisionRequest) -> CardAction:
-    return CardAction.EDIT if request.args is not None else CardAction(request.action)

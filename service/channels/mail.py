@@ -1,8 +1,6 @@
-"""Cards as mails: a text and an HTML part, each with one link to the item's page, which requires a sign-in.
+"""Mails over SMTP: each item is one thread, with one link to its page, which requires a sign-in.
 
-Sending of mails over SMTP. Each item is one thread; the same event always has the same Message-ID.
-
-Addresses of people: each is linked by a code that was mailed to it and is entered on the account's page.
+The same event always has the same Message-ID. A person's address is linked by a code that was mailed to it.
 """
 
 import asyncio
@@ -28,7 +26,7 @@ from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.language import cut
 from sayso.errors import InvalidInput
 from service.channels.base import DeliveryFailed, Recipient, Rendered, allowed_actions
-from service.channels.cards import Card, Digest, Entry, Line, build_digest
+from service.channels.cards import Card, Digest, Line, build_digest
 from service.channels.config import ChannelConfig
 from service.core.auth.contacts import CODE_VALID_MS
 from service.core.settings import CHECKOUT
@@ -77,7 +75,10 @@ def render_code(person: str, code: str, page: str) -> MailBody:
 
 def render_digest(cards: Sequence[Card]) -> MailBody:
     """Return the mail about many open items."""
-    digest = build_digest(cards, DIGEST_BYTES, _count_bytes)
+    tags = 400
+    digest = build_digest(
+        cards, DIGEST_BYTES, lambda entry: len(str(escape(f"{entry.text}{entry.link}")).encode()) + tags
+    )
     context: dict[str, Digest] = {"digest": digest}
     parts = (_ENVIRONMENT.get_template(f"mail/digest.{part}").render(context) for part in _PARTS)
     return MailBody(one_line(f"[Sayso] {digest.title}", LONGEST_SUBJECT_CHARS), *parts)
@@ -107,11 +108,6 @@ def _shorten(text: str) -> str:
         return text
     rest = len(text) - LONGEST_LINE_CHARS
     return f"{text[:LONGEST_LINE_CHARS]}… ({rest} more characters are on the page)"
-
-
-def _count_bytes(entry: Entry) -> int:
-    """Return the size of an entry in HTML, with room for its tags."""
-    return len(str(escape(f"{entry.text}{entry.link}")).encode()) + 400
 
 
 _PARTS = ("txt", "html")

@@ -1,6 +1,6 @@
-"""Cards as short texts with a link, without arguments: the service behind may read, cut or format them.
+"""Notices through apprise, without arguments: the service behind may read, cut or format them.
 
-Sending of notices through apprise, in threads, because apprise blocks.
+They are sent in threads, because apprise blocks.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Cards as notifications of ntfy. A broker can read them, so only an own broker is sent facts and arguments.
-
-Publishing of notifications to one topic of an ntfy broker.
-"""
+"""Notifications to one topic of an ntfy broker. It can read them, so only an own one is sent facts and arguments."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,8 +1,7 @@
 """Previews of cards: what a rule and a sample call would show on each channel. Nothing is sent or saved.
 
-`python -m service.channels.previews RULES --rule ID --call CALL.json` prints them without a desk.
-
-Test cards: an operator sends one to a person to check a channel. They ask nobody and decide nothing.
+`python -m service.channels.previews RULES --rule ID --call CALL.json` prints them without a desk. An operator sends a
+test card to check a channel; it asks nobody and decides nothing.
 """
 
 import argparse

@@ -1,8 +1,6 @@
-"""Cards as notifications: a headline and a link. The item's page, which requires a sign-in, shows the rest.
+"""Push notifications, encrypted for the browser (RFC 8291) and signed with VAPID (RFC 8292).
 
-Sending of notifications: encrypted for the browser (RFC 8291), signed with VAPID (RFC 8292).
-
-Subscriptions of people's browsers: each is one contact, named after its push service.
+They are a headline and a link to the item's page. Each subscribed browser is one contact, named after its push service.
 """
 
 import asyncio
@@ -185,13 +183,20 @@ class PushChannel:
             raise DeliveryFailed(error.message) from error
         if subscription is None:
             raise DeliveryFailed("The browser has unsubscribed.", permanent=True)
+        parts = urlsplit(subscription.endpoint)
+        claims = {
+            "sub": self.config.contact,
+            "aud": f"{parts.scheme}://{parts.netloc}",
+            "exp": now_ms() // 1000 + TOKEN_S,
+        }
+        signed: dict[str, str] = (await self._find_vapid()).sign(claims)
         headers = {
             "Content-Type": "application/octet-stream",
             "Content-Encoding": "aes128gcm",
             "TTL": str(self.config.keep_s),
             "Urgency": "high" if urgent else "normal",
             "Topic": tag,
-            **await self._sign(subscription.endpoint),
+            **signed,
         }
         body = encrypt(subscription, payload)
         try:
@@ -212,16 +217,6 @@ class PushChannel:
         permanent = answer.status in _OURS or 300 <= answer.status < 400
         wait_s = read_retry_after_ms(answer, now_ms()) / 1000
         return DeliveryFailed(f"{service} responded {answer.status}.", permanent=permanent, retry_after_s=wait_s)
-
-    async def _sign(self, endpoint: str) -> dict[str, str]:
-        parts = urlsplit(endpoint)
-        claims = {
-            "sub": self.config.contact,
-            "aud": f"{parts.scheme}://{parts.netloc}",
-            "exp": now_ms() // 1000 + TOKEN_S,
-        }
-        signed: dict[str, str] = (await self._find_vapid()).sign(claims)
-        return signed
 
     async def _find_vapid(self) -> Vapid02:
         if self._vapid is None:

@@ -33,9 +33,15 @@ class Forms:
 def make_forms(item: Item, definition: ToolDefinition | None, *, nested: bool = False) -> Forms:
     """Return the forms that the item allows, filled with its arguments; `nested` ones have fields inside of fields."""
     schema = definition.parameters if definition is not None else None
-    value_schema = item.response_schema if item.response_schema is not None else _target_schema(item, schema)
+    value_schema = item.response_schema
+    if value_schema is None and item.target_arg is not None:
+        properties = schema.get("properties") if schema is not None else None
+        target = properties.get(item.target_arg) if isinstance(properties, dict) else None
+        value_schema = target if isinstance(target, dict) else None
     args = args_fields(schema, item.tool.args) if Answer.EDIT in item.allowed else ()
-    value = _mask(item, value_fields(value_schema, item.choices)) if Answer.VALUE in item.allowed else ()
+    value = value_fields(value_schema, item.choices) if Answer.VALUE in item.allowed else ()
+    if item.target_arg in item.terms.secrets:
+        value = tuple(replace(field, shape=replace(field.shape, secret=True)) for field in value)
     if not nested:
         return Forms(item.allowed, args, value)
     return Forms(item.allowed, unfold_all(args), unfold_all(value))
@@ -124,15 +130,3 @@ def _read_value(fields: tuple[Field, ...], post: Post) -> JsonValue:
     if not reading.valid:
         raise InvalidInput(_("Some fields are invalid; see below. Nothing was changed."))
     return reading.value
-
-
-def _mask(item: Item, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    if item.target_arg not in item.terms.secrets:
-        return fields
-    return tuple(replace(field, shape=replace(field.shape, secret=True)) for field in fields)
-
-
-def _target_schema(item: Item, schema: JsonObject | None) -> JsonObject | None:
-    properties = schema.get("properties") if schema is not None else None
-    target = properties.get(item.target_arg) if isinstance(properties, dict) and item.target_arg is not None else None
-    return target if isinstance(target, dict) else None

@@ -5,10 +5,10 @@ schema; the desk validates the complete value.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Final
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -130,7 +130,8 @@ def make_field(key: str, name: str | None, shape: Shape, *, required: bool, orig
     if isinstance(original, dict | list) or not _fits(shape, original):
         shape = replace(shape, kind="json")
     picked = shape.kind in ("choice", "boolean")
-    if picked and not isinstance(original, Absent) and not _offered(shape.options, original):
+    offered = [write_canonical(option) for option in shape.options]
+    if picked and not isinstance(original, Absent) and write_canonical(original) not in offered:
         # A browser shows and sends the first option if the value is not among the options.
         shape = replace(shape, options=(*shape.options, original))
     return Field(key, name, shape, required, original, _show(shape, original))
@@ -159,21 +160,20 @@ def _show(shape: Shape, value: JsonValue | Absent) -> str:
 
 def read_leaf(field: Field, typed: str) -> JsonValue | Absent:
     """Return the value of a submitted text; raises `InvalidInput`."""
-    if typed == normalize(field.text) and _can_keep(field):
+    if typed == normalize(field.text) and not (isinstance(field.original, Absent) and field.requested):
         return field.original
     if field.shape.kind == "text":
         return typed if typed else _empty(field, "")
     if not typed.strip():
         return _empty(field, ABSENT)
     if field.shape.kind in ("choice", "boolean"):
-        return _read_choice(field, typed)
+        for option in field.shape.options:
+            if write_canonical(option) == typed:
+                return option
+        raise InvalidInput(_("Choose one of the listed values."))
     if field.shape.kind in ("number", "integer") and not _NUMBER.fullmatch(typed.strip()):
         raise InvalidInput(_("Enter a number, such as 12 or 12.5."))
     return _read_json(typed)
-
-
-def _can_keep(field: Field) -> bool:
-    return not field.requested if isinstance(field.original, Absent) else True
 
 
 def _fits(shape: Shape, original: JsonValue | Absent) -> bool:
@@ -196,22 +196,11 @@ def _empty(field: Field, default: JsonValue | Absent) -> JsonValue | Absent:
     return default
 
 
-def _read_choice(field: Field, typed: str) -> JsonValue:
-    for option in field.shape.options:
-        if write_canonical(option) == typed:
-            return option
-    raise InvalidInput(_("Choose one of the listed values."))
-
-
 def _read_json(typed: str) -> JsonValue:
     try:
         return parse_json(typed)
     except InvalidInput as error:
         raise InvalidInput(error.message.replace("The body", "This").replace(" and send it again", "")) from error
-
-
-def _offered(options: Sequence[JsonValue], value: Any) -> bool:
-    return write_canonical(value) in map(write_canonical, options)
 
 
 def write_canonical(value: JsonValue) -> str:

@@ -201,7 +201,7 @@ def _read_inside(field: Field, post: Post) -> tuple[JsonValue | Absent, Field]:
         if field.shape.kind != "variants" or child.key == field.children[field.chosen].key
     ]
     read = {shown.key: shown for _, shown in readings}
-    children = tuple(read.get(child.key) or _retype(child, post) for child in field.children)
+    children = tuple(read.get(child.key) or clear_problems(_read_inside(child, post)[1]) for child in field.children)
     children = tuple(replace(child, origin=old.origin) for child, old in zip(children, field.children, strict=True))
     parts = [part for part, _ in readings]
     return _join(field, parts), replace(field, children=children)
@@ -221,12 +221,6 @@ def _join(field: Field, parts: Sequence[JsonValue | Absent]) -> JsonValue | Abse
         return [part for part in parts if not isinstance(part, Absent)]
     pairs = zip(field.children, parts, strict=True)
     return {child.name: part for child, part in pairs if child.name is not None and not isinstance(part, Absent)}
-
-
-def _retype(field: Field, post: Post) -> Field:
-    """Return an alternative that is not chosen with what was typed into it, and without problems."""
-    shown = _read_inside(field, post)[1]
-    return clear_problems(shown)
 
 
 def _nest(field: Field, kind: str, children: Sequence[Field] = (), *, present: bool = True, chosen: int = 0) -> Field:

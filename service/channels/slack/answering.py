@@ -1,13 +1,8 @@
-"""Answers to Slack within its three seconds, for HTTP and Socket Mode alike; longer work goes on afterwards.
+"""Requests and socket messages of Slack, answered within its three seconds; longer work goes on afterwards.
 
-A press needs no answer but an empty one, so it is answered before its work begins, whether or not the store is there.
-
-Requests of Slack over HTTP. The signature over the raw body is verified before anything is parsed.
-
-Socket Mode: Slack sends over a socket that this process opens, so Sayso needs no public address.
-
-One process at a time holds the lease to listen. Envelopes are not signed; the socket's address comes from Slack for the
-app's token, and every payload is pinned to the app and workspace as over HTTP.
+A press needs no answer but an empty one, so it is answered before its work begins. Over HTTP the signature of the raw
+body is verified before anything is parsed. In Socket Mode one process at a time holds the lease to listen; envelopes
+are not signed, but the socket's address comes from Slack, and every payload is pinned to the app and workspace.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
-"""Calls of Slack's Web API with one app's token; every failure is a `SlackFailure`.
+"""Calls of Slack's Web API with one app's token, and the encryption of a token that OAuth leads to.
 
-Encryption of the token that OAuth leads to: the store holds it, the channels file holds the key.
-
-The key is derived from the client secret, the app, the workspace and the channel's name.
+The store holds the sealed token; its key is derived from the client secret, the app, the workspace and the channel's
+name, which the channels file holds.
 """
 
 import asyncio
@@ -16,7 +15,6 @@ import aiohttp
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from pydantic import SecretStr
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
@@ -129,16 +127,13 @@ def _describe(error: SlackApiError) -> SlackFailure:
     data = getattr(response, "data", None)
     code = str(data.get("error") or "") if isinstance(data, dict) else ""
     if status == 429 or code in ("ratelimited", "rate_limited"):
-        wait_s = _read_wait_s(getattr(response, "headers", None) or {})
+        headers = getattr(response, "headers", None) or {}
+        text = str(headers.get("Retry-After", ""))
+        wait_s = float(text) if text.isascii() and text.isdigit() and len(text) < 6 else _DEFAULT_RETRY_S
         return SlackFailure("ratelimited", f"Slack asks to wait {wait_s:g} s.", retry_after_s=wait_s)
     if code in _PERMANENT:
         return SlackFailure(code, f"{_PERMANENT[code]} ({code})", permanent=True)
     return SlackFailure(code, f"Slack refused the call: {code or f'status {status}'}.")
-
-
-def _read_wait_s(headers: Any) -> float:
-    text = str(headers.get("Retry-After", ""))
-    return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else _DEFAULT_RETRY_S
 
 
 def _is_below(url: str, own: str) -> bool:
@@ -176,11 +171,10 @@ def open_token(config: SlackConfig, sealed: str) -> OpenedToken | None:
 
 def _list_ciphers(config: SlackConfig) -> list[Fernet]:
     """Return a cipher for the current client secret, then for the old one."""
-    secrets = (config.client_secret, config.old_client_secret)
-    return [Fernet(_derive_key(config, secret)) for secret in secrets if secret is not None]
-
-
-def _derive_key(config: SlackConfig, secret: SecretStr) -> bytes:
-    info = f"sayso slack token {config.name} {config.app_id} {config.team_id}"
-    derived = HKDF(SHA256(), 32, salt=None, info=info.encode()).derive(secret.get_secret_value().encode())
-    return urlsafe_b64encode(derived)
+    info = f"sayso slack token {config.name} {config.app_id} {config.team_id}".encode()
+    ciphers: list[Fernet] = []
+    for secret in (config.client_secret, config.old_client_secret):
+        if secret is not None:
+            derived = HKDF(SHA256(), 32, salt=None, info=info).derive(secret.get_secret_value().encode())
+            ciphers.append(Fernet(urlsafe_b64encode(derived)))
+    return ciphers

@@ -39,16 +39,27 @@ _BUTTONS = (
 def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendered:
     """Return the message of a card; `decides` are the actions that the channel takes."""
     before = [kit.header(card.headline), *kit.rich_texts(_list_facts(card))]
-    after = [*_write_claims(card), *_write_progress(card)]
+    after = list(_write_rest(card))
     free = kit.MESSAGE_CHARS - NOTE_CHARS - sum(kit.count_chars(kit.read_text(block)) for block in (*before, *after))
     shown, hidden = _fit(list_values(card.args), free)
     complete = not hidden and not card.masked
     actions = allowed_actions(card, complete=complete, decides=decides & DECIDES)
     if kit.count_chars(write_pretty(card.args)) > kit.INPUT_CHARS:
         actions -= {CardAction.EDIT}
-    parts = [*before, kit.divider(), *shown, *_write_notes(card, hidden), *after, _write_buttons(card, actions)]
+    value = write_reference(card)
+    buttons = [kit.button(text, action, value, style=style) for action, text, style in _BUTTONS if action in actions]
+    parts = [
+        *before,
+        kit.divider(),
+        *shown,
+        *_write_notes(card, hidden),
+        *after,
+        {"type": "actions", "elements": [*buttons, kit.button("Open", CardAction.OPEN, value, url=card.link)]},
+    ]
+    urgent = "Urgent: " if card.urgent else ""
+    notification = f"{urgent}{card.headline}" if card.live else f"{card.headline}: {card.closing}"
     return Rendered(
-        body={"text": kit.escape(kit.cut(_summarize(card), kit.SECTION_CHARS)), "blocks": parts},
+        body={"text": kit.escape(kit.cut(notification, kit.SECTION_CHARS)), "blocks": parts},
         text=kit.read_text(parts),
         complete=complete,
         actions=actions,
@@ -73,12 +84,6 @@ def write_reference(card: Card) -> str:
     return json.dumps([card.suspension_id, card.item_id, card.digest], separators=(",", ":"))
 
 
-def _summarize(card: Card) -> str:
-    """Return the text of notifications."""
-    urgent = "Urgent: " if card.urgent and card.live else ""
-    return f"{urgent}{card.headline}" if card.live else f"{card.headline}: {card.closing}"
-
-
 def _list_facts(card: Card) -> Iterator[Block]:
     for warning in card.warnings:
         yield kit.labelled("Warning", kit.cut(warning, FACT_CHARS))
@@ -88,15 +93,13 @@ def _list_facts(card: Card) -> Iterator[Block]:
     yield from (kit.labelled(fact.label, kit.cut(fact.text, FACT_CHARS)) for fact in card.facts)
 
 
-def _write_claims(card: Card) -> Iterator[Block]:
+def _write_rest(card: Card) -> Iterator[Block]:
+    """Yield what stands below the arguments: the claims of the agent and the progress of the item."""
     claims = [Line(claim.label, kit.cut(claim.text, CLAIM_CHARS)) for claim in card.claims[:CLAIMS]]
     if claims:
         yield kit.divider()
         yield kit.context(UNCHECKED)
         yield {"type": "rich_text", "elements": [kit.quote(claims)]}
-
-
-def _write_progress(card: Card) -> Iterator[Block]:
     lines = [kit.labelled("Decision", kit.cut(decision, DECISION_CHARS)) for decision in card.decisions[-DECISIONS:]]
     if card.closing:
         lines.append(kit.labelled("Closed", kit.cut(card.closing, CLOSING_CHARS)))
@@ -113,7 +116,8 @@ def _fit(leaves: Sequence[Leaf], free: int) -> tuple[list[Block], int]:
         row = _write_leaf(leaf)
         size = sum(kit.count_chars(kit.read_text(block)) for block in row)
         if size > min(free, kit.SECTION_CHARS):
-            return list(kit.rich_texts([*parts, *_write_start(row, free)])), _count_hidden(leaves[place:])
+            hidden = sum(len(leaf.path) + len(leaf.text) for leaf in leaves[place:])
+            return list(kit.rich_texts([*parts, *_write_start(row, free)])), hidden
         parts += row
         free -= size
     return list(kit.rich_texts(parts)), 0
@@ -134,10 +138,6 @@ def _write_start(row: Sequence[Block], free: int) -> list[Block]:
     return [row[0], kit.preformatted(kit.cut(kit.read_text(row[1]).removesuffix("\n"), most))]
 
 
-def _count_hidden(leaves: Sequence[Leaf]) -> int:
-    return sum(len(leaf.path) + len(leaf.text) for leaf in leaves)
-
-
 def _write_notes(card: Card, hidden: int) -> Iterator[Block]:
     if hidden:
         yield kit.context(
@@ -146,9 +146,3 @@ def _write_notes(card: Card, hidden: int) -> Iterator[Block]:
         )
     if card.masked:
         yield kit.context("Secret values are masked, so this card cannot approve. Open the item to decide.")
-
-
-def _write_buttons(card: Card, actions: frozenset[CardAction]) -> Block:
-    value = write_reference(card)
-    buttons = [kit.button(text, action, value, style=style) for action, text, style in _BUTTONS if action in actions]
-    return {"type": "actions", "elements": [*buttons, kit.button("Open", CardAction.OPEN, value, url=card.link)]}

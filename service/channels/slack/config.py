@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, model_validator
 
 from service.channels.config import ChannelConfig
 from service.core.settings.receivers import Secret
@@ -59,17 +59,9 @@ class SlackConfig(ChannelConfig):
             raise ValueError(
                 "decisions need signing_secrets, or app_token for Socket Mode; add one, or set `decide: false`"
             )
-        self._check_secrets()
-        return self
-
-    def _check_secrets(self) -> None:
         for name, token, start in (("bot_token", self.bot_token, "xoxb-"), ("app_token", self.app_token, "xapp-")):
             if token is not None and not token.get_secret_value().startswith(start):
                 raise ValueError(f"{name} begins with {start}; copy it from the app's settings at api.slack.com")
-        if any(not _is_usable(secret) for secret in self.signing_secrets):
+        if any(len(text) < 16 or not (text.isascii() and text.isprintable()) or " " in text for text in self.secrets):
             raise ValueError("a signing secret has 16 or more visible characters; copy it from the app's settings")
-
-
-def _is_usable(secret: SecretStr) -> bool:
-    text = secret.get_secret_value()
-    return len(text) >= 16 and text.isascii() and text.isprintable() and " " not in text
+        return self

@@ -73,7 +73,10 @@ class Members:
             if failure.error in ("user_not_found", "user_not_visible"):
                 return "people of other workspaces"
             raise Unavailable("Slack did not confirm who you are. Nothing was changed; try again.") from failure
-        return _find_problem(response.get("user"), self._team_id, self._enterprise_id)
+        user = response.get("user")
+        if not isinstance(user, dict) or not _belongs(user, self._team_id, self._enterprise_id):
+            return "people of other workspaces"
+        return next((name for key, name in _REFUSED if user.get(key)), "")
 
 
 async def find_reviewer(contacts: Contacts, members: Members, channel: str, user_id: str, now_ms: int) -> str:
@@ -83,13 +86,6 @@ async def find_reviewer(contacts: Contacts, members: Members, channel: str, user
     if person is None:
         raise NotAllowed(UNLINKED)
     return person
-
-
-def _find_problem(user: Any, team_id: str, enterprise_id: str) -> str:
-    """Return the kind of account that may not act; empty for a full member."""
-    if not isinstance(user, dict) or not _belongs(user, team_id, enterprise_id):
-        return "people of other workspaces"
-    return next((name for key, name in _REFUSED if user.get(key)), "")
 
 
 def _belongs(user: dict[str, Any], team_id: str, enterprise_id: str) -> bool:

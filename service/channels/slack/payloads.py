@@ -1,9 +1,6 @@
-"""What Slack sends: one model for each kind of payload, pinned to one app in one workspace.
+"""What Slack sends: signed requests, and one model for each kind of payload, pinned to one app in one workspace.
 
-Slack adds fields at any time, so unknown ones are ignored.
-
-Slack's request signatures: HMAC-SHA256 over `v0:timestamp:body`, verified before anything is parsed.
-
+Slack adds fields at any time, so unknown ones are ignored. Signatures are HMAC-SHA256 over `v0:timestamp:body`; see
 https://docs.slack.dev/authentication/verifying-requests-from-slack/
 """
 

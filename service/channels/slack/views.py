@@ -1,7 +1,4 @@
-"""Modals to edit arguments, deny with a reason, give a value and ask back, made from the fields of the item's page.
-
-The app's Home tab: the open items that its reader may decide.
-"""
+"""Modals of Slack, made from the fields of the item's page, and the Home tab with items to decide."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +60,12 @@ def build_modal(action: CardAction, card: Card, forms: Forms, origin: Origin) ->
     fields = _fields_of(action, forms)
     texts = [kit.context(card.headline)]
     texts += [kit.context(f"{fact.label}: {fact.text}") for fact in card.facts if fact.label == "Question"]
-    inputs = [*(_write_field(field) for field in fields), _write_message(action)]
+    label = _LABELS.get(action, "Note; the agent sees it")
+    element = {"type": "plain_text_input", "action_id": _INPUT, "multiline": True, "max_length": MESSAGE_CHARS}
+    inputs = [
+        *(_write_field(field) for field in fields),
+        _input(MESSAGE, label, "", element, optional=action is not CardAction.ASK),
+    ]
     view = {
         "type": "modal",
         "callback_id": f"{CALLBACK}{action}",
@@ -121,12 +123,6 @@ def list_problems(
 
 def _fields_of(action: CardAction, forms: Forms) -> Sequence[Field]:
     return {CardAction.EDIT: forms.args, CardAction.VALUE: forms.value}.get(action, ())
-
-
-def _write_message(action: CardAction) -> Block:
-    label = _LABELS.get(action, "Note; the agent sees it")
-    element = {"type": "plain_text_input", "action_id": _INPUT, "multiline": True, "max_length": MESSAGE_CHARS}
-    return _input(MESSAGE, label, "", element, optional=action is not CardAction.ASK)
 
 
 def _write_field(field: Field) -> Block:

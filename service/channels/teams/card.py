@@ -75,7 +75,7 @@ def _fill(card: Card, args: str, *, complete: bool, decides: frozenset[CardActio
     actions = allowed_actions(card, complete=complete, decides=decides & DECIDES)
     if card.choices is not None and len(card.choices) > MOST_CHOICES:
         actions -= {CardAction.VALUE}
-    elements = [*_write_facts(card), *_write_args(card, args), *_write_claims(card), *_write_progress(card)]
+    elements = list(_list_elements(card, args))
     body: Element = {
         **_FRAME,
         "body": elements,
@@ -91,15 +91,13 @@ def read_text(element: Element) -> str:
     return "".join(run["text"] for run in element["inlines"]).replace("\u00a0", " ")
 
 
-def _write_facts(card: Card) -> Iterator[Element]:
+def _list_elements(card: Card, args: str) -> Iterator[Element]:
+    """Yield the facts, the arguments, the claims of the agent and the progress of the item."""
     if card.urgent and card.live:
         yield _text(_run("Urgent", weight="Bolder", color="Attention"))
     yield _text(_run(card.headline, weight="Bolder", size="Medium"))
     yield from (_labelled(Line("Warning", warning)) for warning in card.warnings)
     yield from map(_labelled, card.facts)
-
-
-def _write_args(card: Card, args: str) -> Iterator[Element]:
     if args:
         yield _text(_run("Arguments, exactly what will run:", weight="Bolder"))
         yield from (_text(_run(line, fontType="Monospace"), spacing="None") for line in args.split("\n"))
@@ -108,15 +106,9 @@ def _write_args(card: Card, args: str) -> Iterator[Element]:
         yield _text(_run(f"The arguments have {count} characters that cannot be shown here. Open the item to decide."))
     if card.masked:
         yield _text(_run("Secret values are masked, so this card cannot approve. Open the item to decide."))
-
-
-def _write_claims(card: Card) -> Iterator[Element]:
     if card.claims:
         yield _text(_run(UNCHECKED, italic=True), separator=True)
         yield from map(_labelled, card.claims)
-
-
-def _write_progress(card: Card) -> Iterator[Element]:
     yield from (_labelled(Line("Decision", decision)) for decision in card.decisions[-DECISIONS:])
     if card.closing:
         yield _text(_run("Closed: ", weight="Bolder"), _run(cut(card.closing, CLOSING_CHARS)), separator=True)

@@ -1,9 +1,7 @@
-"""Messages of Teams: pressed controls of cards, and codes that link people. Each is authenticated by a signed token.
+"""Messages of Teams: pressed controls of cards, and codes that link people.
 
-The token is verified before the body is parsed, and its claims must name the same service as the body. The id of the
-message is the decision's idempotency key.
-
-Messages of the Bot Framework: the fields that are used. Others are added at any time, so they are ignored.
+The signed token is verified before the body is parsed, and its claims must name the same service as the body. The id of
+the message is the decision's idempotency key. Unknown fields are ignored, because new ones come at any time.
 """
 
 import asyncio
@@ -129,10 +127,24 @@ async def take_activity(name: str, request: Request) -> Response:
     channel = request.app.state.channels.find(name)
     if not isinstance(channel, TeamsChannel):
         raise NotFound(f"There is no Teams channel {name!r}. Correct the bot's messaging endpoint.")
-    claims = await channel.keys.verify(_read_token(request))
+    headers = request.headers.getlist("authorization")
+    scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+    if scheme.lower() != "bearer" or not token:
+        raise NotAuthenticated("The message has no token of the Bot Framework.")
+    claims = await channel.keys.verify(token.strip())
     admit_body(request)
-    activity = _read_activity(await request.body())
-    _check_origin(channel, activity, claims)
+    try:
+        activity = Activity.model_validate(parse_json(await request.body()))
+    except ValidationError:
+        raise InvalidInput("This is no message of the Bot Framework.") from None
+    service = claims.get("serviceurl", claims.get("serviceUrl"))
+    if not activity.service_url or service != activity.service_url or activity.channel_id != CHANNEL_ID:
+        raise NotAuthenticated("The token belongs to another service than the message.")
+    tenants = {activity.channel_data.tenant.id, activity.conversation.tenant_id} - {""}
+    if tenants != {channel.config.tenant_id}:
+        raise NotAllowed("This bot takes messages of its own tenant only.")
+    if not activity.sender.directory_id:
+        raise NotAllowed("The sender has no id in the directory, so they cannot decide.")
     chat = Chat(channel, request.app.state.process.tenant(TENANT), activity)
     if activity.type == "invoke" and activity.name == "adaptiveCard/action":
         return JSONResponse(await chat.answer_press())
@@ -156,7 +168,9 @@ class Chat:
         except ValidationError:
             return _write_message(chats.UNKNOWN_BUTTON)
         try:
-            by = await self._find_actor()
+            by = await find_actor(self.parts, self.channel, self.activity.sender.directory_id)
+            if by is None:
+                raise NotAllowed(chats.LINK_FIRST.format(LINK))
             if action.verb != REFRESH:
                 await self._act(action, by)
         except Unavailable:
@@ -208,12 +222,6 @@ class Chat:
             fields["value"] = read_value(data.value, item, await self.parts.runs.definition(item.tool.definition))
         return DecisionRequest.model_validate(fields)
 
-    async def _find_actor(self) -> Actor:
-        by = await find_actor(self.parts, self.channel, self.activity.sender.directory_id)
-        if by is None:
-            raise NotAllowed(chats.LINK_FIRST.format(LINK))
-        return by
-
     async def _read(self, action: Action) -> tuple[SuspensionRecord, Item]:
         record = (await self.parts.desk.suspensions.read(action.data.suspension_id)).record
         return record, find_item(record, action.data.item_id)
@@ -236,30 +244,3 @@ class Chat:
 
 def _write_message(text: str) -> dict[str, Any]:
     return {"statusCode": 200, "type": MESSAGE_TYPE, "value": text}
-
-
-def _read_token(request: Request) -> str:
-    headers = request.headers.getlist("authorization")
-    scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
-    if scheme.lower() != "bearer" or not token:
-        raise NotAuthenticated("The message has no token of the Bot Framework.")
-    return token.strip()
-
-
-def _read_activity(raw: bytes) -> Activity:
-    try:
-        return Activity.model_validate(parse_json(raw))
-    except ValidationError:
-        raise InvalidInput("This is no message of the Bot Framework.") from None
-
-
-def _check_origin(channel: TeamsChannel, activity: Activity, claims: dict[str, Any]) -> None:
-    """Raise `NotAuthenticated` for a token of another service, and `NotAllowed` for another tenant."""
-    service = claims.get("serviceurl", claims.get("serviceUrl"))
-    if not activity.service_url or service != activity.service_url or activity.channel_id != CHANNEL_ID:
-        raise NotAuthenticated("The token belongs to another service than the message.")
-    tenants = {activity.channel_data.tenant.id, activity.conversation.tenant_id} - {""}
-    if tenants != {channel.config.tenant_id}:
-        raise NotAllowed("This bot takes messages of its own tenant only.")
-    if not activity.sender.directory_id:
-        raise NotAllowed("The sender has no id in the directory, so they cannot decide.")

@@ -1,7 +1,4 @@
-"""Sending of cards through the Bot Framework's connector.
-
-Cards with a link by a webhook of Teams Workflows. Such cards cannot be replaced, so what follows is a new card.
-"""
+"""Cards through the Bot Framework's connector, or by a webhook of Teams Workflows, which cannot replace a card."""
 
 import asyncio
 import re

@@ -80,17 +80,13 @@ class BotKeys:
         """Read the keys; after a failure the earlier ones stay valid."""
         self._tried_at_ms = monotonic_ms()
         try:
-            self._keys = await self._read()
+            metadata = await self._get(self.metadata_url)
+            keys = (await self._get(str(metadata.get("jwks_uri")))).get("keys")
+            usable = [key for key in keys if _is_usable(key)] if isinstance(keys, list) else []
+            self._keys = {key["kid"]: jwt.PyJWK(key, algorithm="RS256") for key in usable}
             self._read_at_ms = self._tried_at_ms
         except DeliveryFailed as failure:
             _LOG.warning("teams_keys_not_read", reason=failure.reason)
-
-    async def _read(self) -> dict[str, jwt.PyJWK]:
-        """Return the keys by id that are endorsed for Teams."""
-        metadata = await self._get(self.metadata_url)
-        keys = (await self._get(str(metadata.get("jwks_uri")))).get("keys")
-        usable = [key for key in keys if _is_usable(key)] if isinstance(keys, list) else []
-        return {key["kid"]: jwt.PyJWK(key, algorithm="RS256") for key in usable}
 
     async def _get(self, url: str) -> dict[str, Any]:
         response = await request(self.client, "The Bot Framework", "GET", url)

@@ -5,7 +5,7 @@ as a whole, and the card says so.
 """
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -60,8 +60,9 @@ class Part(NamedTuple):
 
 def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendered:
     """Return the message of a card; `decides` are the actions that the channel takes."""
-    before, after = list(_write_facts(card)), [*_write_notes(card), *_write_claims(card), *_write_progress(card)]
-    button = _write_open(card)
+    before, after = list(_write_facts(card)), list(_write_rest(card))
+    host = urlsplit(card.link).hostname or ""  # Telegram accepts no other addresses in buttons
+    button = {"text": "Open", "url": card.link} if "." in host or ":" in host else None
     if not button:
         after.append(Part(f"<b>Open:</b> {_block('code', card.link).html}", f"Open: {card.link}"))
     args = [_plain("Arguments, exactly what will run:"), _block("pre", card.args_text)]
@@ -74,11 +75,12 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
     actions = allowed_actions(card, complete=complete, decides=decides & DECIDES)
     data = {action: write_data(card, action) for action in actions - {CardAction.OPEN}}
     actions -= {action for action, text in data.items() if not text}
+    decide = [{"text": text, "callback_data": data[action]} for action, text in _BUTTONS if data.get(action)]
     body = {
         "text": whole.html,
         "parse_mode": "HTML",
         "link_preview_options": {"is_disabled": True},
-        "reply_markup": {"inline_keyboard": _write_buttons(data, button)},
+        "reply_markup": {"inline_keyboard": [row for row in (decide, [button] if button else []) if row]},
     }
     return Rendered(body, whole.text, complete, frozenset(actions))
 
@@ -141,35 +143,18 @@ def _write_facts(card: Card) -> Iterator[Part]:
     yield from map(_labelled, card.facts)
 
 
-def _write_notes(card: Card) -> Iterator[Part]:
+def _write_rest(card: Card) -> Iterator[Part]:
+    """Yield what stands below the arguments: notes, the claims of the agent and the progress of the item."""
     if card.masked:
         yield _plain("Secret values are masked, so this card cannot approve. Open the item to decide.")
-
-
-def _write_claims(card: Card) -> Iterator[Part]:
-    claims = [_labelled(claim) for claim in card.claims]
-    if claims:
-        quote = _join(claims)
+    if card.claims:
+        quote = _join([_labelled(claim) for claim in card.claims])
         yield Part(f"<i>{escape(UNCHECKED)}</i>", UNCHECKED)
         yield Part(f"<blockquote>{quote.html}</blockquote>", quote.text)
-
-
-def _write_progress(card: Card) -> Iterator[Part]:
     yield from (_labelled(Line("Decision", decision)) for decision in card.decisions[-DECISIONS:])
     if card.closing:
         text = cut(card.closing, CLOSING_UNITS)
         yield Part(f"<b>Closed:</b> {_block('code', text).html}", f"Closed: {text}")
-
-
-def _write_open(card: Card) -> dict[str, str] | None:
-    """Return the button with the link; None for an address that Telegram does not accept in buttons."""
-    host = urlsplit(card.link).hostname or ""
-    return {"text": "Open", "url": card.link} if "." in host or ":" in host else None
-
-
-def _write_buttons(data: Mapping[CardAction, str], button: dict[str, str] | None) -> list[list[dict[str, str]]]:
-    decide = [{"text": text, "callback_data": data[action]} for action, text in _BUTTONS if data.get(action)]
-    return [row for row in (decide, [button] if button else []) if row]
 
 
 def _labelled(line: Line) -> Part:

@@ -1,9 +1,7 @@
 """Buttons and replies in Telegram, received by long polling: works behind NAT, without a public address.
 
 An update is acknowledged after it was handled, so a crash loses none. One that comes twice changes nothing the second
-time, because the id of the press or message is the decision's idempotency key.
-
-Updates of the bot API: the fields that are used. Telegram adds others at any time, so they are ignored.
+time, because the id of the press or message is the decision's idempotency key. Unknown fields are ignored.
 """
 
 import asyncio
@@ -16,8 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sayso.core.clock import DAY_MS
 from sayso.core.records.decisions import Actor, DecisionRequest
-from sayso.core.records.items import Item
-from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences import deliveries as chats
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.deliveries import is_live
@@ -164,7 +160,17 @@ class Inbox:
         """
         for wait_s in (*_AGAIN_AFTER_S, None):
             try:
-                await self._handle(update)
+                if update.callback_query is not None:
+                    press = update.callback_query
+                    try:
+                        notice, alert = await self._press(press), False
+                    except Unavailable:
+                        raise
+                    except SaysoError as error:
+                        notice, alert = error.message, True
+                    await self.channel.answer(press.id, notice, alert=alert)
+                elif update.message is not None and update.message.is_private(update.message.sender):
+                    await self._take_message(update.message)
             except Unavailable:
                 raise
             except DeliveryFailed as failure:
@@ -175,22 +181,6 @@ class Inbox:
             except Exception:  # noqa: BLE001  one update must not block those behind it
                 _LOG.exception("telegram_update_failed", channel=self.channel.name, update=update.update_id)
             return
-
-    async def _handle(self, update: Update) -> None:
-        if update.callback_query is not None:
-            await self._take_press(update.callback_query)
-        elif update.message is not None and update.message.is_private(update.message.sender):
-            await self._take_message(update.message)
-
-    async def _take_press(self, press: Press) -> None:
-        """Act on a button; the press is answered in any case."""
-        try:
-            notice, alert = await self._press(press), False
-        except Unavailable:
-            raise
-        except SaysoError as error:
-            notice, alert = error.message, True
-        await self.channel.answer(press.id, notice, alert=alert)
 
     async def _press(self, press: Press) -> str:
         """Decide, or request what the decision needs; return the notice."""
@@ -203,40 +193,33 @@ class Inbox:
         record = (await self.parts.desk.suspensions.read(control.suspension_id)).record
         item = find_item(record, control.item_id)
         try:
-            return await self._act(press, message, control, by, record, item)
+            current, approves = matches(control, item.digest), control.action is CardAction.APPROVE
+            if not is_live(record, item) and not (current and approves):
+                raise AlreadyDecided(f"{describe_closing(record, item)} Nothing was changed.")
+            if not current:
+                raise StaleDigest(chats.STALE_CARD)
+            if approves:
+                request = DecisionRequest(action="approve", digest=item.digest)
+                ref = CardRef(record.id, item.item_id)
+                return (await decide_on_card(self.parts, self.channel, ref, request, by, press.id)).sentence
+            action = control.action
+            headline = (await read_card(self.parts, record, item)).headline
+            text = {
+                CardAction.DENY: chats.request_reason(headline),
+                CardAction.VALUE: chats.request_value(headline, item.choices),
+                CardAction.ASK: chats.request_question(headline, record.run.owner),
+            }[action]
+            markup = {"force_reply": True, "input_field_placeholder": _PLACEHOLDERS[action]}
+            address = str(message.chat.id)
+            prompt = await self.channel.reply(
+                address, message.message_id, escape(cut(text, REPLY_UNITS)), reply_markup=markup
+            )
+            awaited = Awaited(action=action, suspension_id=record.id, item_id=item.item_id, digest=item.digest)
+            name = _name_prompt(message, prompt)
+            await self.parts.part(ChannelNotes).save(self.channel.name, name, awaited.model_dump_json(), REPLY_VALID_MS)
+            return "Reply to the question below."
         finally:
             await self._close_card(message, control)
-
-    async def _act(
-        self, press: Press, message: Message, control: Control, by: Actor, record: SuspensionRecord, item: Item
-    ) -> str:
-        current, approves = matches(control, item.digest), control.action is CardAction.APPROVE
-        if not is_live(record, item) and not (current and approves):
-            raise AlreadyDecided(f"{describe_closing(record, item)} Nothing was changed.")
-        if not current:
-            raise StaleDigest(chats.STALE_CARD)
-        if approves:
-            request = DecisionRequest(action="approve", digest=item.digest)
-            ref = CardRef(record.id, item.item_id)
-            return (await decide_on_card(self.parts, self.channel, ref, request, by, press.id)).sentence
-        await self._request_reply(message, control.action, record, item)
-        return "Reply to the question below."
-
-    async def _request_reply(self, message: Message, action: CardAction, record: SuspensionRecord, item: Item) -> None:
-        headline = (await read_card(self.parts, record, item)).headline
-        text = {
-            CardAction.DENY: chats.request_reason(headline),
-            CardAction.VALUE: chats.request_value(headline, item.choices),
-            CardAction.ASK: chats.request_question(headline, record.run.owner),
-        }[action]
-        markup = {"force_reply": True, "input_field_placeholder": _PLACEHOLDERS[action]}
-        address = str(message.chat.id)
-        prompt = await self.channel.reply(
-            address, message.message_id, escape(cut(text, REPLY_UNITS)), reply_markup=markup
-        )
-        awaited = Awaited(action=action, suspension_id=record.id, item_id=item.item_id, digest=item.digest)
-        name = _name_prompt(message, prompt)
-        await self.parts.part(ChannelNotes).save(self.channel.name, name, awaited.model_dump_json(), REPLY_VALID_MS)
 
     async def _close_card(self, message: Message, control: Control) -> None:
         """Disarm the pressed card if its item is closed, in case the record does not know this message."""
@@ -263,8 +246,13 @@ class Inbox:
         """Link the chat, or decide or ask with a reply; return the answer."""
         code = _START.fullmatch(message.text.strip())
         if code is not None:
-            return await self._link(message, code[1])
-        awaited = await self._find_awaited(message)
+            label = message.sender.label if message.sender is not None else ""
+            return await link_address(self.parts, self.channel, code[1], str(message.chat.id), label)
+        note = None
+        if message.reply_to_message is not None:
+            name = _name_prompt(message, message.reply_to_message.message_id)
+            note = await self.parts.part(ChannelNotes).read(self.channel.name, name)
+        awaited = Awaited.model_validate_json(note) if note is not None else None
         if awaited is None:
             raise InvalidInput(chats.NOT_A_CARD.format(START))
         by = await self._find_actor(message)
@@ -274,17 +262,6 @@ class Inbox:
             return await ask_on_card(self.parts, self.channel, ref, message.text, by, key)
         request = await self._read_reply(message, awaited)
         return (await decide_on_card(self.parts, self.channel, ref, request, by, key)).sentence
-
-    async def _link(self, message: Message, code: str) -> str:
-        label = message.sender.label if message.sender is not None else ""
-        return await link_address(self.parts, self.channel, code, str(message.chat.id), label)
-
-    async def _find_awaited(self, message: Message) -> Awaited | None:
-        if message.reply_to_message is None:
-            return None
-        name = _name_prompt(message, message.reply_to_message.message_id)
-        note = await self.parts.part(ChannelNotes).read(self.channel.name, name)
-        return Awaited.model_validate_json(note) if note is not None else None
 
     async def _read_reply(self, message: Message, awaited: Awaited) -> DecisionRequest:
         typed = message.text.strip()

@@ -196,7 +196,8 @@ def _build_data(
     denied: EarlierDenial | None,
 ) -> Part | None:
     secrets = collect_secrets([record], definitions)
-    run = _describe_run(record, secrets, public_url)
+    of, title = record.run, secrets.scrub(record.run.title)
+    run = EventRun(id=of.id, agent=of.agent, owner=of.owner, title=title, link=f"{public_url}/runs/{of.id}")
     if announcement.item_id:
         item = find_announced(announcement, record)
         if item is None:
@@ -204,7 +205,15 @@ def _build_data(
         card = build_card(record, item, definitions.get(item.tool.definition or ""), public_url, denied)
         described = _describe_item(item, card, secrets)
         if denied is not None:
-            denial = _describe_denial(denied, card, public_url, secrets)
+            denial = EventDenial.model_validate(
+                {
+                    "by": denied.by,
+                    "at": iso_utc(denied.at_ms),
+                    "message": secrets.scrub(denied.message),
+                    "text": card.warnings[0],
+                    "link": item_link(public_url, *denied.place),
+                }
+            )
             described = described.model_copy(update={"denied_before": denial})
         return _describe_item_event(announcement.type, item, described, run, secrets)
     if announcement.type is WebhookEvent.RUN_SUSPENDED:
@@ -224,18 +233,6 @@ def _build_data(
 def find_announced(announcement: Announcement, record: SuspensionRecord) -> Item | None:
     """Return the item of an event; None for an event of a run, and if the item was replaced meanwhile."""
     return next((item for item in record.items if item.item_id == announcement.item_id), None)
-
-
-def _describe_denial(denied: EarlierDenial, card: Card, public_url: str, secrets: Redacted) -> EventDenial:
-    return EventDenial.model_validate(
-        {
-            "by": denied.by,
-            "at": iso_utc(denied.at_ms),
-            "message": secrets.scrub(denied.message),
-            "text": card.warnings[0],
-            "link": item_link(public_url, *denied.place),
-        }
-    )
 
 
 def _describe_item_event(
@@ -280,9 +277,3 @@ def _describe_item(item: Item, card: Card, secrets: Redacted) -> EventItem:
             "link": card.link,
         }
     )
-
-
-def _describe_run(record: SuspensionRecord, secrets: Redacted, public_url: str) -> EventRun:
-    run = record.run
-    title = secrets.scrub(run.title)
-    return EventRun(id=run.id, agent=run.agent, owner=run.owner, title=title, link=f"{public_url}/runs/{run.id}")

@@ -50,17 +50,15 @@ def misfit(errors: Sequence[Mapping[str, Any]], root: str | None = None) -> Inva
     if any(error["type"] == "too_short" for error in errors):  # also reported for a list with an invalid element
         around = {tuple(error["loc"][:depth]) for error in errors for depth in range(len(error["loc"]))}
         errors = [error for error in errors if error["type"] != "too_short" or tuple(error["loc"]) not in around]
-    faults = [_describe_fault(error, root) for error in errors[:_MAX_FAULTS]]
+    faults: list[dict[str, str]] = []
+    for error in errors[:_MAX_FAULTS]:
+        plain = _PLAIN.get(error["type"]) or _SHAPES.get(str(error.get("ctx", {}).get("pattern")))
+        text = str(error["msg"]).removeprefix("Value error, ")
+        message = plain or text[:1].lower() + text[1:].rstrip(".")
+        faults.append({"path": _format_path(error["loc"], root), "message": message})
     sentence = "; ".join(f"{fault['path']} {fault['message']}" for fault in faults[:_MAX_IN_SENTENCE])
     more = f" (and {len(errors) - _MAX_IN_SENTENCE} more)" if len(errors) > _MAX_IN_SENTENCE else ""
     return InvalidInput(f"This does not fit: {sentence}{more}. Correct it and send it again.", errors=faults)
-
-
-def _describe_fault(error: Mapping[str, Any], root: str | None) -> dict[str, str]:
-    plain = _PLAIN.get(error["type"]) or _SHAPES.get(str(error.get("ctx", {}).get("pattern")))
-    text = str(error["msg"]).removeprefix("Value error, ")
-    message = plain or text[:1].lower() + text[1:].rstrip(".")
-    return {"path": _format_path(error["loc"], root), "message": message}
 
 
 def _format_path(loc: Iterable[str | int], root: str | None) -> str:

@@ -90,7 +90,12 @@ class BoundedRequests(HttpToolsProtocol):
         self._unparsed_bytes = 0
         self._body_bytes += len(body)
         if self.cycle.response_complete:
-            self._drain(len(body))
+            size = len(body)
+            self._drained_bytes += size
+            if self._drained_bytes > _DRAINED_BYTES:
+                self._refused = True
+                self._end_timer()
+                self.transport.close()
             return
         super().on_body(body)
 
@@ -111,14 +116,6 @@ class BoundedRequests(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
-
-    def _drain(self, size: int) -> None:
-        """Drop the rest of a body whose response is sent; close the connection if there is no end to it."""
-        self._drained_bytes += size
-        if self._drained_bytes > _DRAINED_BYTES:
-            self._refused = True
-            self._end_timer()
-            self.transport.close()
 
     def _expects_more(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle

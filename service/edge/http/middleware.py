@@ -1,7 +1,7 @@
 """ASGI guards around the whole app: security headers, body limits, a response to every error, and a clean end."""
 
 from asyncio import Event
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -91,10 +91,18 @@ class Guards:
         if self.framed and scope["path"].startswith(self.framed):
             ours = _FRAMED
         headers = {**ours, **(_SECURE if self.secure else {})}
-        exchange = _Exchange(receive, send, limit_bytes, _find_length(scope), headers, self.unverified)
+        declared: bytes = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        length = int(declared[:20]) if declared.isdigit() else 0
+        exchange = _Exchange(receive, send, limit_bytes, length, headers, self.unverified)
         scope[_EXCHANGE] = exchange
         try:
-            await self._serve(scope, exchange)
+            try:
+                await self.app(scope, exchange.receive, exchange.send)
+            except TooLarge:
+                if not exchange.over:
+                    raise
+            if exchange.over and not exchange.begun:
+                raise _too_large(exchange.limit_bytes, exchange.full_bytes)
         except ClientDisconnect:
             return  # no client is left to respond to
         except Exception as error:
@@ -103,17 +111,9 @@ class Guards:
             response = self.answer(Request(scope, receive), error)
             await response(scope, receive, exchange.answer)
         finally:
-            _release(scope, exchange)
-
-    async def _serve(self, scope: Scope, exchange: "_Exchange") -> None:
-        """Run the app; raises `TooLarge` for a body over the limit, even if the app caught that error."""
-        try:
-            await self.app(scope, exchange.receive, exchange.send)
-        except TooLarge:
-            if not exchange.over:
-                raise
-        if exchange.over and not exchange.begun:
-            raise _too_large(exchange.limit_bytes, exchange.full_bytes)
+            exchange.held.close()
+            del scope[_EXCHANGE]
+            scope.get("state", {}).clear()
 
 
 class _Exchange:
@@ -185,30 +185,16 @@ class _Exchange:
         self.begun = True
         if message["type"] == "http.response.start":
             uncached = _NO_STORE if message["status"] >= HTTPStatus.BAD_REQUEST else {}
-            message["headers"] = _guard(message["headers"], {**self._ours, **uncached})
+            headers = message["headers"]
+            ours = {**self._ours, **uncached}
+            headers = [*headers]
+            if _SANDBOXED in headers:
+                ours = {**ours, **dict([_SANDBOXED])}
+            kept = [header for header in headers if header[0] not in ours]
+            if not any(name == _REFERRER[0] for name, _ in kept):
+                kept.append(_REFERRER)
+            message["headers"] = [*kept, *ours.items()]
         await self._send(message)
-
-
-def _guard(headers: Iterable[tuple[bytes, bytes]], ours: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-    headers = [*headers]
-    if _SANDBOXED in headers:
-        ours = {**ours, **dict([_SANDBOXED])}
-    kept = [header for header in headers if header[0] not in ours]
-    if not any(name == _REFERRER[0] for name, _ in kept):
-        kept.append(_REFERRER)
-    return [*kept, *ours.items()]
-
-
-def _release(scope: Scope, exchange: _Exchange) -> None:
-    """Let go of the body at once. A page that shows a form again refers to its request, which refers to the page."""
-    exchange.held.close()
-    del scope[_EXCHANGE]
-    scope.get("state", {}).clear()
-
-
-def _find_length(scope: Scope) -> int:
-    declared: bytes = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-    return int(declared[:20]) if declared.isdigit() else 0
 
 
 def _too_large(limit_bytes: int, full_bytes: int) -> TooLarge:

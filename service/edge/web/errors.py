@@ -39,7 +39,8 @@ def render_problem(request: Request, problem: Problem) -> Response:
     """Return the page of an error: the form again, a redirect to the sign-in, or a plain page."""
     again: Again | None = getattr(request.state, "again", None)
     if again is None and problem.status == 401:
-        return RedirectResponse(_sign_in_from(request), 303)
+        path = request.url.path + (f"?{request.url.query}" if request.url.query and request.method == "GET" else "")
+        return RedirectResponse("/sign-in" if path == "/" else f"/sign-in?next={quote(path, safe='/')}", 303)
     response = again(problem) if again is not None else _render_plain(request, problem)
     for name in _PAGE_HEADERS.intersection(problem.headers):
         response.headers[name] = problem.headers[name]
@@ -56,8 +57,3 @@ def _render_plain(request: Request, problem: Problem) -> Response:
         title, detail = _(title), _(detail)
     page = "pages/problem.html"
     return render(request, page, title=title, code=problem.status, visitor=visitor, problem=problem, detail=detail)
-
-
-def _sign_in_from(request: Request) -> str:
-    path = request.url.path + (f"?{request.url.query}" if request.url.query and request.method == "GET" else "")
-    return "/sign-in" if path == "/" else f"/sign-in?next={quote(path, safe='/')}"

@@ -14,7 +14,6 @@ from service.core.operations import queries
 from service.core.operations.queries import LONGEST_SEARCH
 from service.core.store.precedents import Precedents
 from service.core.store.suspensions.reading import split_readable
-from service.core.wiring import Wiring
 from service.edge.web.additions import additions_of
 from service.edge.web.content.cards import Card, describe_finished, group_cards, list_closed, make_cards
 from service.edge.web.content.finding import PAGE, Found, find_again, find_open, read_cursor
@@ -57,6 +56,11 @@ async def inbox(
     filters = await read_filters(wiring, reviewer, query, now_ms(), since_ms)
     earlier = await find_again(wiring, reviewer, query, kept.split(","), searched) if kept else Found(searched=searched)
     page = Found() if query.problem else await find_open(wiring, reviewer, query, place, since_ms, earlier)
+    finished = ""
+    if not (page.cards or query or after):
+        ids = await wiring.runs.decided(0, _MOST_FINISHED)
+        records, _damaged = split_readable(await wiring.desk.suspensions.read_page(ids))
+        finished = describe_finished(records, now_ms(), cut=len(ids) == _MOST_FINISHED)
     added: dict[str, Any] = {}
     for addition in additions_of(request):
         added |= await addition.inbox(wiring, visitor.name) if addition.inbox is not None else {}
@@ -74,7 +78,7 @@ async def inbox(
         filters=filters,
         most=MOST,
         waiting=await wiring.runs.count_pending() if filters.waiting is None else filters.waiting,
-        finished="" if page.cards or query or after else await _read_finished(wiring),
+        finished=finished,
         **added,
     )
     release_apart(page.cards)
@@ -133,10 +137,3 @@ async def open_next(
     place = next((place for place, card in enumerate(mine) if card.row_id == (before or after)), -1)
     others = [*mine[place + 1 :], *mine[: max(place, 0)]]
     return RedirectResponse(others[0].href if others else f"/?{urlencode({'q': q})}" if q else "/", 303)
-
-
-async def _read_finished(wiring: Wiring) -> str:
-    """Return what was decided today, from the latest decisions."""
-    ids = await wiring.runs.decided(0, _MOST_FINISHED)
-    records, _ = split_readable(await wiring.desk.suspensions.read_page(ids))
-    return describe_finished(records, now_ms(), cut=len(ids) == _MOST_FINISHED)

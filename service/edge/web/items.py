@@ -1,7 +1,4 @@
-"""The page of one item: the call, the reason, the deadline, and the decision forms.
-
-Claims of items, and questions to their requesters, on the item's page.
-"""
+"""The page of one item: the call, the reason, the deadline, and the forms to decide, claim and ask."""
 
 import asyncio
 from collections.abc import Sequence
@@ -87,17 +84,13 @@ _NO_POST: Post = {}
 async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
     """Show the item."""
     context = await _gather(request, visitor, suspension_id, item_id)
-    if _is_opened(request):
+    ahead = "prefetch" in request.headers.get("sec-purpose", "")
+    by_itself = "quiet" in request.query_params  # it follows a decision beside the inbox; see split.js
+    if request.method == "GET" and not ahead and not by_itself and REFRESH_HEADER not in request.headers:
         record: SuspensionRecord = context["record"]
         if await note_seen(wiring_of(request), record, visitor.principal, "web", item_id) is not record:
             context = await _gather(request, visitor, suspension_id, item_id)
     return await show(request, visitor, "pages/item.html", **context)
-
-
-def _is_opened(request: Request) -> bool:
-    ahead = "prefetch" in request.headers.get("sec-purpose", "")
-    by_itself = "quiet" in request.query_params  # it follows a decision beside the inbox; see split.js
-    return request.method == "GET" and not ahead and not by_itself and REFRESH_HEADER not in request.headers
 
 
 @router.post("/items/{suspension_id}/{item_id}")

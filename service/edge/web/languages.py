@@ -5,7 +5,6 @@ from the page; see `templates/static/words.js`.
 """
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from io import BytesIO
@@ -69,7 +68,11 @@ def compile_catalogue(path: Path) -> NullTranslations:
 @cache
 def list_script_messages() -> tuple[Message, ...]:
     """Return every message of the scripts."""
-    return tuple(dict.fromkeys(_extract_messages()))
+    messages: dict[Message, None] = {}
+    for path in sorted(STATIC.glob("*.js")):
+        for _line, message, *_rest in extract_from_file("javascript", path, _KEYWORDS, options={"jsx": False}):
+            messages[message if isinstance(message, str) else (message[0], message[1])] = None
+    return tuple(messages)
 
 
 @cache
@@ -83,12 +86,6 @@ def write_script_words(code: str) -> str:
         else:
             words[message[0]] = [catalogue.ngettext(*message, count) for count in (1, 2)]
     return json.dumps(words, ensure_ascii=False, separators=(",", ":"))
-
-
-def _extract_messages() -> Iterator[Message]:
-    for path in sorted(STATIC.glob("*.js")):
-        for _line, message, *_rest in extract_from_file("javascript", path, _KEYWORDS, options={"jsx": False}):
-            yield message if isinstance(message, str) else (message[0], message[1])
 
 
 def _list_preferred(header: str) -> list[str]:

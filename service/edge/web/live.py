@@ -49,7 +49,15 @@ async def follow(
     begins with the count alone.
     """
     wiring = wiring_of(request)
-    runs = await _find_runs(wiring, run)
+    runs: list[str] = []
+    for run_id in dict.fromkeys(run):  # one that was deleted does not end the stream of the others
+        try:
+            await wiring.runs.read(run_id)
+        except NotFound:
+            if len(run) == 1:
+                raise
+        else:
+            runs.append(run_id)
     parts = [row.stream(wiring, visitor.name) for row in additions_of(request) if row.stream is not None]
     closing: asyncio.Event = getattr(request.app.state, "closing", None) or asyncio.Event()
     return StreamingResponse(
@@ -57,20 +65,6 @@ async def follow(
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
-
-
-async def _find_runs(wiring: Wiring, runs: tuple[str, ...]) -> list[str]:
-    """Return the runs that exist: one that was deleted does not end the stream of the others."""
-    existing: list[str] = []
-    for run in dict.fromkeys(runs):
-        try:
-            await wiring.runs.read(run)
-        except NotFound:
-            if len(runs) == 1:
-                raise
-        else:
-            existing.append(run)
-    return existing
 
 
 async def _stream(
@@ -130,13 +124,11 @@ class _Changes:
         if self._joined:  # the pages are current: the stream that this one joins sent all until now
             self._joined = False
             return events
-        if of_inbox:
-            events.append("event: all\ndata:\n\n" if names is None else await _write_rows(wiring, names))
+        if of_inbox and names is None:
+            events.append("event: all\ndata:\n\n")
+        elif of_inbox:
+            deadlines = await wiring.part(Buckets).find_deadlines(frozenset(names or ()))
+            rows = " ".join(f"{name}@{at_ms or ''}" for name, at_ms in deadlines.items())
+            events.append(f"event: rows\ndata: {rows}\n\n")
         events += [f"event: run\ndata: {run}\n\n" for run in (self._runs if self._frozen != before else runs)]
         return events
-
-
-async def _write_rows(wiring: Wiring, names: set[str]) -> str:
-    deadlines = await wiring.part(Buckets).find_deadlines(frozenset(names))
-    rows = " ".join(f"{name}@{at_ms or ''}" for name, at_ms in deadlines.items())
-    return f"event: rows\ndata: {rows}\n\n"

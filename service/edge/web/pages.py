@@ -1,6 +1,10 @@
-"""Pages from templates: everything is escaped, and a missing name is an error."""
+"""Pages from templates: everything is escaped, and a missing name is an error.
+
+Beside them the pages that every page links to, and what a person chose for one browser, kept in cookies.
+"""
 
 import asyncio
+from dataclasses import astuple, dataclass
 from functools import partial
 from math import inf
 
@@ -25,17 +29,104 @@ from sayso.core.sentences.times import (
     describe_when,
 )
 from sayso.core.text.invisible import UNCHECKED, write_signs
-from sayso.core.text.language import speaking, translate, translate_count
+from sayso.core.text.language import mark, speaking, translate, translate_count
 from sayso.core.text.summaries import collapse, list_values, write_pretty
 from sayso.core.transitions.freezing import describe_scope
 from service.core.operations.open_items import count_mine, show_count
 from service.core.operations.queries import LONGEST_SEARCH
+from service.core.settings import Settings
 from service.edge.http.assets import STATIC, asset, compress
-from service.edge.web import navigation
 from service.edge.web.content.trees import group_digits, make_tree, place_rows, reads_backwards
-from service.edge.web.display_choices import read_display
-from service.edge.web.languages import DEFAULT, choose_language, load_catalogue, write_script_words
-from service.edge.web.sessions import Visitor, wiring_of
+from service.edge.web.languages import COOKIE as LANGUAGE_COOKIE
+from service.edge.web.languages import DEFAULT, choose_language, list_languages, load_catalogue, write_script_words
+from service.edge.web.sessions import Visitor, delete_cookie, set_cookie, wiring_of
+
+IN_BAR = 3
+"""How many of the main pages a phone's bar holds; its menu has the others."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A page in the navigation; `g` and its key lead there."""
+
+    path: str
+    name: str
+    key: str = ""
+    admins: bool = False
+    auditors: bool = False
+
+
+MAIN = (
+    Place("/", mark("Inbox"), "i"),
+    Place("/history", mark("History"), "h"),
+    Place("/runs", mark("Runs"), "r"),
+    Place("/insights", mark("Insights"), "s"),
+    Place("/rules", mark("Rules"), "u"),
+)
+OTHERS = (
+    Place("/operate", mark("Operate")),
+    Place("/grants", mark("Grants")),
+    Place("/second-looks", mark("Second looks")),
+    Place("/groups", mark("Groups")),
+    Place("/who", mark("Who is asked")),
+    Place("/people", mark("People"), admins=True),
+    Place("/keys", mark("Keys"), admins=True),
+    Place("/channels", mark("Channels"), admins=True),
+    Place("/activity", mark("Activity"), admins=True, auditors=True),
+    Place("/drills", mark("Drills"), admins=True),
+    Place("/webhooks", mark("Webhooks"), admins=True),
+    Place("/welcome", mark("First steps"), admins=True),
+)
+FREEZE = "/operate"
+"""Where an admin freezes, one press away on every page."""
+
+
+def list_others(*, admin: bool, auditor: bool = False) -> list[Place]:
+    """Return the pages that are not among the main ones, as the visitor may open them."""
+    return [place for place in OTHERS if admin or not place.admins or (auditor and place.auditors)]
+
+
+DISPLAY_COOKIE = "sayso_display"
+THEMES = ("system", "light", "dark")
+DENSITIES = ("normal", "compact")
+KEYS = ("on", "off")
+_CHOICE_KEPT_S = 365 * 86_400
+
+
+@dataclass(frozen=True)
+class Display:
+    """The choices of one browser. An unknown choice is the first of its kind."""
+
+    theme: str = THEMES[0]
+    density: str = DENSITIES[0]
+    keys: str = KEYS[0]
+
+
+def make_display(theme: str = "", density: str = "", keys: str = "") -> Display:
+    """Return the choices; an unknown one becomes the default."""
+    return Display(_choose(theme, THEMES), _choose(density, DENSITIES), _choose(keys, KEYS))
+
+
+def read_display(request: Request) -> Display:
+    """Return the choices of the browser that sends the request."""
+    return make_display(*request.cookies.get(DISPLAY_COOKIE, "").split(".")[:3])
+
+
+def set_display(response: Response, settings: Settings, display: Display) -> None:
+    """Keep the choices in this browser for a year."""
+    set_cookie(response, settings, DISPLAY_COOKIE, ".".join(astuple(display)), _CHOICE_KEPT_S)
+
+
+def set_language(response: Response, settings: Settings, code: str) -> None:
+    """Keep the language of the pages in this browser for a year; an empty code follows the browser's preference."""
+    if code in list_languages():
+        set_cookie(response, settings, LANGUAGE_COOKIE, code, _CHOICE_KEPT_S)
+    else:
+        delete_cookie(response, settings, LANGUAGE_COOKIE)
+
+
+def _choose(choice: str, choices: tuple[str, ...]) -> str:
+    return choice if choice in choices else choices[0]
 
 
 async def show(
@@ -88,7 +179,7 @@ def render(
         "run_id": None,
         "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
-    frame["others"] = navigation.list_others(
+    frame["others"] = list_others(
         admin=bool(frame["admin"]), auditor=visitor is not None and "auditor" in visitor.principal.roles
     )
     with speaking(load_catalogue(language)):
@@ -135,7 +226,7 @@ def _make_environment() -> Environment:
         "count": show_count,
     }
     environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "longest_search": LONGEST_SEARCH}
-    environment.globals |= {"main_places": navigation.MAIN, "in_bar": navigation.IN_BAR, "freeze": navigation.FREEZE}
+    environment.globals |= {"main_places": MAIN, "in_bar": IN_BAR, "freeze": FREEZE}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment
 

@@ -1,7 +1,4 @@
-"""The pages of runs: the list, one run, its cancellation, and the erasure of its contents.
-
-Search by ID: the page of a run or suspension.
-"""
+"""The pages of runs: the list, one run, its cancellation, and the erasure of its contents."""
 
 import asyncio
 from collections.abc import Sequence
@@ -87,12 +84,19 @@ async def list_runs(
     wanted = RunStatus(status) if status in list(RunStatus) else None
     ids = kept.split(",")[:PAGE] if kept else []
     runs, damaged, following = await _find(request, wanted, agent.strip(), skip, ids)
+    records = await wiring_of(request).desk.suspensions.read_page([run.suspension_id for run in runs])
+    secrets = {record.id: collect_secrets([record]) for record in split_readable(records)[0]}
     return await show(
         request,
         visitor,
         "pages/runs.html",
         title=_("Runs"),
-        runs=await _mask_titles(request, runs),
+        runs=[
+            run.model_copy(update={"title": secrets[run.suspension_id].scrub(run.title)})
+            if run.suspension_id in secrets
+            else run
+            for run in runs
+        ],
         damaged=damaged,
         statuses=list(RunStatus),
         status=wanted or "",
@@ -233,17 +237,6 @@ def may_cancel(latest: Sequence[SuspensionRecord], by: Actor, *, is_admin: bool)
     except NotAllowed:
         return False
     return True
-
-
-async def _mask_titles(request: Request, runs: Sequence[Run]) -> list[Run]:
-    records = await wiring_of(request).desk.suspensions.read_page([run.suspension_id for run in runs])
-    secrets = {record.id: collect_secrets([record]) for record in split_readable(records)[0]}
-    return [
-        run.model_copy(update={"title": secrets[run.suspension_id].scrub(run.title)})
-        if run.suspension_id in secrets
-        else run
-        for run in runs
-    ]
 
 
 async def _find(

@@ -96,26 +96,21 @@ async def receive_form(request: Request) -> tuple[Post, Visitor]:
         visitor = await find_visitor(request)
         return await read_form(request), visitor
     except NotAuthenticated:
-        post = await _read_keepable(request)
+        declared = request.headers.get("content-length", "")
+        too_long = TooLarge(_(_TOO_LONG), limit_bytes=_KEPT_BYTES)
+        if declared.isdecimal() and int(declared[:20]) > _KEPT_BYTES:
+            raise too_long from None
+        try:
+            post = await read_form(request)
+        except TooLarge:
+            raise too_long from None
+        if len(await request.body()) > _KEPT_BYTES:
+            raise too_long from None
         kept, sentence = keep_input(post), _("You were signed out. Sign in to continue with your input.")
         if kept:
             path = request.url.path
             show_again(request, lambda problem: show_sign_in(request, path, "", sentence, problem, kept))
         raise
-
-
-async def _read_keepable(request: Request) -> Post:
-    declared = request.headers.get("content-length", "")
-    too_long = TooLarge(_(_TOO_LONG), limit_bytes=_KEPT_BYTES)
-    if declared.isdecimal() and int(declared[:20]) > _KEPT_BYTES:
-        raise too_long
-    try:
-        post = await read_form(request)
-    except TooLarge:
-        raise too_long from None
-    if len(await request.body()) > _KEPT_BYTES:
-        raise too_long
-    return post
 
 
 def keep_input(post: Post) -> Post:

@@ -1,7 +1,4 @@
-"""The page of alike items: one table, one decision for each ticked row.
-
-Decisions on alike items: what a form sends, and the result of each.
-"""
+"""The page of alike items: one table, one decision for each ticked row, and the result of each."""
 
 import asyncio
 import re
@@ -264,16 +261,16 @@ async def _find_alike(request: Request, visitor: Visitor, row_id: str) -> list[C
     for position in range(0, MOST_SEARCHED, _READ_AT_ONCE):
         ids = await wiring.runs.inbox(position, _READ_AT_ONCE)
         records, _ = split_readable(await wiring.desk.suspensions.read_page(ids))
-        same = [record for record in records if _may_hold(record, seed)]
+        same = [
+            record
+            for record in records
+            if (record.run.owner, record.run.agent) == (seed.record.run.owner, seed.record.run.agent)
+            and any(item.tool.name == seed.item.tool.name for item in record.items)
+        ]
         cards += [card for card in await _make_cards(request, visitor, same) if card.alike == seed.alike]
         if len(ids) < _READ_AT_ONCE or len(cards) >= MOST:
             break
     return cards[:MOST]
-
-
-def _may_hold(record: SuspensionRecord, seed: Card) -> bool:
-    same_agent = (record.run.owner, record.run.agent) == (seed.record.run.owner, seed.record.run.agent)
-    return same_agent and any(item.tool.name == seed.item.tool.name for item in record.items)
 
 
 async def _read_cards(request: Request, visitor: Visitor, row_ids: Iterable[str]) -> list[Card]:

@@ -1,7 +1,4 @@
-"""The page of fire drills, for admins: plant a false call among a reviewer's items.
-
-The page of second looks: calls drawn by chance after they were allowed or decided, and the form to judge each.
-"""
+"""The pages of fire drills, for admins, and of second looks: calls that are judged again after they were decided."""
 
 from typing import Any
 

@@ -51,6 +51,7 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
     """Show the insights of a range. A reviewer sees their own row of the reviewers, an admin all."""
     wanted: Range = next((choice for choice in RANGES if choice == range), "7d")
     insights = await read_insights(wiring_of(request), wanted, None if visitor.is_admin else visitor.name)
+    points = insights.points
     return await show(
         request,
         visitor,
@@ -59,7 +60,12 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
         insights=insights,
         limits=read_limits(wiring_of(request)),
         headlines=list_headlines(insights),
-        points=_list_plotted(insights),
+        points=[  # the columns of the plot: times in seconds, then one for each line
+            [point.from_ms / 1000 for point in points],
+            [point.waiting for point in points],
+            [point.decided for point in points],
+            [point.fallback for point in points],
+        ],
         ranges=RANGE_NAMES,
         hourly=wanted in ("24h", "7d"),
         now_ms=insights.to_ms,
@@ -103,17 +109,6 @@ def _compare_times(now: int | None, before: int | None, when: str) -> str:
 
 def _describe_time(span_ms: int | None) -> str:
     return "–" if span_ms is None else describe_brief(span_ms)
-
-
-def _list_plotted(insights: Insights) -> list[list[float]]:
-    """Return the columns of the plot: times in seconds, then one column for each line."""
-    points = insights.points
-    return [
-        [point.from_ms / 1000 for point in points],
-        [point.waiting for point in points],
-        [point.decided for point in points],
-        [point.fallback for point in points],
-    ]
 
 
 async def add_to_item(page: ItemPage) -> dict[str, object]:

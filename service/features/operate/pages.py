@@ -1,9 +1,4 @@
-"""The doctor's findings for an open page: checked again once they are some seconds old.
-
-The channels page for admins: the configured channels, who is linked, test cards, and previews side by side.
-
-The operate page: the state of each part, and freezes. Everybody reads it, admins freeze and unfreeze.
-"""
+"""The pages to operate Sayso: the state of each part with freezes, and the channels with test cards and previews."""
 
 import asyncio
 import json
@@ -38,7 +33,7 @@ from service.edge.web.form_posts import (
     read_reason,
 )
 from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.sessions import SignedIn, wiring_of
 from service.edge.web.sign_ins import receive_form
 from service.features.operate.diagnostics import Finding, diagnose
 
@@ -115,15 +110,11 @@ async def act(request: Request, visitor: SignedIn) -> Response:
             answers = await send_test_card(wiring_of(request), _open(request), post["test"], person, visitor.name)
         context = await _gather(request, post, answers)
     except SaysoError as error:
-        await _show_again(request, visitor, post, error)
+        if visitor.is_admin:
+            refused = await _gather(request, post, sentence=describe_refusal(error))
+            show_page_again(request, _PAGE, visitor=visitor, **refused)
         raise
     return await show(request, visitor, _PAGE, **context)
-
-
-async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
-    if visitor.is_admin:
-        context = await _gather(request, post, sentence=describe_refusal(error))
-        show_page_again(request, _PAGE, visitor=visitor, **context)
 
 
 async def _gather(
@@ -252,21 +243,6 @@ async def freeze(request: Request) -> Response:
             request, _OPERATE_PAGE, visitor=visitor, **await _gather_operate(request, post, describe_refusal(error))
         )
         raise
-    return await _ask(request, visitor, post, scope)
-
-
-@router.post("/operate/{freeze_id:path}/unfreeze")
-async def unfreeze(request: Request, visitor: SignedIn, freeze_id: str) -> Response:
-    """Unfreeze what an id or a scope names; after a clock jump the form says what happens to the deadlines."""
-    post = await read_post(request, visitor)
-    require_role(visitor.principal.roles, "admin")
-    deadlines: Literal["move", "pass"] = "pass" if post.get("deadlines") == "pass" else "move"
-    await wiring_of(request).freezes.unfreeze(freeze_id, visitor.principal.actor("web"), deadlines)
-    return RedirectResponse("/operate", 303)
-
-
-async def _ask(request: Request, visitor: Visitor, post: Post, scope: str) -> Response:
-    """Show the freeze once more, with what it stops."""
     held = await count_held(wiring_of(request))
     fields = {name: post[name] for name in ("scope", "kind", "named", "unseen") if post.get(name)}
     return await show(
@@ -279,6 +255,16 @@ async def _ask(request: Request, visitor: Visitor, post: Post, scope: str) -> Re
         cut=held.cut,
         fields={**fields, "reason": read_reason(post)},
     )
+
+
+@router.post("/operate/{freeze_id:path}/unfreeze")
+async def unfreeze(request: Request, visitor: SignedIn, freeze_id: str) -> Response:
+    """Unfreeze what an id or a scope names; after a clock jump the form says what happens to the deadlines."""
+    post = await read_post(request, visitor)
+    require_role(visitor.principal.roles, "admin")
+    deadlines: Literal["move", "pass"] = "pass" if post.get("deadlines") == "pass" else "move"
+    await wiring_of(request).freezes.unfreeze(freeze_id, visitor.principal.actor("web"), deadlines)
+    return RedirectResponse("/operate", 303)
 
 
 def describe_stops(held: Held, scope: str) -> str:
@@ -298,7 +284,10 @@ async def _gather_operate(request: Request, post: Post, sentence: str = "") -> d
     known, checked = await wiring.freezes.known(), await find_checked(request)
     return {
         "title": _("Operate"),
-        "lines": _list_lines(checked),
+        "lines": [
+            Line(_PARTS.get(finding.part, finding.part), finding.ok, finding.message, finding.todo)
+            for finding in checked.findings
+        ],
         "checked_at_ms": checked.at_ms,
         "ended": [freeze for freeze in reversed(known) if not freeze.in_force][:_MAX_ENDED],
         "tools": await list_known(wiring, "tool"),
@@ -307,13 +296,6 @@ async def _gather_operate(request: Request, post: Post, sentence: str = "") -> d
         "typed": {name: post.get(name, "") for name in ("scope", "kind", "named", "unseen", "reason")},
         "sentence": sentence,
     }
-
-
-def _list_lines(checked: Checked) -> list[Line]:
-    return [
-        Line(_PARTS.get(finding.part, finding.part), finding.ok, finding.message, finding.todo)
-        for finding in checked.findings
-    ]
 
 
 def _read_scope(post: Post) -> str:

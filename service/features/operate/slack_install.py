@@ -1,6 +1,7 @@
 """Installing a Slack app by OAuth, for admins. The state is bound to the session, and is valid once."""
 
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -9,7 +10,6 @@ from sayso.core.clock import new_secret
 from sayso.errors import NotAllowed, NotFound, Unavailable
 from service.channels.base import DeliveryFailed
 from service.channels.slack.api import seal_token
-from service.channels.slack.installing import consent_url, exchange_code
 from service.channels.slack.outbound import SlackChannel
 from service.core.auth.hosts import origin_of
 from service.core.auth.reviewers import hash_token, require_role
@@ -17,6 +17,9 @@ from service.core.store.channels import Installs
 from service.edge.web.sessions import SignedIn, Visitor, wiring_of
 
 router = APIRouter()
+
+SCOPES = ("chat:write", "commands", "im:write", "users:read")
+"""What the bot needs: post and update cards, take `/sayso`, open conversations, and see who is a guest."""
 
 Word = Annotated[str, Query(max_length=500)]
 
@@ -63,3 +66,39 @@ def _owner(visitor: Visitor, name: str) -> str:
 
 def _redirect_url(request: Request, name: str) -> str:
     return f"{wiring_of(request).settings.public_url}/install/slack/{name}/done"
+
+
+def consent_url(channel: SlackChannel, state: str, redirect_url: str) -> str:
+    """Return the address at which an admin of the workspace installs the app."""
+    fields = {
+        "client_id": channel.config.client_id,
+        "scope": ",".join(SCOPES),
+        "state": state,
+        "redirect_uri": redirect_url,
+        "team": channel.config.team_id,
+    }
+    return f"{channel.config.authorize_url}?{urlencode(fields)}"
+
+
+async def exchange_code(channel: SlackChannel, code: str, redirect_url: str) -> str:
+    """Return the bot token for a code; raises `SlackFailure`, and `NotAllowed` for another app or workspace."""
+    config = channel.config
+    secret = config.client_secret.get_secret_value() if config.client_secret is not None else ""
+    response = await channel.api.call_as(
+        None,
+        lambda web: web.oauth_v2_access(
+            client_id=config.client_id, client_secret=secret, code=code, redirect_uri=redirect_url
+        ),
+    )
+    token = response.get("access_token")
+    owners = [response.get(name) for name in ("team", "enterprise")]
+    team_id, enterprise_id = (owner.get("id") if isinstance(owner, dict) else None for owner in owners)
+    in_grid = bool(config.enterprise_id) and enterprise_id == config.enterprise_id
+    if response.get("app_id") != config.app_id or not (team_id == config.team_id or in_grid):
+        raise NotAllowed(
+            f"The app was installed in another workspace, or it is another app. Install {config.app_id} in "
+            f"{config.team_id}."
+        )
+    if not isinstance(token, str) or not token.startswith("xoxb-"):
+        raise NotAllowed("Slack returned no bot token. Add the bot scopes to the app and install it again.")
+    return token

@@ -11,7 +11,6 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.core.clock import now_ms
 from sayso.core.records.items import Item
-from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences.outcomes import describe_outcome
 from sayso.core.text.language import _
 from sayso.errors import SaysoError
@@ -92,7 +91,13 @@ def write_rule(item: Item) -> str:
 
 async def _gather(request: Request, visitor: Visitor, sentence: str = "") -> dict[str, Any]:
     wiring = wiring_of(request)
-    decided = await _find_decided(request)
+    records, _damaged = split_readable(await wiring.desk.suspensions.read_page(await wiring.runs.decided(limit=1)))
+    ended = [(record, item) for record in records for item in record.items if item.outcome is not None]
+    decided = None
+    if ended:
+        record, item = ended[-1]
+        ran = item.permit is not None and item.permit.success is not None
+        decided = Decided(item_href(record, item), describe_outcome(item), ran, write_rule(item))
     started = bool(await wiring.runs.list_ids(1))
     return {
         "title": _("First steps"),
@@ -114,16 +119,3 @@ async def _list_waiting(request: Request, visitor: Visitor) -> list[Card]:
     reviewer, freezes = visitor.principal.reviewer("web"), await wiring.freezes.known()
     cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, now_ms(), definitions=definitions)
     return [card for card in cards if not card.ineligibility][:_MOST_WAITING]
-
-
-async def _find_decided(request: Request) -> Decided | None:
-    wiring = wiring_of(request)
-    ids = await wiring.runs.decided(limit=1)
-    records, _ = split_readable(await wiring.desk.suspensions.read_page(ids))
-    pairs = [(record, item) for record in records for item in record.items if item.outcome is not None]
-    return _describe(*pairs[-1]) if pairs else None
-
-
-def _describe(record: SuspensionRecord, item: Item) -> Decided:
-    ran = item.permit is not None and item.permit.success is not None
-    return Decided(item_href(record, item), describe_outcome(item), ran, write_rule(item))

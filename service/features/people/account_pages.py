@@ -1,11 +1,4 @@
-"""Fields for times, quiet hours and working hours, in forms.
-
-The page Me: password, sessions, display, channels, preferences and absences. Also the posts of the first three.
-
-Preferences and absences on the account page.
-
-The channels on the account page: create a code, and unlink addresses.
-"""
+"""The page Me: password, sessions, display, channels, preferences and absences."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -26,11 +19,10 @@ from service.core.operations.people import list_own_keys
 from service.core.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.core.store.directory import Preferences
 from service.core.store.people import Session
-from service.edge.web.display_choices import make_display, set_display, set_language
 from service.edge.web.errors import show_page_again
 from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form, read_post
 from service.edge.web.languages import COOKIE, list_languages
-from service.edge.web.pages import show
+from service.edge.web.pages import make_display, set_display, set_language, show
 from service.edge.web.sessions import SignedIn, Visitor, set_session, wiring_of
 
 _LACKING = {

@@ -1,8 +1,6 @@
-"""A secret that is shown once: a new password or key, never stored in plain text and never in a URL.
+"""The pages of people and keys, for admins, and the log of what people did.
 
-The people page for admins: add people, reset passwords, deactivate and activate. Also the log of what people did.
-
-The keys page for admins: create, rotate and revoke the keys of agents, reviewers and provisioners.
+A new password or key is shown once; it is never stored in plain text and never in a URL.
 """
 
 from collections.abc import Sequence
@@ -101,7 +99,15 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
             await reset_password(wiring, request.app.state.channels, name, password, visitor.name)
             return await _show_password(request, visitor, _("%(who)s has a new password", who=name), name, password)
         if act == "ask":
-            return await _ask(request, visitor, name)
+            shortages = await find_shortages(wiring_of(request), name)
+            return await show(
+                request,
+                visitor,
+                "pages/deactivate.html",
+                title=_("Deactivate %(who)s", who=name),
+                name=name,
+                shortages=shortages,
+            )
         if act == "deactivate":
             await deactivate_reviewer(wiring, name, visitor.name)
         elif act == "activate":
@@ -114,19 +120,6 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
         await _show_again(request, visitor, {}, error)
         raise
     return RedirectResponse(f"/people?done={act}", 303)
-
-
-async def _ask(request: Request, visitor: Visitor, name: str) -> Response:
-    """Show which open items too few people could approve without this person."""
-    shortages = await find_shortages(wiring_of(request), name)
-    return await show(
-        request,
-        visitor,
-        "pages/deactivate.html",
-        title=_("Deactivate %(who)s", who=name),
-        name=name,
-        shortages=shortages,
-    )
 
 
 async def _show_password(request: Request, visitor: Visitor, title: str, name: str, password: str) -> Response:
@@ -239,7 +232,10 @@ async def create(request: Request, visitor: SignedIn) -> Response:
     post = await read_form(request)
     try:
         check_admin(post, visitor)
-        name, kind = post.get("name", "").strip(), _read_kind(post)
+        name = post.get("name", "").strip()
+        kind: KeyKind | None = next((kind for kind in get_args(KeyKind) if kind == post.get("kind")), None)
+        if kind is None:
+            raise InvalidInput(_("Choose the kind of the key."))
         owner = post.get("owner", "").strip() or None
         made, secret = await managing.create_key(wiring_of(request), visitor.principal, name, kind, owner=owner)
     except SaysoError as error:
@@ -256,7 +252,10 @@ async def change_keys(request: Request, visitor: SignedIn, key_id: str) -> Respo
     try:
         check_admin(post, visitor)
         if act == "rotate":
-            made, secret = await managing.rotate_key(wiring, visitor.principal, key_id, _read_overlap(post))
+            seconds = next((seconds for seconds, _ in OVERLAPS if str(seconds) == post.get("overlap")), None)
+            if seconds is None:
+                raise InvalidInput(_("Choose how long the old key stays valid."))
+            made, secret = await managing.rotate_key(wiring, visitor.principal, key_id, seconds)
             hint = _("Copy it now: it is shown only once. The old key stays valid until its overlap ends.")
             return await _show_key(request, visitor, made, secret, hint)
         if act == "ask":
@@ -295,20 +294,6 @@ async def revoke_own(request: Request, visitor: SignedIn, key_id: str) -> Respon
         await show_again(request, visitor, error)
         raise
     return RedirectResponse("/me?done=key", 303)
-
-
-def _read_kind(post: Post) -> KeyKind:
-    kind: KeyKind | None = next((kind for kind in get_args(KeyKind) if kind == post.get("kind")), None)
-    if kind is None:
-        raise InvalidInput(_("Choose the kind of the key."))
-    return kind
-
-
-def _read_overlap(post: Post) -> int:
-    seconds = next((seconds for seconds, _ in OVERLAPS if str(seconds) == post.get("overlap")), None)
-    if seconds is None:
-        raise InvalidInput(_("Choose how long the old key stays valid."))
-    return seconds
 
 
 async def _show_key(

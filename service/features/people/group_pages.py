@@ -1,7 +1,4 @@
-"""The groups page: everybody who reviews sees the groups, admins and editors change them.
-
-The page that says who is asked when under a rule, and what happens at the deadline.
-"""
+"""The pages of groups, and of who is asked when under a rule and what happens at the deadline."""
 
 import re
 from dataclasses import dataclass
@@ -143,35 +140,28 @@ async def read_who(
     at: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Show who would be asked under a rule at a time; by default now, under the first rule that asks."""
-    context = await _gather_who(request, visitor, rule, at)
-    try:
-        plan = await _plan(request, context) if context["rule_id"] else None
-    except SaysoError as error:
-        show_page_again(request, _WHO_PAGE, visitor=visitor, **{**context, "sentence": describe_refusal(error)})
-        raise
-    return await show(request, visitor, _WHO_PAGE, **{**context, **describe_plan(plan)})
-
-
-async def _gather_who(request: Request, visitor: Visitor, rule_id: str, at: str) -> dict[str, Any]:
     wiring = wiring_of(request)
     zone = ZoneInfo((await wiring.duty.find_preferences(visitor.name)).time_zone)
-    rules = [rule.rule_id for rule in wiring.rules.policy().rules if rule.action in ASKING]
-    return {
+    rules = [asking.rule_id for asking in wiring.rules.policy().rules if asking.action in ASKING]
+    context: dict[str, Any] = {
         "title": _("Who is asked"),
         "sentence": "",
         "rules": rules,
-        "rule_id": rule_id or (rules[0] if rules else ""),
+        "rule_id": rule or (rules[0] if rules else ""),
         "at": at or describe_local(now_ms(), zone).replace(" ", "T"),
         "zone": zone,
         **describe_plan(None),
     }
-
-
-async def _plan(request: Request, context: dict[str, Any]) -> Plan:
-    wiring, zone = wiring_of(request), context["zone"]
-    at_ms = read_moment(context["at"], zone, _("Enter a time such as 2026-12-24T18:00."))
-    policy, call = wiring.rules.policy(), SampleCall(tool="refund")
-    return await plan(wiring, request.app.state.channels, policy, context["rule_id"], call, at_ms)
+    try:
+        forecast = None
+        if context["rule_id"]:
+            at_ms = read_moment(context["at"], zone, _("Enter a time such as 2026-12-24T18:00."))
+            channels, call = request.app.state.channels, SampleCall(tool="refund")
+            forecast = await plan(wiring, channels, wiring.rules.policy(), context["rule_id"], call, at_ms)
+    except SaysoError as error:
+        show_page_again(request, _WHO_PAGE, visitor=visitor, **{**context, "sentence": describe_refusal(error)})
+        raise
+    return await show(request, visitor, _WHO_PAGE, **{**context, **describe_plan(forecast)})
 
 
 def describe_plan(plan: Plan | None) -> dict[str, object]:

@@ -14,7 +14,6 @@ from sayso.core.policy.rule_keys import Grants
 from sayso.core.records.decisions import DecisionRequest
 from sayso.core.records.envelopes import CounterOffer, GrantRequest
 from sayso.core.records.items import Answer, Item
-from sayso.core.records.terms import Quorum
 from sayso.core.sentences.times import Sentence
 from sayso.core.text.language import _
 from sayso.core.text.redaction import MASK, redact
@@ -81,6 +80,7 @@ def make_grant_form(policy: Policy, item: Item, post: Post) -> GrantForm | None:
     people = max(grants.people, item.terms.quorum.approve)
     spans = tuple(dict.fromkeys([*(span for span in _SPANS_S if span < grants.longest), grants.longest]))
     arguments = tuple(_list_arguments(item, grants, post))
+    alone = item.terms.quorum.deny == 1 and not item.terms.quorum.each_of  # any one of those who may deny
     return GrantForm(
         spans=spans,
         span=post.get("span", ""),
@@ -92,13 +92,8 @@ def make_grant_form(policy: Policy, item: Item, post: Post) -> GrantForm | None:
         people=people,
         arguments=arguments,
         message=post.get("message", ""),
-        offers=people == 1 and _may_offer(item.terms.quorum) and any(arg.number or arg.text for arg in arguments),
+        offers=people == 1 and alone and any(arg.number or arg.text for arg in arguments),
     )
-
-
-def _may_offer(quorum: Quorum) -> bool:
-    """Whether one person may offer another call: any one of those who may deny."""
-    return quorum.deny == 1 and not quorum.each_of
 
 
 def find_grant_step(post: Post) -> str:

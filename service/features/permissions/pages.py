@@ -101,9 +101,12 @@ async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
     uses, now_ms = await grants.list_uses(), await grants.now_ms()
     trials = await grants.lessons.read_trials(use.grant for use in uses)
     rows = [_describe(use, grants.find_void(use.grant), now_ms, visitor.name) for use in uses]
+    find_void = grants.mandates.find_void
+    mandates = [_describe_mandate(use, find_void(use.grant), now_ms) for use in await grants.mandates.list_uses()]
     proposed = [row for row in rows if row.use.grant.find_state(now_ms) is GrantState.PROBATION]
     return {
-        **await _gather_mandates(request, now_ms),
+        "mandates": [row for row in mandates if row.in_force],
+        "ended_mandates": [row for row in mandates if not row.in_force],
         "title": _("Grants"),
         "sentence": "",
         "now_ms": now_ms,
@@ -111,15 +114,6 @@ async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
         "current": [row for row in rows if row.in_force or row.use.grant.find_state(now_ms) is GrantState.WAITING],
         "suspended": [row for row in rows if row.returns],
         "ended": [row for row in rows if row.use.grant.find_state(now_ms) in _OVER and not row.returns],
-    }
-
-
-async def _gather_mandates(request: Request, now_ms: int) -> dict[str, Any]:
-    mandates = wiring_of(request).feature(Granting).mandates
-    rows = [_describe_mandate(use, mandates.find_void(use.grant), now_ms) for use in await mandates.list_uses()]
-    return {
-        "mandates": [row for row in rows if row.in_force],
-        "ended_mandates": [row for row in rows if not row.in_force],
     }
 
 

@@ -1,7 +1,4 @@
-"""The manifest and the service worker, which browsers expect at the root. Both are public.
-
-The page of notifications: browsers and mail addresses that a person is notified on.
-"""
+"""The page of notifications: browsers and mail addresses; and the public manifest and service worker of the app."""
 
 import json
 from typing import Any, TypeVar

@@ -1,7 +1,4 @@
-"""The rules in force in the order of trial, and the page of one rule.
-
-Pages of the rulebook's versions: when each was in force, who attests it, and the return to an earlier one.
-"""
+"""The rules in force in the order of trial, the page of one rule, and those of the rulebook's versions."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,8 +14,6 @@ from pydantic import ValidationError
 from sayso.core.clock import now_ms
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import ASKING, Action, Mode, PolicyRule
-from sayso.core.records.items import Item
-from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences.rules import (
     ACTIONS,
     describe_calls,
@@ -43,7 +38,7 @@ from service.core.store.rules import DEFAULT
 from service.core.wiring import Wiring
 from service.edge.web.content.cards import item_href
 from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form
+from service.edge.web.form_posts import RecordedRoute, check_session, describe_refusal, read_form
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, Visitor, wiring_of
 from service.features.insights.figures import read_rule_cost
@@ -171,18 +166,17 @@ async def _list_asked(wiring: Wiring, rule_id: str) -> list[AskedRow]:
     records = await wiring.desk.suspensions.read_many(list(dict.fromkeys(record_id for record_id, _ in entries)))
     masked = {record.id: mask_record(record) for record in records}
     items = {(record.id, item.item_id): (record, item) for record in masked.values() for item in record.items}
-    return [_describe_asked(*items[entry]) for entry in entries if entry in items]
-
-
-def _describe_asked(record: SuspensionRecord, item: Item) -> AskedRow:
-    return AskedRow(
-        href=item_href(record, item),
-        tool=item.tool.name,
-        summary=summarize(item.tool.args),
-        state=find_item_state(record, item),
-        agent=record.run.agent,
-        at_ms=record.created_at_ms,
-    )
+    return [
+        AskedRow(
+            href=item_href(record, item),
+            tool=item.tool.name,
+            summary=summarize(item.tool.args),
+            state=find_item_state(record, item),
+            agent=record.run.agent,
+            at_ms=record.created_at_ms,
+        )
+        for record, item in (items[entry] for entry in entries if entry in items)
+    ]
 
 
 async def _plan(request: Request, visitor: Visitor, policy: Policy, rule: PolicyRule | None) -> dict[str, Any]:
@@ -243,20 +237,16 @@ async def change(request: Request, visitor: SignedIn, version: str) -> Response:
     try:
         check_session(post, visitor)
         require_role(visitor.principal.roles, "admin")
-        await _act(request, visitor, version, post)
+        wiring = wiring_of(request)
+        if post.get("act") == "restore":
+            await restore(wiring, version, visitor.name, post.get("replaces", ""))
+        else:
+            await attest_version(wiring, version, post.get("digest", ""), visitor.name)
     except SaysoError as error:
         context = {**await _gather(request, visitor, version), "sentence": describe_refusal(error)}
         show_page_again(request, _PAGE, visitor=visitor, **context)
         raise
     return RedirectResponse(f"/rules/-/versions/{version}", 303)
-
-
-async def _act(request: Request, visitor: Visitor, version: str, post: Post) -> None:
-    wiring = wiring_of(request)
-    if post.get("act") == "restore":
-        await restore(wiring, version, visitor.name, post.get("replaces", ""))
-    else:
-        await attest_version(wiring, version, post.get("digest", ""), visitor.name)
 
 
 async def _gather(request: Request, visitor: Visitor, version: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The webhooks page, for admins: endpoints that receive events, failed messages, and senders of signed decisions."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -63,7 +62,15 @@ async def create_endpoint(request: Request, visitor: SignedIn) -> Response:
     post = await read_form(request)
     try:
         check_session(post, visitor)
-        made = await managing.register_endpoint(wiring_of(request), visitor.principal, _read_draft(post))
+        events = tuple(event for event in WebhookEvent if post.get(f"event:{event}"))
+        if not events:
+            raise InvalidInput(_("Choose at least one event."))
+        scheme: managing.Scheme = "ed25519" if post.get("signature") == "ed25519" else "hmac"
+        made = await managing.register_endpoint(
+            wiring_of(request),
+            visitor.principal,
+            EndpointDraft(post.get("url", "").strip(), events, scheme, post.get("description", "").strip()[:200]),
+        )
     except SaysoError as error:
         await _show_again(request, visitor, post, error)
         raise
@@ -145,14 +152,6 @@ async def change_sender(request: Request, visitor: SignedIn, sender_id: str) -> 
     return RedirectResponse("/webhooks?done=revoke", 303)
 
 
-def _read_draft(post: Post) -> EndpointDraft:
-    events = tuple(event for event in WebhookEvent if post.get(f"event:{event}"))
-    if not events:
-        raise InvalidInput(_("Choose at least one event."))
-    scheme: managing.Scheme = "ed25519" if post.get("signature") == "ed25519" else "hmac"
-    return EndpointDraft(post.get("url", "").strip(), events, scheme, post.get("description", "").strip()[:200])
-
-
 def _secret_of(made: managing.NewEndpoint) -> Secret:
     if made.secret is not None:
         return Secret(made.endpoint.url, "Secret", made.secret)
@@ -179,7 +178,14 @@ async def _gather(
     endpoints = await managing.list_endpoints(wiring, caller)
     return {
         "title": _("Webhooks"),
-        "endpoints": _list_rows(endpoints),
+        "endpoints": [
+            EndpointRow(
+                endpoint,
+                public_key_of(endpoint.secrets[0].secret) if managing.scheme_of(endpoint) == "ed25519" else None,
+                everything=len(endpoint.events) == len(WebhookEvent),
+            )
+            for endpoint in endpoints
+        ],
         "urls": {endpoint.id: endpoint.url for endpoint in endpoints},
         "failures": await managing.list_failures(wiring, caller),
         "senders": [sender for sender in await sending.list_senders(wiring, caller) if sender.revoked_at_ms is None],
@@ -190,14 +196,3 @@ async def _gather(
         "done": done,
         "secret": secret,
     }
-
-
-def _list_rows(endpoints: Sequence[Endpoint]) -> list[EndpointRow]:
-    return [
-        EndpointRow(
-            endpoint,
-            public_key_of(endpoint.secrets[0].secret) if managing.scheme_of(endpoint) == "ed25519" else None,
-            everything=len(endpoint.events) == len(WebhookEvent),
-        )
-        for endpoint in endpoints
-    ]

@@ -1,7 +1,4 @@
-"""Pages of replays: start one, and see what rules would have done with all recorded calls of a range. For admins.
-
-The page of candidates in shadow: begin, compare, put in force, end. Read by everybody, changed by admins.
-"""
+"""The pages of replays, for admins, and of the candidate in shadow, which everybody reads and admins change."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +13,7 @@ from sayso.core.rendering.money import write_sum
 from sayso.core.text.language import _
 from sayso.core.text.summaries import Summary, summarize
 from sayso.errors import InvalidInput, SaysoError
-from sayso.features.whatif.matrix import Cell, Listed, Past, Tally
+from sayso.features.whatif.matrix import Cell, Listed, Past
 from sayso.features.whatif.replays import Effect
 from sayso.features.whatif.text import describe_effect, describe_past, describe_review_time, describe_status
 from service.core.auth.reviewers import require_role
@@ -123,6 +120,9 @@ async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Respo
     replay = await wiring.part(ReplayStore).read(replay_id, await wiring.schedule.now_ms())
     tally = replay.result
     estimates = (tally.find_typical_look_ms(), tally.estimate_saved_ms(), tally.estimate_added_ms())
+    cells = tally.list_cells()
+    rows = dict.fromkeys((cell.past, cell.was) for cell in cells)
+    by_place = {(cell.past, cell.was, cell.now): cell for cell in cells}
     page = await show(
         request,
         visitor,
@@ -130,7 +130,10 @@ async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Respo
         title=_("Shadow") if replay.shadow else _("Replay"),
         replay=replay,
         tally=tally,
-        rows=_list_rows(tally),
+        rows=[
+            MatrixRow(describe_past(past), was, [_describe_cell(by_place.get((past, was, now))) for now in Effect])
+            for past, was in rows
+        ],
         summed=any(cell.sums for cell in tally.list_cells()),
         effects={effect: describe_effect(effect) for effect in Effect},
         changes=[_describe_change(cell) for cell in tally.list_cells() if cell.listed],
@@ -191,16 +194,6 @@ def _read_day(text: str) -> datetime:
         raise InvalidInput("Enter both days as 2026-11-01.") from error
 
 
-def _list_rows(tally: Tally) -> list[MatrixRow]:
-    cells = tally.list_cells()
-    rows = dict.fromkeys((cell.past, cell.was) for cell in cells)
-    by_place = {(cell.past, cell.was, cell.now): cell for cell in cells}
-    return [
-        MatrixRow(describe_past(past), was, [_describe_cell(by_place.get((past, was, now))) for now in Effect])
-        for past, was in rows
-    ]
-
-
 def _describe_cell(cell: Cell | None) -> MatrixCell | None:
     if cell is None:
         return None
@@ -209,16 +202,19 @@ def _describe_cell(cell: Cell | None) -> MatrixCell | None:
 
 
 def _describe_change(cell: Cell) -> ChangedCalls:
-    rows = [ListedRow(_find_place(call), call, summarize(call.args) if call.args else None) for call in cell.listed]
+    rows = [
+        ListedRow(
+            f"/items/{call.suspension_id}/{call.item_id}" if call.item_id else f"/runs/{call.run_id}",
+            call,
+            summarize(call.args) if call.args else None,
+        )
+        for call in cell.listed
+    ]
     return ChangedCalls(describe_past(cell.past), cell.was, cell.now, cell.count, _is_risky(cell), rows)
 
 
 def _is_risky(cell: Cell) -> bool:
     return cell.changed and cell.now is Effect.ALLOWED and cell.past in (Past.DENIED, Past.REFUSED)
-
-
-def _find_place(call: Listed) -> str:
-    return f"/items/{call.suspension_id}/{call.item_id}" if call.item_id else f"/runs/{call.run_id}"
 
 
 _PAGE = "pages/rule_shadow.html"

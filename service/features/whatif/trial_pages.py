@@ -1,8 +1,6 @@
-"""A call tried on the rules in force: which rule decides, and why the others do not. Nothing runs or is recorded.
+"""Pages that try rules: one call, the cases beside the rules, and a draft with the last recorded calls.
 
-The page of the cases beside the rules: what each expects, and whether it ends so under the rules in force.
-
-A draft of rules: its faults by line, and what it would have done with the last recorded calls. For admins.
+Nothing runs or is recorded.
 """
 
 import asyncio
@@ -35,11 +33,11 @@ from service.core.operations.known_names import find_known, read_manifests
 from service.core.policy.evaluations import judge_blocking
 from service.core.wiring import Wiring
 from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form
+from service.edge.web.form_posts import RecordedRoute, check_admin, check_session, describe_refusal, read_form
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, Visitor, wiring_of
 from service.features.whatif.recorded import MOST_CALLS, judge_again, read_recorded
-from service.features.whatif.trials import Tried, find_definition, read_past, try_call
+from service.features.whatif.trials import find_definition, read_past, try_call
 
 _PAGE = "pages/rule_trial.html"
 _NAME_CHARS = 200
@@ -106,13 +104,29 @@ async def read(request: Request, visitor: SignedIn, agent: Text = "", tool: Text
 async def try_form(request: Request, visitor: SignedIn) -> Response:
     """Try the call of the form. A trial changes nothing; it is sent as a form so that no log has its arguments."""
     wiring, post = wiring_of(request), await read_form(request)
-    form = _read_form(post)
+    texts = {name: post.get(name, "").strip()[:_NAME_CHARS] for name in ("agent", "tool", "step", "item")}
+    form = TrialForm(**texts, args=post.get("args", ""))
     manifests = await read_manifests(wiring)
     try:
         check_session(post, visitor)
         if "fill" in post:
             return await show(request, visitor, _PAGE, **_describe(_fill(form, manifests), manifests))
-        tried = await _try(wiring, form, manifests)
+        if not form.tool:
+            raise InvalidInput(_("Enter the name of a tool."))
+        if form.step and not (form.step.isascii() and form.step.isdigit() and 0 < len(form.step) < 7):
+            raise InvalidInput(_("Enter the step as a number from 1."))
+        step = max(1, int(form.step or 1))
+        call = TrialCall(tool=form.tool, agent=form.agent, args=_read_args(form.args), step=step)
+        past = await read_past(wiring, form.item) if form.item else None
+        (decision, trials), scrub = await try_call(wiring, manifests, call, past)
+        tried = Outcome(
+            effect=describe_decision(decision),
+            reason=scrub(decision.reason),
+            rule_id=decision.policy_id,
+            error=scrub(decision.error or ""),
+            resemblance=describe_resemblance(decision.resembles),
+            lines=[(trial, scrub(describe_trial(trial))) for trial in trials],
+        )
     except SaysoError as error:
         context = {**_describe(form, manifests), "sentence": describe_refusal(error)}
         show_page_again(request, _PAGE, visitor=visitor, **context)
@@ -120,38 +134,10 @@ async def try_form(request: Request, visitor: SignedIn) -> Response:
     return await show(request, visitor, _PAGE, **{**_describe(form, manifests), "tried": tried})
 
 
-async def _try(wiring: Wiring, form: TrialForm, manifests: dict[str, AgentManifest]) -> Outcome:
-    if not form.tool:
-        raise InvalidInput(_("Enter the name of a tool."))
-    if form.step and not (form.step.isascii() and form.step.isdigit() and 0 < len(form.step) < 7):
-        raise InvalidInput(_("Enter the step as a number from 1."))
-    step = max(1, int(form.step or 1))
-    call = TrialCall(tool=form.tool, agent=form.agent, args=_read_args(form.args), step=step)
-    past = await read_past(wiring, form.item) if form.item else None
-    return _write(await try_call(wiring, manifests, call, past))
-
-
 def _fill(form: TrialForm, manifests: dict[str, AgentManifest]) -> TrialForm:
     """Return the form with arguments to begin with, from the schema of the tool."""
     definition = find_definition(manifests, form.agent, form.tool)
     return replace(form, args=write_pretty(sketch_args(definition.parameters) if definition is not None else {}))
-
-
-def _write(tried: Tried) -> Outcome:
-    (decision, trials), scrub = tried
-    return Outcome(
-        effect=describe_decision(decision),
-        reason=scrub(decision.reason),
-        rule_id=decision.policy_id,
-        error=scrub(decision.error or ""),
-        resemblance=describe_resemblance(decision.resembles),
-        lines=[(trial, scrub(describe_trial(trial))) for trial in trials],
-    )
-
-
-def _read_form(post: Post) -> TrialForm:
-    texts = {name: post.get(name, "").strip()[:_NAME_CHARS] for name in ("agent", "tool", "step", "item")}
-    return TrialForm(**texts, args=post.get("args", ""))
 
 
 def _read_args(text: str) -> JsonObject:
@@ -337,22 +323,21 @@ def _describe_drafts(text: str) -> dict[str, Any]:
 
 
 def _summarize(comparison: Comparison) -> Replay:
-    changes = [_describe_change(before, now, calls) for (before, now), calls in comparison.changed.items()]
+    changes = [
+        ChangeGroup(
+            before=_(_EFFECTS[before]),
+            now=_(_EFFECTS[now]),
+            count=len(calls),
+            denied=sum(entry.call.verdict == "denied" for entry in calls),
+            risky=now is Effect.ALLOWED,
+            rows=[_row(entry.call, entry) for entry in calls[:MOST_ROWS]],
+        )
+        for (before, now), calls in comparison.changed.items()
+    ]
     missing = [(_(fact), len(calls), [*map(_row, calls[:MOST_ROWS])]) for fact, calls in comparison.missing.items()]
     same = comparison.same.total()
     count = same + sum(change.count for change in changes) + sum(number for _fact, number, _calls in missing)
     return Replay(count, same, changes, missing)
-
-
-def _describe_change(before: Effect, now: Effect, calls: Sequence[Changed]) -> ChangeGroup:
-    return ChangeGroup(
-        before=_(_EFFECTS[before]),
-        now=_(_EFFECTS[now]),
-        count=len(calls),
-        denied=sum(entry.call.verdict == "denied" for entry in calls),
-        risky=now is Effect.ALLOWED,
-        rows=[_row(entry.call, entry) for entry in calls[:MOST_ROWS]],
-    )
 
 
 def _row(call: RecordedCall, changed: Changed | None = None) -> CallRow:

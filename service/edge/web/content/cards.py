@@ -1,11 +1,4 @@
-"""Items in lists: a card for each open item, a row for each decided or cancelled one.
-
-The headline of an item in a list: what would run, from the stored arguments.
-
-Flags of an item in the inbox.
-
-What was decided today, for an inbox with nothing left to decide.
-"""
+"""Items in lists: a card with headline and flags for each open item, a row for each that is decided or cancelled."""
 
 import re
 from collections import OrderedDict
@@ -60,12 +53,13 @@ class Headline:
 def make_headline(item: Item, view: View) -> Headline:
     """Return the headline of an item whose secrets are masked, without arguments that the view's headline names."""
     summary = summarize(item.tool.args)
-    shown = tuple(leaf for leaf in summary.shown if view.renderer == "tree" or not _names(view.headline, leaf))
+    shown = tuple(
+        leaf
+        for leaf in summary.shown
+        if view.renderer == "tree"
+        or not (not leaf.cut and bool(re.search(rf"(?<!\w){re.escape(leaf.text)}(?!\w)", view.headline)))
+    )
     return Headline(item.tool.name, shown[:_IN_HEADLINE], shown[_IN_HEADLINE:], summary.hidden_values)
-
-
-def _names(headline: str, leaf: Leaf) -> bool:
-    return not leaf.cut and bool(re.search(rf"(?<!\w){re.escape(leaf.text)}(?!\w)", headline))
 
 
 def list_flags(item: Item, view: View, reviewer: Actor, *, held: bool) -> tuple[str, ...]:
@@ -218,12 +212,24 @@ def list_closed(records: Iterable[SuspensionRecord]) -> list[Closed]:
 
 def make_rows(record: SuspensionRecord) -> list[Row]:
     """Return a row for every decided or cancelled item of a suspension."""
-    masked = mask_record(record)
-    return [
-        _row(masked, find_item(masked, item.item_id), describe_outcome(item))
-        for item in record.items
-        if find_item_state(record, item) != ItemState.OPEN
-    ]
+    masked, rows = mask_record(record), list[Row]()
+    for stored, item in zip(record.items, masked.items, strict=True):
+        if find_item_state(record, stored) == ItemState.OPEN:
+            continue
+        outcome, decided = item.outcome, item
+        if outcome is not None and outcome.args is not None:
+            decided = item.model_copy(update={"tool": item.tool.model_copy(update={"args": outcome.args})})
+        row = Row(
+            href=item_href(masked, item),
+            item=decided,
+            state=find_item_state(masked, item),
+            outcome=describe_outcome(stored) or _("The run was cancelled"),
+            note=(outcome.message or "") if outcome is not None and outcome.by.kind is not ActorKind.TIMEOUT else "",
+            agent=masked.run.agent,
+            at_ms=outcome.at_ms if outcome is not None else masked.updated_at_ms,
+        )
+        rows.append(row)
+    return rows
 
 
 def _make_cards(
@@ -303,21 +309,6 @@ def _find_section(due_at_ms: int, now_ms: int) -> str:
     if due_at_ms - now_ms < SOON_MS:
         return "soon"
     return "today" if due_at_ms // DAY_MS == now_ms // DAY_MS else "later"
-
-
-def _row(record: SuspensionRecord, item: Item, described: str) -> Row:
-    outcome = item.outcome
-    if outcome is not None and outcome.args is not None:
-        item = item.model_copy(update={"tool": item.tool.model_copy(update={"args": outcome.args})})
-    return Row(
-        href=item_href(record, item),
-        item=item,
-        state=find_item_state(record, item),
-        outcome=described or _("The run was cancelled"),
-        note=(outcome.message or "") if outcome is not None and outcome.by.kind is not ActorKind.TIMEOUT else "",
-        agent=record.run.agent,
-        at_ms=outcome.at_ms if outcome is not None else record.updated_at_ms,
-    )
 
 
 def describe_finished(records: Iterable[SuspensionRecord], now_ms: int, *, cut: bool) -> str:

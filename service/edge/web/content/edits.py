@@ -1,9 +1,4 @@
-"""The review of an edit before it is sent: what it changes, and what the rules say of it.
-
-The different arguments that reviewers approved under a quorum, so that the next reviewer can agree with one.
-
-The values that an item's page displays, and what the page reports of them with a decision.
-"""
+"""An edit before it is sent: what it changes, what the rules say of it, and what the page displays of both."""
 
 import re
 from collections.abc import Sequence

@@ -55,6 +55,7 @@ def describe_both(trail: Sequence[TrailEntry], entries: Sequence[Entry]) -> list
 def describe_entry(entry: Entry) -> Line:
     """Return the line of an external entry."""
     text, tone, note = _describe(entry)
+    label = SOURCE_FORMATS[SourceFormat(entry.source_format)].label
     return Line(
         seq=entry.first_seq,
         at_ms=entry.at_ms,
@@ -63,7 +64,7 @@ def describe_entry(entry: Entry) -> Line:
         text=_cut(text, 300),
         note=_cut(note),
         data=_cut(_show_data(entry)),
-        source=_name(entry),
+        source=label if entry.source == "agent" else f"{label}, {entry.source}",
         depth=min(entry.depth, _MAX_DEPTH),
     )
 
@@ -92,11 +93,6 @@ def _show_data(entry: Entry) -> str:
         return write_pretty(shown) if shown else ""
     value = entry.output if entry.kind is Kind.RESULT else entry.data
     return write_pretty(value) if value is not None else ""
-
-
-def _name(entry: Entry) -> str:
-    label = SOURCE_FORMATS[SourceFormat(entry.source_format)].label
-    return label if entry.source == "agent" else f"{label}, {entry.source}"
 
 
 def _cut(text: str, limit: int = _MAX_CHARS) -> str:

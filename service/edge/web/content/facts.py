@@ -1,7 +1,4 @@
-"""Typed reads of an event's data, which another version of Sayso may have written.
-
-A run's audit trail, limited to the size of a page.
-"""
+"""A run's audit trail, limited to the size of a page, and typed reads of events of any version."""
 
 from collections.abc import Mapping
 from typing import Any

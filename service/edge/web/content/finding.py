@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from urllib.parse import urlencode
@@ -79,12 +79,19 @@ async def find_open(
     """
     page, began_ms, freezes = earlier or Found(), monotonic_ms(), await wiring.freezes.known()
     page.following = after
-    wanted = await _choose(wiring, reviewer, query, since_ms)
+    buckets = await wiring.part(Buckets).read(since_ms) if query else None
+    wanted: list[Facets] | None = None  # the whole inbox
+    if buckets is not None:
+        wanted = [facets for facets, _ in buckets if query.admits(facets, may_decide(facets.audience, reviewer))]
     until_ms = None if query.due_within_ms is None else now_ms() + query.due_within_ms
     while True:
         items = await wiring.part(Buckets).list_first(wanted, PAGE, page.following, until_ms)
-        cards, damaged = await _make_cards(wiring, reviewer, query, freezes, _list_suspensions(items))
-        page.cards += cards if wanted is None else _keep(cards, items)
+        suspension_ids = [*dict.fromkeys(item.suspension_id for item in items)]
+        cards, damaged = await _make_cards(wiring, reviewer, query, freezes, suspension_ids)
+        if wanted is not None:  # another item of their suspensions has its own place in the order
+            listed = {(item.suspension_id, item.item_id) for item in items}
+            cards = [card for card in cards if (card.record.id, card.item.item_id) in listed]
+        page.cards += cards
         page.damaged += damaged
         page.searched += len(items)
         page.following = items[-1] if len(items) == PAGE else None
@@ -108,21 +115,3 @@ async def _make_cards(
     cards = await asyncio.to_thread(make_cards, records, *facts)
     release_apart(records)
     return cards, damaged
-
-
-async def _choose(wiring: Wiring, reviewer: Actor, query: Query, since_ms: float) -> list[Facets] | None:
-    """Return the buckets that may have fitting items; None for the whole inbox."""
-    buckets = await wiring.part(Buckets).read(since_ms) if query else None
-    if buckets is None:
-        return None
-    return [facets for facets, _ in buckets if query.admits(facets, may_decide(facets.audience, reviewer))]
-
-
-def _list_suspensions(items: Sequence[OpenItem]) -> list[str]:
-    return [*dict.fromkeys(item.suspension_id for item in items)]
-
-
-def _keep(cards: Sequence[Card], items: Collection[OpenItem]) -> list[Card]:
-    """Return the cards of these items: another item of their suspensions has its own place in the order."""
-    listed = {(item.suspension_id, item.item_id) for item in items}
-    return [card for card in cards if (card.record.id, card.item.item_id) in listed]

@@ -22,7 +22,13 @@ def find_alike(record: SuspensionRecord, item: Item, view: View, definition: Too
     Such items need a value or a number, may have run already, hold secrets, were edited by another reviewer, are long,
     or have a flag of severity 1.
     """
-    if not _is_plain(item) or view.severe or _is_long(item.tool.args):
+    approvable = item.kind is ItemKind.APPROVAL and Answer.APPROVE in item.allowed and not item.terms.match_number
+    edited = any(decision.args is not None for decision in item.decisions)
+    if (
+        not (approvable and item.open and item.doubt is None and not item.resembles and not edited)
+        or view.severe
+        or _is_long(item.tool.args)
+    ):
         return ""
     if find_secrets(item, definition.parameters if definition is not None else None).masked:
         return ""
@@ -53,12 +59,6 @@ def list_prompt(prompt: Prompt) -> list[Leaf]:
     """Return every text of the request that is not empty."""
     values = {name: value for name, value in prompt.model_dump(mode="json").items() if value}
     return list_values(values) if values else []
-
-
-def _is_plain(item: Item) -> bool:
-    approvable = item.kind is ItemKind.APPROVAL and Answer.APPROVE in item.allowed and not item.terms.match_number
-    edited = any(decision.args is not None for decision in item.decisions)
-    return approvable and item.open and item.doubt is None and not item.resembles and not edited
 
 
 def _is_long(args: JsonObject) -> bool:

@@ -1,7 +1,4 @@
-"""The calls of a run as a tree: each turn of the model with the calls that it requested.
-
-The items of a run as rows: those that are open as in the inbox, the others with their state and outcome.
-"""
+"""The calls of a run as a tree of the model's turns, and its items as rows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

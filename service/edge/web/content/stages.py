@@ -1,7 +1,4 @@
-"""The stages from an item's decision to its effect, as its receipt lists them.
-
-The banner of an item's page that shows a refused form again.
-"""
+"""The stages from an item's decision to its effect, and the banner over a form that was refused."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,18 +39,15 @@ def list_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
     if waiting:
         waits = ngettext("The run waits for another item", "The run waits for %(num)s other items", waiting)
         return [*stages, Stage(waits, None, "wait")]
-    stages += _list_client_stages(record, item) if record.resume.mode == "poll" else _list_worker_stages(record, item)
+    if record.resume.mode != "poll":
+        stages += _list_worker_stages(record, item)
+    elif item.permit is not None or item.outcome.may_run:
+        redeemed_at_ms = item.permit.redeemed_at_ms if item.permit is not None else None
+        stages.append(Stage(_("Started by %(who)s", who=record.run.owner), redeemed_at_ms))
     stages += _list_results(record, item, result)
     if record.receipt.settled_at_ms is not None:
         stages.append(Stage(_("Done"), record.receipt.settled_at_ms))
     return stages
-
-
-def _list_client_stages(record: SuspensionRecord, item: Item) -> Iterator[Stage]:
-    if item.permit is not None:
-        yield Stage(_("Started by %(who)s", who=record.run.owner), item.permit.redeemed_at_ms)
-    elif item.outcome is not None and item.outcome.may_run:
-        yield Stage(_("Started by %(who)s", who=record.run.owner), None)
 
 
 def _list_worker_stages(record: SuspensionRecord, item: Item) -> Iterator[Stage]:

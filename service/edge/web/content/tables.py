@@ -223,13 +223,13 @@ def _is_amount(path: str) -> bool:
 
 def _find_currency(by_place: dict[tuple[bool, str], Leaf]) -> str:
     """Return the currency of a call; empty where it names none, or several."""
-    named = {leaf.text.upper() for (in_prompt, path), leaf in by_place.items() if not in_prompt and _is_currency(path)}
+    named = {
+        leaf.text.upper()
+        for (in_prompt, path), leaf in by_place.items()
+        if not in_prompt and (_find_name(path) in CURRENCIES)
+    }
     currency = named.pop() if len(named) == 1 else ""
     return currency if _CURRENCY.fullmatch(currency) else ""
-
-
-def _is_currency(path: str) -> bool:
-    return _find_name(path) in CURRENCIES
 
 
 def _find_name(path: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.core.settings import Settings
-from service.edge.web.display_choices import COOKIE
+from service.edge.web.pages import DISPLAY_COOKIE
 from tests.service.edge.web.sites import visit
 
 
@@ -29,7 +29,7 @@ async def test_display_choices_apply_to_every_page(settings: Settings) -> None:
 @pytest.mark.parametrize("kept", ["", "dark", "..", "<b>.<b>.<b>", "x.y.z.w", 'dark" onload="x'])
 async def test_unknown_display_choice_is_the_default(settings: Settings, kept: str) -> None:
     async with visit(settings, None) as guest:
-        page = (await guest.client.get("/sign-in", headers={"Cookie": f"{COOKIE}={kept}"})).text
+        page = (await guest.client.get("/sign-in", headers={"Cookie": f"{DISPLAY_COOKIE}={kept}"})).text
         assert page.startswith('<!doctype html>\n<html lang="en"')
         assert page.count("data-theme") == (kept == "dark")
         assert "onload" not in page
