@@ -98,7 +98,11 @@ async def check_team(runnable: Any, gated: Collection[BaseChatAgent], inner: Col
             raise InvalidInput(_ENDLESS)
     for member in _list_members(runnable):
         if not any(member is agent for agent in gated):
-            await _check_ungated(member)
+            if isinstance(member, AssistantAgent):
+                if names := [name async for name in _list_names(member)]:
+                    raise InvalidInput(_UNGATED.format(name=member.name, tools=", ".join(names)))
+            elif not isinstance(member, UserProxyAgent):
+                raise InvalidInput(_UNKNOWN.format(name=getattr(member, "name", "?"), kind=type(member).__name__))
     for assistant in inner:
         await _check_tools(assistant)
 
@@ -111,15 +115,6 @@ def list_assistants(runnable: Any, inner: Collection[AssistantAgent]) -> list[As
 def _list_members(runnable: Any) -> list[Any]:
     members: list[Any] = runnable._participants if isinstance(runnable, BaseGroupChat) else [runnable]
     return members
-
-
-async def _check_ungated(member: Any) -> None:
-    """Refuse an ungated member that has tools or is of an unknown type."""
-    if isinstance(member, AssistantAgent):
-        if names := [name async for name in _list_names(member)]:
-            raise InvalidInput(_UNGATED.format(name=member.name, tools=", ".join(names)))
-    elif not isinstance(member, UserProxyAgent):
-        raise InvalidInput(_UNKNOWN.format(name=getattr(member, "name", "?"), kind=type(member).__name__))
 
 
 async def _check_tools(assistant: AssistantAgent) -> None:

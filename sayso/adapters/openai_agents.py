@@ -49,12 +49,10 @@ from sayso.adapters.base import NOT_REVIEWED, Adapter, UsageMeter, define_tool
 from sayso.adapters.reachability import reach
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.suspensions import ModelUsage, RunStatus
-from sayso.core.records.tools import ToolResult
 from sayso.errors import IllegalTransition, InvalidInput
 from sayso.guarding.frameworks import guard_framework
 from sayso.guarding.runs import note_gated
 from sayso.runner import protocol
-from sayso.runner.batches import BatchCall
 from sayso.runner.execution import CallExecutor, current_executor
 from sayso.runner.judging import known_id
 from sayso.runner.models import RequestedCall
@@ -284,21 +282,20 @@ def _gate_tool(tool: FunctionTool, describe: Refusal | None) -> FunctionTool:
         async def execute(args: JsonObject) -> Any:
             return await tool.on_invoke_tool(replace_arguments(context, args), json.dumps(args))
 
-        return _describe_result(entry, await executor.run(entry, execute), describe)
+        # An envelope stays one. With `describe`, so does a failure
+        result = await executor.run(entry, execute)
+        if not result.success:
+            return (
+                describe(entry.call.name, result.error or "It failed.") if describe else json.dumps(result.tool_message)
+            )
+        note = protocol.describe_edit(entry)
+        noted = note_edit(result.output, note) if note is not None else None
+        return noted if noted is not None else protocol.describe_result(entry, result)
 
     guardrails = [gate_guardrail(guardrail, tool.name) for guardrail in tool.tool_input_guardrails or ()]
     return dataclasses.replace(
         tool, on_invoke_tool=note_gated(invoke), needs_approval=True, tool_input_guardrails=guardrails or None
     )
-
-
-def _describe_result(entry: BatchCall, result: ToolResult, describe: Refusal | None) -> Any:
-    """Return what the model sees of a result. An envelope stays one. With `describe`, so does a failure."""
-    if not result.success:
-        return describe(entry.call.name, result.error or "It failed.") if describe else json.dumps(result.tool_message)
-    note = protocol.describe_edit(entry)
-    noted = note_edit(result.output, note) if note is not None else None
-    return noted if noted is not None else protocol.describe_result(entry, result)
 
 
 def _read_call(item: ToolApprovalItem, root: str) -> RequestedCall:

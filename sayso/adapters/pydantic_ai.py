@@ -19,7 +19,7 @@ from pydantic_ai import (
     RunContext,
     ToolDenied,
 )
-from pydantic_ai.agent import AbstractAgent, AgentRunResult
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded, UserError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 from pydantic_ai.models.test import TestModel
@@ -30,7 +30,6 @@ from pydantic_ai.usage import RunUsage
 from sayso.adapters.base import Adapter, UsageMeter, define_tool, run_blocking
 from sayso.adapters.reachability import reach
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.suspensions import ModelUsage
 from sayso.errors import InvalidInput
 from sayso.guarding.frameworks import guard_framework
 from sayso.guarding.runs import note_gated
@@ -73,7 +72,11 @@ def gate(
     tools = run_blocking(framework.list_tools)
     if external := [tool.name for tool in tools if tool.kind == "external"]:
         raise InvalidInput(f"The tool {external[0]!r} runs outside this process and cannot be gated. Remove it.")
-    _check_inner(agent)
+    toolsets = [toolset for toolset in _list_toolsets(agent) if isinstance(toolset, FunctionToolset)]
+    for tool in (tool for toolset in toolsets for tool in toolset.tools.values()):
+        for target in reach(tool.function):
+            if isinstance(target, AbstractAgent) and (names := _list_names(target)):
+                raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names)))
     definitions = {
         tool.name: define_tool(tool.name, tool.description, tool.parameters_json_schema, idempotent) for tool in tools
     }
@@ -157,17 +160,24 @@ class PydanticAi(Adapter):
             )
         if isinstance(result.output, DeferredToolRequests):
             messages = ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")
-            return FrameworkTurn({"messages": messages}, _read_calls(result), usage=_read_usage(result))
+            output: DeferredToolRequests = result.output
+            deferred = {call.tool_call_id for call in (*output.approvals, *output.calls)}
+            calls = tuple(
+                RequestedCall(
+                    call_id=part.tool_call_id, name=part.tool_name, args_json=part.args_as_json_str(), subagent=""
+                )
+                for part in _find_calls(result.all_messages())
+                if part.tool_call_id in deferred
+            )
+            # Model calls that are in no message have no model's name
+            meter, total = UsageMeter(), result.usage
+            for message in result.new_messages():
+                if isinstance(message, ModelResponse):
+                    meter.note(message.model_name, message.usage.input_tokens, message.usage.output_tokens)
+            meter.note_total(total.input_tokens, total.output_tokens, total.requests)
+            usage = None if getattr(total, "unmeasured_requests", 0) else meter.read()
+            return FrameworkTurn({"messages": messages}, calls, usage=usage)
         return Done({"text": result.output} if isinstance(result.output, str) else plain_json(result.output))
-
-
-def _check_inner(agent: Agent[Any, Any]) -> None:
-    """Refuse a tool that calls another agent with tools: those calls would be ungated."""
-    toolsets = [toolset for toolset in _list_toolsets(agent) if isinstance(toolset, FunctionToolset)]
-    for tool in (tool for toolset in toolsets for tool in toolset.tools.values()):
-        for target in reach(tool.function):
-            if isinstance(target, AbstractAgent) and (names := _list_names(target)):
-                raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names)))
 
 
 def _list_names(agent: AbstractAgent[Any, Any]) -> list[str]:
@@ -183,27 +193,6 @@ def _list_toolsets(agent: AbstractAgent[Any, Any]) -> list[AbstractToolset[Any]]
     toolsets: list[AbstractToolset[Any]] = []
     CombinedToolset(list(agent.toolsets)).apply(toolsets.append)
     return toolsets
-
-
-def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
-    """Return the deferred calls in the order of the model, which `approvals` does not keep."""
-    output: DeferredToolRequests = result.output
-    deferred = {call.tool_call_id for call in (*output.approvals, *output.calls)}
-    return tuple(
-        RequestedCall(call_id=part.tool_call_id, name=part.tool_name, args_json=part.args_as_json_str(), subagent="")
-        for part in _find_calls(result.all_messages())
-        if part.tool_call_id in deferred
-    )
-
-
-def _read_usage(result: AgentRunResult[Any]) -> tuple[ModelUsage, ...] | None:
-    """Return the usage since the run began or was resumed. Model calls that are in no message have no model's name."""
-    meter, total = UsageMeter(), result.usage
-    for message in result.new_messages():
-        if isinstance(message, ModelResponse):
-            meter.note(message.model_name, message.usage.input_tokens, message.usage.output_tokens)
-    meter.note_total(total.input_tokens, total.output_tokens, total.requests)
-    return None if getattr(total, "unmeasured_requests", 0) else meter.read()
 
 
 def _find_calls(history: list[ModelMessage]) -> list[ToolCallPart]:

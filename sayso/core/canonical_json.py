@@ -128,7 +128,8 @@ def _check_quickly(value: Any, around: Around, *, limited: bool) -> bool | None:
                 if form is None:
                     return None
                 plain = plain and form
-        form = _check_fractions(fractions)
+        written = repr(fractions)
+        form = None if "n" in written else _DIFFERENT_FRACTION.search(written) is None
         if form is None:
             return None
         plain = plain and form
@@ -136,12 +137,6 @@ def _check_quickly(value: Any, around: Around, *, limited: bool) -> bool | None:
             return plain if count <= MAX_NODES else None
         level = below
     return None
-
-
-def _check_fractions(fractions: list[float]) -> bool | None:
-    """Return whether the standard encoder writes all numbers as RFC 8785 does; None if one is not finite."""
-    written = repr(fractions)
-    return None if "n" in written else _DIFFERENT_FRACTION.search(written) is None
 
 
 def _has_plain_keys(node: dict[Any, Any]) -> bool:

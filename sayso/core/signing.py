@@ -85,7 +85,14 @@ def check_headers(message: SignedMessage, now_ms: int) -> tuple[str, str, list[t
     """
     message_id = _check_header("webhook-id", message.id, _ID, "1 to 200 visible ASCII characters")
     timestamp = _check_header("webhook-timestamp", message.timestamp, _TIMESTAMP, "whole seconds since 1970")
-    offered = _split_signatures(message.signatures)
+    # Unknown versions may appear while senders migrate
+    name = "webhook-signature"
+    if message.signatures is None:
+        raise InvalidSignature(f"The header {name} is missing or duplicated. Send it once: v1,<base64>.", header=name)
+    parts = [part.split(",") for part in message.signatures.split(" ")]
+    if not message.signatures.isascii() or len(parts) > _MAX_SIGNATURES or any(len(part) != 2 for part in parts):
+        raise InvalidSignature(f"The header {name} is not a list such as 'v1,<base64> v1,<base64>'.", header=name)
+    offered = [(version, signature) for version, signature in parts]
     if abs(now_ms - int(timestamp) * 1000) > TOLERANCE_S * 1000:
         raise InvalidSignature(
             f"The message was signed at {timestamp}, more than {TOLERANCE_S} s from now. "
@@ -160,14 +167,3 @@ def _check_header(name: str, value: str | None, form: re.Pattern[str], meant: st
     if not form.fullmatch(value):
         raise InvalidSignature(f"The header {name} is not {meant}. Correct it and sign again.", header=name)
     return value
-
-
-def _split_signatures(header: str | None) -> list[tuple[str, str]]:
-    """Return the versions and signatures. Unknown versions may appear while senders migrate."""
-    name = "webhook-signature"
-    if header is None:
-        raise InvalidSignature(f"The header {name} is missing or duplicated. Send it once: v1,<base64>.", header=name)
-    parts = [part.split(",") for part in header.split(" ")]
-    if not header.isascii() or len(parts) > _MAX_SIGNATURES or any(len(part) != 2 for part in parts):
-        raise InvalidSignature(f"The header {name} is not a list such as 'v1,<base64> v1,<base64>'.", header=name)
-    return [(version, signature) for version, signature in parts]

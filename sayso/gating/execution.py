@@ -73,7 +73,13 @@ class Gated(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the function once it is approved, and return its result or that of an earlier attempt."""
         given, positional, injected = self.parameters.split(args, kwargs)
-        gated = self.options.build_call(self.tool.definition, self._write_args(given))
+        try:
+            plain: JsonObject = to_jsonable_python(given)
+        except (PydanticSerializationError, ValueError) as error:
+            raise InvalidInput(f"The arguments of {self.tool.name} cannot be written as JSON: {error}") from error
+        if fault := self.tool.find_fault(plain):
+            raise InvalidInput(f"The arguments of {self.tool.name} do not fit: {fault}")
+        gated = self.options.build_call(self.tool.definition, plain)
         run = functools.partial(self.function, *positional, **injected)
         result: Any = self._call_async(gated, run) if self.is_async else self._call(gated, run)
         typed: R = result
@@ -112,15 +118,6 @@ class Gated(Generic[P, R]):
             f"{self.tool.name} is a plain def that returned an awaitable, so its result cannot be reported. "
             "Make it an async def that awaits it."
         )
-
-    def _write_args(self, given: dict[str, Any]) -> JsonObject:
-        try:
-            plain: JsonObject = to_jsonable_python(given)
-        except (PydanticSerializationError, ValueError) as error:
-            raise InvalidInput(f"The arguments of {self.tool.name} cannot be written as JSON: {error}") from error
-        if fault := self.tool.find_fault(plain):
-            raise InvalidInput(f"The arguments of {self.tool.name} do not fit: {fault}")
-        return plain
 
     def _replay(self, earlier: EarlierResult) -> Any:
         output = replay(self.tool.name, earlier)

@@ -73,13 +73,25 @@ class Parameters:
 
 def read_parameters(function: Callable[..., Any], label: str, *, static: bool = False) -> Parameters:
     """Return the parameters of a function or method. Raises `InvalidInput` for anything that cannot be gated."""
-    _check_kind(function, label)
+    if getattr(function, "with_key", None) is not None and getattr(function, "call", None) is not None:
+        raise InvalidInput(f"{label} is gated already. Remove one @gate.")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInput(
+            f"{label} is a generator, which ends after its call and so cannot be reported once. Return a list instead."
+        )
+    if not inspect.isroutine(function):
+        raise InvalidInput(
+            f"{label or 'This'} is a {type(function).__name__}, not a function. Put @gate directly above the def, "
+            "below the decorators of frameworks."
+        )
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError) as error:
         raise InvalidInput(f"The parameters of {label} cannot be read: {error}. Gate a def that calls it.") from error
     receiver = None if static else _find_receiver(function, signature)
-    written = {name: hint for name, hint in _read_annotations(function).items() if name != receiver}
+    written = {
+        name: hint for name, hint in dict(getattr(function, "__annotations__", None) or {}).items() if name != receiver
+    }
     hints = _resolve(function, {name: hint for name, hint in written.items() if name != "return"}, label)
     injected = frozenset(
         name
@@ -100,20 +112,6 @@ def read_parameters(function: Callable[..., Any], label: str, *, static: bool = 
     return Parameters(public, receiver, injected, stand_in)
 
 
-def _check_kind(function: Any, label: str) -> None:
-    if getattr(function, "with_key", None) is not None and getattr(function, "call", None) is not None:
-        raise InvalidInput(f"{label} is gated already. Remove one @gate.")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise InvalidInput(
-            f"{label} is a generator, which ends after its call and so cannot be reported once. Return a list instead."
-        )
-    if not inspect.isroutine(function):
-        raise InvalidInput(
-            f"{label or 'This'} is a {type(function).__name__}, not a function. Put @gate directly above the def, "
-            "below the decorators of frameworks."
-        )
-
-
 def _find_receiver(function: Callable[..., Any], signature: inspect.Signature) -> str | None:
     """Return the first parameter of a method: `self` or `cls`, in a class or without a type."""
     first = next(iter(signature.parameters.values()), None)
@@ -122,10 +120,6 @@ def _find_receiver(function: Callable[..., Any], signature: inspect.Signature) -
     outer = getattr(function, "__qualname__", "").rpartition(".")[0]
     in_class = bool(outer) and not outer.endswith("<locals>")
     return first.name if in_class or first.annotation is first.empty else None
-
-
-def _read_annotations(function: Any) -> dict[str, Any]:
-    return dict(getattr(function, "__annotations__", None) or {})
 
 
 def _resolve(function: Any, annotations: dict[str, Any], label: str) -> dict[str, Any]:

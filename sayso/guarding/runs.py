@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import Context, ContextVar, copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from multiprocessing.pool import Pool, ThreadPool
 from typing import Any, TypeVar
@@ -209,18 +209,13 @@ def _guard_argument(name: str) -> Callable[[Any], Any]:
             given = signature.bind(*args, **kwargs)
             if (function := given.arguments.get(name)) is not None:
                 given.arguments[name] = functools.partial(_run_within, run, function)
-            return _clear_context().run(original, *given.args, **given.kwargs)
+            clear = copy_context()
+            clear.run(RUN.set, None)
+            return clear.run(original, *given.args, **given.kwargs)
 
         return submit
 
     return wrap
-
-
-def _clear_context() -> Context:
-    """Return this context without its run, for the threads of a pool: they serve others, too."""
-    clear = copy_context()
-    clear.run(RUN.set, None)
-    return clear
 
 
 def _run_within(run: GatedRun, function: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -132,18 +132,14 @@ async def run_agent(
         journal.events += reached.events
         if isinstance(reached, RunEnded):
             return replace(reached, events=tuple(journal.events))
-        journal.events.append(_report_suspended(reached))
+        drafts, first = reached.drafts, reached.drafts[0]
+        items = [{"call_id": draft.call_id, "index": draft.index, "tool_name": draft.tool.name} for draft in drafts]
+        data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": {"items": items}}
+        journal.events.append(Event(type=EventType.RUN_PAUSED, data=data))
         journal.note_asked(reached.drafts)
         state, outcomes = reached.state, await provider.answer(reached.drafts)
         journal.note_denied(reached.drafts, outcomes)
         journal.events.append(_report_resumed(reached, outcomes))
-
-
-def _report_suspended(suspended: RunSuspended[RunState]) -> Event:
-    drafts, first = suspended.drafts, suspended.drafts[0]
-    items = [{"call_id": draft.call_id, "index": draft.index, "tool_name": draft.tool.name} for draft in drafts]
-    data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": {"items": items}}
-    return Event(type=EventType.RUN_PAUSED, data=data)
 
 
 def _report_resumed(suspended: RunSuspended[RunState], outcomes: Mapping[int, Resumption]) -> Event:

@@ -92,7 +92,8 @@ def revalidate(
     reasons: dict[int, str] = {}
     charges: dict[int, tuple[Charge, ...]] = {}
     ledger, withdrawn = Ledger(policy, readings), revocations.find_withdrawal(record.run)
-    denied = _deny_second_starts(record, ledger, now_ms)
+    denials = {item.index: _find_final(record, item, ledger, now_ms) for item in record.items if _starts_again(item)}
+    denied = {index: f"Denied by policy: {denial.reason}" for index, denial in denials.items() if denial is not None}
     for item in list_starting(record):
         if withdrawn is not None:
             denied[item.index] = withdrawn
@@ -134,12 +135,6 @@ def _may_start(record: SuspensionRecord, item: Item) -> bool:
 def _starts_again(item: Item) -> bool:
     """Whether a person has decided to start a call in doubt again."""
     return item.doubt is not None and may_start(item)
-
-
-def _deny_second_starts(record: SuspensionRecord, ledger: Ledger, now_ms: int) -> dict[int, str]:
-    """Return the denials of absolute rules for calls in doubt that would start again."""
-    denials = {item.index: _find_final(record, item, ledger, now_ms) for item in record.items if _starts_again(item)}
-    return {index: f"Denied by policy: {denial.reason}" for index, denial in denials.items() if denial is not None}
 
 
 def _list_events(record: SuspensionRecord, item: Item, policy: Policy, now_ms: int) -> list[PolicyEvent]:

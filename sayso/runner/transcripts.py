@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from pydantic import AliasChoices, Field, JsonValue
+from pydantic import AliasChoices, Field
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.events import PolicyEvent, make_event
@@ -137,19 +137,15 @@ def summarise(state: RunState, reason: str, not_started: Sequence[str] = ()) -> 
     """Return the partial result of a run that ends early: its last text, completed calls and missing ones."""
     done = [result.tool_name for result in state.executions if result.success]
     failed = [result.tool_name for result in state.executions if not result.success]
+    texts = (message["content"] for message in reversed(state.messages) if message["role"] == "assistant")
     return {
         "reason": reason,
-        "text": _last_text(state.messages),
+        "text": next((text for text in texts if text), ""),
         "steps": state.step,
         "tool_calls": len(state.executions),
         "completed": [*done],
         "missing": [*failed, *not_started],
     }
-
-
-def _last_text(messages: Sequence[ChatMessage]) -> JsonValue:
-    texts = (message["content"] for message in reversed(messages) if message["role"] == "assistant")
-    return next((text for text in texts if text), "")
 
 
 def _count_bytes(messages: Sequence[ChatMessage]) -> int:

@@ -13,7 +13,6 @@ from sayso.adapters.afk.events import ExternalEvents
 from sayso.adapters.afk.tools import AfkCall, find_tools, load_types, read_deferred, wrap_tools, write_deferred
 from sayso.adapters.base import TOOL_ERROR
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.tools import ToolResult
 from sayso.runner.batches import BatchCall
 from sayso.runner.execution import CallExecutor, current_executor
 from sayso.runner.judging import known_id
@@ -166,7 +165,15 @@ class Hooks:
 
     async def _call(self, call: AfkCall) -> Any:
         """Run the call through the gate with the approved arguments. Those from AFK are ignored."""
-        executor, entry = self._executor, self._pop_admitted(call.name, call.call_id)
+        # Without ids from the model, calls start in the order of admission
+        named = [entry for entry in self._admitted if entry.call.name == call.name]
+        match = next((entry for entry in named if entry.call.call_id == known_id(call.call_id or "")), None)
+        if match is None and self.waiting is not None:
+            unnamed = f"{self.waiting.run_id}:{self.waiting.step}:"
+            match = next((entry for entry in named if entry.call.call_id.startswith(unnamed)), None)
+        if match is not None:
+            self._admitted.remove(match)
+        executor, entry = self._executor, match
         if executor is None or entry is None or current_executor() is not executor:
             return self._types.fail(NOT_DECIDED)
         ran: list[Any] = []
@@ -181,9 +188,7 @@ class Hooks:
             result = await executor.run(entry, execute)
         except Exception as fault:  # the gate keeps it; AFK would report it to its model and continue
             raise self._stop(None) from fault
-        return self._write_result(entry, result, ran[0] if ran else None)
-
-    def _write_result(self, entry: BatchCall, result: ToolResult, native: Any) -> Any:
+        native = ran[0] if ran else None
         if not result.success:
             own = native is not None and not native.success
             return native if own else self._types.fail(result.error or "")
@@ -204,17 +209,6 @@ class Hooks:
 
     def _is_decided(self, position: Position) -> bool:
         return self._executor is not None and self.waiting is not None and position.step == self.waiting.step
-
-    def _pop_admitted(self, name: str, call_id: str | None) -> BatchCall | None:
-        """Return an admitted call, once. Without ids from the model, calls start in the order of admission."""
-        named = [entry for entry in self._admitted if entry.call.name == name]
-        match = next((entry for entry in named if entry.call.call_id == known_id(call_id or "")), None)
-        if match is None and self.waiting is not None:
-            unnamed = f"{self.waiting.run_id}:{self.waiting.step}:"
-            match = next((entry for entry in named if entry.call.call_id.startswith(unnamed)), None)
-        if match is not None:
-            self._admitted.remove(match)
-        return match
 
     def _stop(self, position: Position | None) -> Stopped:
         self.stopped_at = position

@@ -47,7 +47,15 @@ def check_graph(graph: Any, ours: Collection[AgentMiddleware[Any, Any]], known: 
     for node in _find_tool_nodes(graph):
         for tool in node.tools_by_name.values():
             _check_tool(tool)
-        _check_order(node, ours)
+        names = ", ".join(node.tools_by_name)
+        around = list(_list_middleware(node._awrap_tool_call))
+        for middleware in around:
+            if isinstance(middleware, HumanInTheLoopMiddleware) and middleware not in ours:
+                raise InvalidInput(_ASKS_TWICE.format(name=type(middleware).__name__))
+        if names and not all(middleware in around for middleware in ours):
+            raise InvalidInput(_NO_MIDDLEWARE.format(names=names))
+        if around and around[-1] not in ours:
+            raise InvalidInput(_WRONG_ORDER.format(name=type(around[-1]).__name__))
         check_names(node.tools_by_name, known)
 
 
@@ -55,19 +63,6 @@ def check_names(names: Collection[str], known: Collection[str]) -> None:
     """Raise `InvalidInput` for tools that are not `known`."""
     if unknown := sorted(set(names) - set(known)):
         raise InvalidInput(_UNKNOWN_TOOLS.format(names=", ".join(unknown)))
-
-
-def _check_order(node: ToolNode, ours: Collection[AgentMiddleware[Any, Any]]) -> None:
-    """Check that our middleware is next to the tools, and that no other middleware asks."""
-    names = ", ".join(node.tools_by_name)
-    around = list(_list_middleware(node._awrap_tool_call))
-    for middleware in around:
-        if isinstance(middleware, HumanInTheLoopMiddleware) and middleware not in ours:
-            raise InvalidInput(_ASKS_TWICE.format(name=type(middleware).__name__))
-    if names and not all(middleware in around for middleware in ours):
-        raise InvalidInput(_NO_MIDDLEWARE.format(names=names))
-    if around and around[-1] not in ours:
-        raise InvalidInput(_WRONG_ORDER.format(name=type(around[-1]).__name__))
 
 
 def _list_middleware(wrapper: Any) -> Iterator[Any]:

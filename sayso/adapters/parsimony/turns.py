@@ -104,7 +104,8 @@ class Segment:
             native.append(returned if isinstance(returned, ToolResult) else ToolResult.from_data(returned))
             if not native[0].ok:
                 raise ToolFailed(native[0].exception_message or TOOL_ERROR)
-            return _read_output(native[0].data)
+            data = native[0].data
+            return read_text(data.to_llm()) if hasattr(data, "to_llm") else plain_json(data)
 
         self.started.add(entry.call.index)
         result = self.results[entry.call.index] = await self.executor.run(entry, execute)
@@ -210,10 +211,6 @@ def _write_turn(calls: list[tuple[str, BatchCall]]) -> Any:
             for call_id, entry in calls
         ]
     )
-
-
-def _read_output(data: Any) -> JsonValue:
-    return read_text(data.to_llm()) if hasattr(data, "to_llm") else plain_json(data)
 
 
 def _visible(args: Mapping[str, Any]) -> JsonObject:

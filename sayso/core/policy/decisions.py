@@ -1,7 +1,5 @@
 """The decision of the rules on one event, the item that it asks for, and the trail event that records it."""
 
-from collections.abc import Sequence
-
 from pydantic import ConfigDict, Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
@@ -124,24 +122,6 @@ def describe_judged(
     rules["rule_version"] = decision.rule_version
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
-    failed |= _describe_facts(decision) | _describe_sample(decision) | ({BESIDE: beside} if beside else {})
-    if computed := _mask_computed(call, decision, definition):
-        failed["computed"] = computed
-    # Arguments of an item are recorded with its decision; until then the event stays small.
-    if decision.action in ASKING and not decision.remembered:
-        return describe_action(call, decision.action, decision.reason, rules | failed)
-    schema = definition.parameters if definition.traits.has_secrets else None
-    masked = redact(call.args, schema, decision.terms.secrets).args
-    if decision.remembered:
-        failed |= {"remembered": _dump_remembered(hide_amounts(decision.remembered, masked))}
-    if decision.grant is not None:
-        failed |= {"grant": decision.grant.model_dump(mode="json", exclude_defaults=True)}
-    args: JsonObject = {} if decision.action in ASKING else {"args": masked}
-    return describe_action(call, decision.action, decision.reason, rules | failed | args)
-
-
-def _describe_facts(decision: PolicyDecision) -> JsonObject:
-    """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
     facts: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
     facts |= {"absolute": True} if decision.absolute else {}
     would = decision.learning.would_allow if decision.learning is not None else ()
@@ -151,7 +131,25 @@ def _describe_facts(decision: PolicyDecision) -> JsonObject:
     if decision.mandate is not None:
         facts |= {"mandate": decision.mandate.model_dump(mode="json", exclude_defaults=True)}
     shadow: list[JsonValue] = [entry.model_dump(mode="json", exclude_none=True) for entry in decision.shadow]
-    return facts | ({"shadow": shadow} if shadow else {})
+    failed |= (
+        (facts | ({"shadow": shadow} if shadow else {}))
+        | _describe_sample(decision)
+        | ({BESIDE: beside} if beside else {})
+    )
+    if computed := _mask_computed(call, decision, definition):
+        failed["computed"] = computed
+    # Arguments of an item are recorded with its decision; until then the event stays small.
+    if decision.action in ASKING and not decision.remembered:
+        return describe_action(call, decision.action, decision.reason, rules | failed)
+    schema = definition.parameters if definition.traits.has_secrets else None
+    masked = redact(call.args, schema, decision.terms.secrets).args
+    if decision.remembered:
+        remembered = hide_amounts(decision.remembered, masked)
+        failed |= {"remembered": [entry.describe() for entry in remembered[:MAX_REMEMBERED]]}
+    if decision.grant is not None:
+        failed |= {"grant": decision.grant.model_dump(mode="json", exclude_defaults=True)}
+    args: JsonObject = {} if decision.action in ASKING else {"args": masked}
+    return describe_action(call, decision.action, decision.reason, rules | failed | args)
 
 
 def _describe_sample(decision: PolicyDecision) -> JsonObject:
@@ -202,13 +200,16 @@ def build_item(
     secrets = list_secret_paths(response, target) if target is not None and response is not None else ()
     traits = definition.traits
     tool = ItemTool(name=call.name, args=call.args, definition=traits.digest, idempotent=definition.idempotent)
+    reason = decision.reason[:MAX_REASON_CHARS]
+    metadata = payload.metadata | ({"judging_error": decision.error} if decision.error else {})
+    prompt = Prompt(title=payload.title, body=payload.prompt, reason=reason, metadata=metadata)
     return ItemDraft(
         kind=ItemKind.APPROVAL if target is None else ItemKind.INPUT,
         call_id=call.call_id,
         index=call.index,
         tool=tool,
         subagent=call.subagent,
-        prompt=_write_prompt(payload, decision),
+        prompt=prompt,
         allowed=approval if target is None else (Answer.VALUE, Answer.DENY),
         choices=payload.choices,
         response_schema=response,
@@ -229,21 +230,11 @@ def build_item(
     )
 
 
-def _dump_remembered(remembered: Sequence[Remembered]) -> list[JsonValue]:
-    return [entry.describe() for entry in remembered[:MAX_REMEMBERED]]
-
-
 def _preset(decision: PolicyDecision) -> PresetOutcome | None:
     verdict = {Action.ALLOW: Verdict.APPROVED, Action.DENY: Verdict.DENIED}.get(decision.action)
     if verdict is None:
         return None
     return PresetOutcome(verdict=verdict, by=_POLICY, message=decision.reason or None)
-
-
-def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
-    reason = decision.reason[:MAX_REASON_CHARS]
-    metadata = payload.metadata | ({"judging_error": decision.error} if decision.error else {})
-    return Prompt(title=payload.title, body=payload.prompt, reason=reason, metadata=metadata)
 
 
 def _terms(decision: PolicyDecision, timeout_s: int | None, secrets: tuple[str, ...]) -> RuleTerms:

@@ -120,22 +120,6 @@ def judge_final(
     judged = Ledger(policy, readings).judge(describe_item(record, item, args))
     if definition is not None and record.resume.mode != "poll":
         judged = put_question(definition, args, judged)
-    _check_final(item, judged, definition)
-    if judged.action not in ASKING or not _needs_asking(item, args, judged):
-        return FinalJudgement(judged, None)
-    if definition is None:
-        raise PolicyForbids(
-            f"The definition of {item.tool.name} is no longer stored, so these arguments cannot be evaluated. "
-            "Approve the original arguments, or deny the item."
-        )
-    if judged.in_doubt is not None or _changes_type(item.tool.args, args):
-        terms = guard_terms(strictest_terms([judged.terms, state_terms(item.terms)]))
-        judged = judged.model_copy(update={"terms": terms})
-    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
-    return FinalJudgement(judged, build_item(definition, call, judged))
-
-
-def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition | None) -> None:
     name = item.tool.name
     if judged.action is not Action.DENY and judged.in_doubt is Action.DENY:
         raise PolicyForbids(
@@ -150,6 +134,18 @@ def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition 
             f"{f': {why}' if why else ''}. Change them, or deny the item.",
             policy_id=judged.policy_id,
         )
+    if judged.action not in ASKING or not _needs_asking(item, args, judged):
+        return FinalJudgement(judged, None)
+    if definition is None:
+        raise PolicyForbids(
+            f"The definition of {item.tool.name} is no longer stored, so these arguments cannot be evaluated. "
+            "Approve the original arguments, or deny the item."
+        )
+    if judged.in_doubt is not None or _changes_type(item.tool.args, args):
+        terms = guard_terms(strictest_terms([judged.terms, state_terms(item.terms)]))
+        judged = judged.model_copy(update={"terms": terms})
+    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
+    return FinalJudgement(judged, build_item(definition, call, judged))
 
 
 def _needs_asking(item: Item, args: JsonObject, judged: PolicyDecision) -> bool:

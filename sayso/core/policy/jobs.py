@@ -17,20 +17,17 @@ def write_job(job: Job) -> JsonObject:
 
 def judge_job(job: Mapping[str, Any]) -> JsonObject:
     """Return the verdicts on the conditions of a job as JSON, at any cost."""
-    facts = _read_facts(job["facts"])
+    described = job["facts"]
+    now = {} if described["now"] is None else {"now": datetime.fromisoformat(described["now"])}
+    lists = {name: tuple(entries) for name, entries in described["lists"].items()}
+    provenance: Mapping[str, object] = described["provenance"]
+    facts = Facts({**described["values"], **now}, Names(lists, described["constants"]), lambda: provenance)
     return {"verdicts": [_judge(when, facts) for when in job["whens"]]}
 
 
 def read_verdicts(answer: Mapping[str, Any]) -> Sequence[Verdict]:
     """Return the verdicts that `judge_job` returned as JSON."""
     return [Verdict(holds, fault, computed) for holds, fault, computed in answer["verdicts"]]
-
-
-def _read_facts(described: Mapping[str, Any]) -> Facts:
-    now = {} if described["now"] is None else {"now": datetime.fromisoformat(described["now"])}
-    lists = {name: tuple(entries) for name, entries in described["lists"].items()}
-    provenance: Mapping[str, object] = described["provenance"]
-    return Facts({**described["values"], **now}, Names(lists, described["constants"]), lambda: provenance)
 
 
 def _judge(when: str, facts: Facts) -> list[Any]:

@@ -301,9 +301,16 @@ class PolicyRule(Restrained):
     def _check_payload(cls, payload: RequestPayload | None, info: ValidationInfo) -> RequestPayload | None:
         action = info.data.get("action")  # missing when invalid, which is reported itself
         if action is Action.REQUEST_USER_INPUT:
-            _check_input(payload)
+            if payload is None or payload.target_arg is None:
+                raise ValueError("request_user_input needs the argument that takes the answer; add it as target_arg")
+            if payload.choices is not None and payload.response_schema is not None:
+                raise ValueError("choices and response_schema both define valid answers; remove one of them")
         elif action is not None and payload is not None:
-            _check_no_input(payload, action)
+            if action not in ASKING:
+                raise ValueError(f"a rule with the action {action} asks nobody; remove this, or use request_approval")
+            for name in ("target_arg", "response_schema", "choices"):
+                if getattr(payload, name) is not None:
+                    raise ValueError(f"{name} needs the action request_user_input; remove it, or change the action")
         return payload
 
     @field_validator("terms")
@@ -323,21 +330,6 @@ def same_json(a: Any, b: Any) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(same_json, a, b))
     return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
-
-
-def _check_input(payload: RequestPayload | None) -> None:
-    if payload is None or payload.target_arg is None:
-        raise ValueError("request_user_input needs the argument that takes the answer; add it as target_arg")
-    if payload.choices is not None and payload.response_schema is not None:
-        raise ValueError("choices and response_schema both define valid answers; remove one of them")
-
-
-def _check_no_input(payload: RequestPayload, action: Action) -> None:
-    if action not in ASKING:
-        raise ValueError(f"a rule with the action {action} asks nobody; remove this, or use request_approval")
-    for name in ("target_arg", "response_schema", "choices"):
-        if getattr(payload, name) is not None:
-            raise ValueError(f"{name} needs the action request_user_input; remove it, or change the action")
 
 
 def check_quorum(terms: RuleTerms) -> None:

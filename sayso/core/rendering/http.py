@@ -26,7 +26,10 @@ def render(call: Call) -> Sketch | None:
     return Sketch(
         headline=f"{method} {address.hostname or ''}{shorten(address.path)}",
         notable=[*(Place(leaf.path) for leaf in methods), Place(url.path, "code", mark_hosts(read_text(url)))],
-        body=[Place(leaf.path, _style_of(leaf)) for leaf in call.find(*_PARTS)],
+        body=[
+            Place(leaf.path, "code" if not leaf.literal and "\n" in read_text(leaf) else "value")
+            for leaf in call.find(*_PARTS)
+        ],
         flags=_check_address(url),
     )
 
@@ -34,10 +37,6 @@ def render(call: Call) -> Sketch | None:
 def mark_hosts(text: str) -> list[Mark]:
     """Return a mark for the host of every URL in a text."""
     return [Mark(*match.span(2), "host") for match in _URL.finditer(text)]
-
-
-def _style_of(leaf: Leaf) -> str:
-    return "code" if not leaf.literal and "\n" in read_text(leaf) else "value"
 
 
 def _check_address(url: Leaf) -> list[Flag]:

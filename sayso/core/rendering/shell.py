@@ -91,7 +91,10 @@ class _Reader:
             kind, value = token.lastgroup, token.group()
             if kind == "operator":
                 self.reading.marks.append(Mark(*token.span(), "operator"))
-                self.reading.breaks.append(_after_blanks(text, token.end()))
+                place = token.end()
+                while place < len(text) and text[place] in " \t":
+                    place += 1
+                self.reading.breaks.append(place)
                 self.at_start, self.wrapped, self.piped, self.target = True, False, value in ("|", "|&"), ""
             elif kind == "redirect":
                 self.target = value
@@ -112,7 +115,9 @@ class _Reader:
 
     def _word(self, token: re.Match[str]) -> None:
         value = token.group()
-        self._substitutions(value)
+        if '"' in value:
+            for inner in _find_substitutions(value):
+                self.reading.flags |= read_command(inner, self.depth + 1).flags
         if self.at_start and _ASSIGNMENT.match(value):
             return
         bare = _unquote(value)
@@ -146,21 +151,10 @@ class _Reader:
         self.reading.flag(_("Runs a command whose name is computed: %(command)s.", command=shorten(bare)))
         return True
 
-    def _substitutions(self, value: str) -> None:
-        if '"' in value:
-            for inner in _find_substitutions(value):
-                self.reading.flags |= read_command(inner, self.depth + 1).flags
-
 
 def _find_substitutions(value: str) -> Iterator[str]:
     for match in _INNER.finditer(value):
         yield match[1] or match[2] or ""
-
-
-def _after_blanks(text: str, place: int) -> int:
-    while place < len(text) and text[place] in " \t":
-        place += 1
-    return place
 
 
 def _unquote(word: str) -> str:

@@ -181,29 +181,25 @@ def without_argument(schema: JsonObject, name: str) -> JsonObject:
 def describe_misfit(error: Any) -> str:
     """Return the message of a validation error, shortened. An enum lists its values, or their place."""
     if error.kind.name == "enum":
-        return _list_enum(error)
+        options = [to_json(option).decode() for option in error.kind.options]
+        shown, length = 0, 0
+        for option in options:
+            length += len(option) + 2
+            if length > MAX_PROBLEM_CHARS:
+                break
+            shown += 1
+        given = to_json(error.instance).decode()
+        given = given if len(given) <= _INSTANCE_CHARS else f"{given[:_INSTANCE_CHARS]}…"
+        problem = f"{given} is not one of {', '.join(options[:shown])}"
+        if shown == len(options):
+            return problem
+        place = "/".join(str(part) for part in error.schema_path)[:MAX_PROBLEM_CHARS]
+        return f"{problem} and {len(options) - shown} more; the schema lists them at {place}"
     message = str(error.message)
     if len(message) <= MAX_PROBLEM_CHARS:
         return message
     half = MAX_PROBLEM_CHARS // 2
     return f"{message[:half]} … {message[-half:]}"
-
-
-def _list_enum(error: Any) -> str:
-    options = [to_json(option).decode() for option in error.kind.options]
-    shown, length = 0, 0
-    for option in options:
-        length += len(option) + 2
-        if length > MAX_PROBLEM_CHARS:
-            break
-        shown += 1
-    given = to_json(error.instance).decode()
-    given = given if len(given) <= _INSTANCE_CHARS else f"{given[:_INSTANCE_CHARS]}…"
-    problem = f"{given} is not one of {', '.join(options[:shown])}"
-    if shown == len(options):
-        return problem
-    place = "/".join(str(part) for part in error.schema_path)[:MAX_PROBLEM_CHARS]
-    return f"{problem} and {len(options) - shown} more; the schema lists them at {place}"
 
 
 @dataclass(slots=True)

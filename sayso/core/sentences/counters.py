@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sayso.core.policy.counters.readings import to_units, write_amount
 from sayso.core.policy.counters.recalling import hide_amounts
-from sayso.core.policy.rule_keys import Above, Budget, Limit, Repeats, Unseen
+from sayso.core.policy.rule_keys import Budget, Limit
 from sayso.core.policy.rules import RuleCondition
 from sayso.core.records.charges import Remembered
 from sayso.core.records.items import Item
@@ -64,7 +64,15 @@ def _list_words(condition: RuleCondition) -> Iterator[str]:
     if condition.over is not None:
         over = [_describe_limit(condition.over.limit), _describe_budget(condition.over.budget)]
         yield f"once over {join_words([part for part in over if part], 'or')}"
-    yield from _describe_unusual(condition.unseen, condition.above, condition.repeats)
+    if condition.unseen is not None:
+        span = describe_span(condition.unseen.within * 1000)
+        yield f"with a {_name(condition.unseen.value)} that no call had in {span}{_write_by(condition.unseen.by)}"
+    if condition.above is not None:
+        span, by = describe_span(condition.above.within * 1000), _write_by(condition.above.by)
+        yield f"with {_name(condition.above.of)} above {condition.above.percentile} % of the calls in {span}{by}"
+    if condition.repeats is not None:
+        times = "once" if condition.repeats.more_than == 1 else f"{condition.repeats.more_than} times"
+        yield f"if the same call ran {times} in {describe_span(condition.repeats.within * 1000)}"
 
 
 def _describe_limit(limit: Limit | None) -> str:
@@ -79,18 +87,6 @@ def _describe_budget(budget: Budget | None) -> str:
         return ""
     most, span = write_amount(to_units(budget.max)), describe_span(budget.per * 1000)
     return f"{most} {_name(budget.sum)} in {span}{_write_by(budget.by)}"
-
-
-def _describe_unusual(unseen: Unseen | None, above: Above | None, repeats: Repeats | None) -> Iterator[str]:
-    if unseen is not None:
-        span = describe_span(unseen.within * 1000)
-        yield f"with a {_name(unseen.value)} that no call had in {span}{_write_by(unseen.by)}"
-    if above is not None:
-        span, by = describe_span(above.within * 1000), _write_by(above.by)
-        yield f"with {_name(above.of)} above {above.percentile} % of the calls in {span}{by}"
-    if repeats is not None:
-        times = "once" if repeats.more_than == 1 else f"{repeats.more_than} times"
-        yield f"if the same call ran {times} in {describe_span(repeats.within * 1000)}"
 
 
 def _write_by(by: tuple[str, ...]) -> str:

@@ -223,7 +223,11 @@ def describe_origins(run: RunRef, progress: Progress | None) -> list[str]:
 def describe_person(person: str, name: str, issuer: str) -> str:
     """Return for whom the agent acts, and whose signed token says so."""
     whom = f"{name} ({person})" if name and name != person else person
-    return _("For %(whom)s, proven by a signed token of %(issuer)s", whom=whom, issuer=_shorten_issuer(issuer))
+    try:
+        host = urlsplit(issuer).hostname if issuer.startswith("https://") else None
+    except ValueError:
+        host = None
+    return _("For %(whom)s, proven by a signed token of %(issuer)s", whom=whom, issuer=host or issuer)
 
 
 def describe_tools(tools: Sequence[str]) -> str:
@@ -236,15 +240,6 @@ def describe_tools(tools: Sequence[str]) -> str:
     return _("Ran before in this run: %(tools)s", tools=shown)
 
 
-def _shorten_issuer(issuer: str) -> str:
-    """Return the host of an issuer that is an address."""
-    try:
-        host = urlsplit(issuer).hostname if issuer.startswith("https://") else None
-    except ValueError:
-        host = None
-    return host or issuer
-
-
 def describe_characters(value: JsonValue) -> list[str]:
     """Return a warning for the hidden and one for the look-alike characters of all texts and keys, if there are any."""
     return [sentence for sentence, _label in warn_of_characters(value)]
@@ -253,7 +248,17 @@ def describe_characters(value: JsonValue) -> list[str]:
 def warn_of_characters(value: JsonValue) -> list[tuple[str, str]]:
     """Return the same warnings, each with its short form."""
     texts = list(list_texts(value))
-    hidden = _describe_hidden(sum(map(count_hidden, texts)))
+    count = sum(map(count_hidden, texts))
+    if not count:
+        hidden = []
+    else:
+        hidden = [
+            ngettext(
+                "%(num)s hidden character has no place here. A sign such as ⟨U+200B⟩ stands for it.",
+                "%(num)s hidden characters have no place here. A sign such as ⟨U+200B⟩ stands for each.",
+                count,
+            )
+        ]
     alike = _describe_alike(sum(map(count_lookalikes, texts)))
     return [*((sentence, name_hidden()) for sentence in hidden), *((sentence, name_alike()) for sentence in alike)]
 
@@ -266,18 +271,6 @@ def name_hidden() -> str:
 def name_alike() -> str:
     """Return the short form of a warning of look-alike characters."""
     return _("look-alike letters")
-
-
-def _describe_hidden(count: int) -> list[str]:
-    if not count:
-        return []
-    return [
-        ngettext(
-            "%(num)s hidden character has no place here. A sign such as ⟨U+200B⟩ stands for it.",
-            "%(num)s hidden characters have no place here. A sign such as ⟨U+200B⟩ stands for each.",
-            count,
-        )
-    ]
 
 
 def _describe_alike(count: int) -> list[str]:

@@ -197,7 +197,8 @@ def describe_outcome(item: _Decided) -> str:
     name = describe_actor(outcome.by)
     name = name[:1].upper() + name[1:] if outcome.by.kind in _MACHINES else name
     if outcome.verdict == Verdict.ANSWERED:
-        return _(_find_choice(item, outcome)) % {"who": name}
+        choice = outcome.value.get("choice") if item.doubt is not None and isinstance(outcome.value, dict) else None
+        return _(_CHOICES.get(str(choice), _DECISIONS[DecisionAction.VALUE])) % {"who": name}
     if outcome.verdict == Verdict.APPROVED and outcome.args is not None:
         changes = _count(item.tool.args, outcome.args)
         return _("%(who)s approved this with %(changes)s", who=name, changes=changes)
@@ -230,8 +231,3 @@ def describe_failure(record: SuspensionRecord, item: Item, error: str) -> str:
 def _count(before: JsonObject, after: JsonObject) -> str:
     """Return the number of changes; at least one, for a masked value that changed looks the same."""
     return ngettext("%(num)s change", "%(num)s changes", max(1, count_changes(before, after)))
-
-
-def _find_choice(item: _Decided, outcome: _Outcome) -> str:
-    choice = outcome.value.get("choice") if item.doubt is not None and isinstance(outcome.value, dict) else None
-    return _CHOICES.get(str(choice), _DECISIONS[DecisionAction.VALUE])

@@ -23,7 +23,19 @@ class PlanWords(NamedTuple):
 def describe_plan(envelope: Envelope) -> PlanWords:
     """Return what a plan lets run."""
     silent, asked = ([_describe_calls(tool) for tool in envelope.tools if tool.ask is ask] for ask in (False, True))
-    return PlanWords(silent, asked, _describe_limits_mandates(envelope), _describe_outside(envelope))
+    parts = [ngettext("%(num)s call", "%(num)s calls", envelope.count)]
+    if envelope.sum is not None:
+        summed = dict.fromkeys(name_argument(tool.sum.of) for tool in envelope.tools if tool.sum is not None)
+        parts.append(
+            _("%(amount)s %(argument)s in sum", amount=write_amount(envelope.sum), argument=join_words([*summed]))
+        )
+    limits = join_words(parts)
+    limits_mandates = _(
+        "Together at most %(limits)s, for %(span)s from the approval.",
+        limits=limits,
+        span=describe_span(envelope.for_s * 1000),
+    )
+    return PlanWords(silent, asked, limits_mandates, _describe_outside(envelope))
 
 
 def write_plan(envelope: Envelope) -> str:
@@ -33,21 +45,6 @@ def write_plan(envelope: Envelope) -> str:
     if plan.asked:
         lines += [_("These calls are planned, and each is asked about:"), *(f"- {call}" for call in plan.asked)]
     return "\n".join([*lines, plan.limits, plan.outside])
-
-
-def _describe_limits_mandates(envelope: Envelope) -> str:
-    parts = [ngettext("%(num)s call", "%(num)s calls", envelope.count)]
-    if envelope.sum is not None:
-        summed = dict.fromkeys(name_argument(tool.sum.of) for tool in envelope.tools if tool.sum is not None)
-        parts.append(
-            _("%(amount)s %(argument)s in sum", amount=write_amount(envelope.sum), argument=join_words([*summed]))
-        )
-    limits = join_words(parts)
-    return _(
-        "Together at most %(limits)s, for %(span)s from the approval.",
-        limits=limits,
-        span=describe_span(envelope.for_s * 1000),
-    )
 
 
 def _describe_outside(envelope: Envelope) -> str:

@@ -50,13 +50,6 @@ def describe_rule(rule: PolicyRule) -> str:
     others = [FINAL] if rule.absolute else []
     others += [f"It applies {dates}."] if dates else []
     others += [f"The assessor {rule.assess.by} may ask for more scrutiny."] if rule.assess is not None else []
-    others += _describe_restraints(rule)
-    others += ["It is a shadow rule: so far it decides nothing."] if rule.mode is Mode.SHADOW else []
-    return " ".join((_describe_effect(rule), *others))
-
-
-def _describe_restraints(rule: PolicyRule) -> list[str]:
-    """Return what the rule says of repeated requests."""
     sentences: list[str] = []
     if rule.after_denial is AfterDenial.DENY:
         sentences.append("A call that a person has denied stays denied in its run and thread.")
@@ -64,7 +57,9 @@ def _describe_restraints(rule: PolicyRule) -> list[str]:
         parts = [(rule.asks.per_run, "run"), (rule.asks.per_minute, "minute")]
         limits = join_words([f"{most:,} a {name}" for most, name in parts if most is not None])
         sentences.append(f"It asks about at most {limits}; further calls are denied.")
-    return sentences
+    others += sentences
+    others += ["It is a shadow rule: so far it decides nothing."] if rule.mode is Mode.SHADOW else []
+    return " ".join((_describe_effect(rule), *others))
 
 
 def _describe_effect(rule: PolicyRule) -> str:

@@ -61,13 +61,11 @@ def has_stacked_accents(text: str) -> bool:
 
 def _find_words(text: str) -> Iterator[int]:
     words = {word for word in {*_WORD.findall(text)} if not word.isascii()}
-    marked = {word: places for word in words if (places := _find_marks(word))}
+    marked = {
+        word: places for word in words if (places := (_mark_short(word) if len(word) <= _SHORT_CHARS else _mark(word)))
+    }
     for match in _WORD.finditer(text) if marked else ():
         yield from (match.start() + place for place in marked.get(match.group(), ()))
-
-
-def _find_marks(word: str) -> tuple[int, ...]:
-    return _mark_short(word) if len(word) <= _SHORT_CHARS else _mark(word)
 
 
 @lru_cache(maxsize=4096)
@@ -191,17 +189,13 @@ def count_lookalikes(text: str) -> int:
     known: dict[tuple[int, int], bool] = {}
     count = max(0, len(places) - _MOST)
     for place in places[:_MOST]:
-        token = _find_token(text, place)
+        begin = place - len(re.split(r"\s", text[max(0, place - _WINDOW) : place])[-1])
+        end = place + len(re.split(r"\s", text[place : place + _WINDOW])[0])
+        token = begin, end
         if token not in known:
             known[token] = _is_explained(text, *token)
         count += not known[token]
     return count
-
-
-def _find_token(text: str, place: int) -> tuple[int, int]:
-    begin = place - len(re.split(r"\s", text[max(0, place - _WINDOW) : place])[-1])
-    end = place + len(re.split(r"\s", text[place : place + _WINDOW])[0])
-    return begin, end
 
 
 def _is_explained(text: str, begin: int, end: int) -> bool:

@@ -65,14 +65,11 @@ def find_suspicious(text: str) -> list[int]:
     budget = _BUDGET
     among_lines = "\n" in text and not text.isspace()
     for place in (place for place in places if place not in known):
-        budget -= _LINE_COST if _needs_line(text[place]) else 1
+        sign = text[place]
+        budget -= _LINE_COST if (is_space(sign) or sign == "\xad" or sign in _MARKS) else 1
         if budget < 0 or not _is_explained(text, place, among_lines):
             suspicious.append(place)
     return suspicious
-
-
-def _needs_line(sign: str) -> bool:
-    return is_space(sign) or sign == "\xad" or sign in _MARKS
 
 
 def _ends_line(text: str, place: int) -> bool:

@@ -112,7 +112,13 @@ def lapse(record: SuspensionRecord, now_ms: int) -> Change:
         return Change(record)
     if _moments_ahead(record, now_ms):
         return Change(_postpone_due(record, now_ms))
-    return _end_if_over(record, _describe_lapsed(record), now_ms)
+    lapsed: list[Event] = []
+    for item in record.items:
+        unused = _waits_for_start(record, item)
+        if unused or (item.permit is not None and item.permit.report is None):
+            data: JsonObject = {"item_id": item.item_id, "tool_name": item.tool.name, "started": not unused}
+            lapsed.append(Event(EventType.PERMIT_LAPSED, data))
+    return _end_if_over(record, tuple(lapsed), now_ms)
 
 
 def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionRecord, now_ms: int) -> Change:
@@ -192,28 +198,14 @@ def _waits_for_start(record: SuspensionRecord, item: Item) -> bool:
 def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
     if _moments_ahead(record, now_ms):
         return Change(record, events)
-    end = _end_of(record)
-    ended = end_suspension(record, now_ms, {"end": end, "updated_at_ms": now_ms})
-    ending = Event(END_EVENTS[end.status], {"result": end.result, "error": end.error})
-    return Change(ended, (*events, ending))
-
-
-def _describe_lapsed(record: SuspensionRecord) -> tuple[Event, ...]:
-    lapsed: list[Event] = []
-    for item in record.items:
-        unused = _waits_for_start(record, item)
-        if unused or (item.permit is not None and item.permit.report is None):
-            data: JsonObject = {"item_id": item.item_id, "tool_name": item.tool.name, "started": not unused}
-            lapsed.append(Event(EventType.PERMIT_LAPSED, data))
-    return tuple(lapsed)
-
-
-def _end_of(record: SuspensionRecord) -> RunEnd:
     results = [_result_of(record, item) for item in record.items]
     errors = [result.error for result in results if result.error is not None]
     result: JsonValue = {"calls": [result.model_dump(mode="json") for result in results]}
     status = max((_status_of(record, item) for item in record.items), key=list(END_EVENTS).index)
-    return RunEnd(status=status, result=result, error=None if status is RunStatus.COMPLETED else "; ".join(errors))
+    end = RunEnd(status=status, result=result, error=None if status is RunStatus.COMPLETED else "; ".join(errors))
+    ended = end_suspension(record, now_ms, {"end": end, "updated_at_ms": now_ms})
+    ending = Event(END_EVENTS[end.status], {"result": end.result, "error": end.error})
+    return Change(ended, (*events, ending))
 
 
 def _status_of(record: SuspensionRecord, item: Item) -> RunStatus:

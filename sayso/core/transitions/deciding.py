@@ -84,7 +84,15 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
     alone = item.drill is not None and item.drill.reviewer  # nobody else can complete its quorum
     if alone or is_quorum_met(item, decision):
         item = close_item(record, item, decision, now_ms)
-    recorded = Event(EventType.DECISION_RECORDED, _decision_data(record, item, decision))
+    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
+    data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
+    data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
+    sample = item.terms.sample
+    if item.outcome is not None and sample is not None and sample.after is not None:
+        data["second_look"] = sample.after
+    if item.drill is not None:
+        data |= {"drill": item.drill.template, "caught": decision.action is DecisionAction.DENY}
+    recorded = Event(EventType.DECISION_RECORDED, data | describe_decision(item, decision))
     return put_item(record, item, (recorded,), now_ms)
 
 
@@ -180,18 +188,6 @@ def _describe_items(record: SuspensionRecord) -> Event:
 def _describe_reason(item: Item) -> str | None:
     reason = item.prompt.reason
     return redact(item.tool.args, None, item.terms.secrets).scrub(reason) if reason else reason
-
-
-def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> JsonObject:
-    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
-    data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
-    data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
-    sample = item.terms.sample
-    if item.outcome is not None and sample is not None and sample.after is not None:
-        data["second_look"] = sample.after
-    if item.drill is not None:
-        data |= {"drill": item.drill.template, "caught": decision.action is DecisionAction.DENY}
-    return data | describe_decision(item, decision)
 
 
 def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: int) -> Change:

@@ -72,7 +72,14 @@ def check_draft(record: SuspensionRecord, item: Item, decision: Decision, verb: 
     if decision.args_digest != item.digest:
         raise StaleDigest(digest=item.digest)
     by = check_reviewer(record, item, decision.by)
-    _check_answer(item, decision)
+    answer = Answer.EDIT if decision.args is not None else Answer(decision.action)
+    if answer not in item.allowed or (answer is Answer.EDIT and decision.action is not DecisionAction.APPROVE):
+        allowed = ", ".join(item.allowed)
+        raise InvalidInput(f"The answer '{answer}' is not allowed for this item. Choose {allowed}.", allowed=allowed)
+    if decision.action is DecisionAction.VALUE and item.choices is not None:
+        offered = [canonical_json(choice) for choice in item.choices]
+        if canonical_json(decision.value) not in offered:
+            raise InvalidInput("The value is not one of the item's choices. Choose one of them.", choices=item.choices)
     return by
 
 
@@ -101,7 +108,8 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
     """Return the actor as `entitle` does; raises `NotAllowed` or `AlreadyDecided` for one who cannot decide."""
     check_person(by)
     check_other_than_requester(record, item, by)
-    counts_as = _find_maker(record, by)
+    made = isinstance(by, Delegate) and by.made_by != by.id and by.made_at_ms >= record.created_at_ms
+    counts_as = by.made_by if made and isinstance(by, Delegate) else ""
     if counts_as in record.run.list_excluded(item.terms):
         raise SelfApproval(f"{counts_as} made or reset what you signed in with, and requested this call.", owner=by.id)
     entitled = entitle(record, item, by)
@@ -142,12 +150,6 @@ def _check_human(item: Item, by: Actor) -> Actor:
         "Another reviewer must decide, or the person with a password and keys of their own.",
         decided_by=other.id,
     )
-
-
-def _find_maker(record: SuspensionRecord, by: Actor) -> str:
-    """Return who else made or reset the credential after the items were asked; empty for nobody."""
-    made = isinstance(by, Delegate) and by.made_by != by.id and by.made_at_ms >= record.created_at_ms
-    return by.made_by if made and isinstance(by, Delegate) else ""
 
 
 def check_other_than_requester(record: SuspensionRecord, item: Item, by: Actor) -> None:
@@ -196,7 +198,11 @@ def entitle(record: SuspensionRecord, item: Item, by: Actor) -> Actor | None:
         return _keep(by, groups if terms.quorum.each_of else (), "")
     if groups:
         return _keep(by, groups, "")
-    represented = [absent for absent in _list_represented(by) if _may_represent(record, item, by, absent)]
+    represented = [
+        absent
+        for absent in (by.represents if isinstance(by, Delegate) else ())
+        if _may_represent(record, item, by, absent)
+    ]
     free = (absent for absent in represented if find_counted(item, _keep(by, (), absent.person)) is None)
     chosen = next(free, represented[0] if represented else None)
     return _keep(by, _find_groups(terms, chosen.groups), chosen.person) if chosen is not None else None
@@ -206,10 +212,6 @@ def find_counted(item: Item, by: Actor) -> Decision | None:
     """Return the earlier decision that counts for the same reviewer, made by them or by their delegate."""
     person = by.for_person or by.id
     return next((decision for decision in item.decisions if person in (decision.by.id, decision.by.for_person)), None)
-
-
-def _list_represented(by: Actor) -> tuple[Represented, ...]:
-    return by.represents if isinstance(by, Delegate) else ()
 
 
 def _may_represent(record: SuspensionRecord, item: Item, by: Actor, absent: Represented) -> bool:
@@ -227,17 +229,6 @@ def _keep(by: Actor, groups: tuple[str, ...], for_person: str) -> Actor:
 
 def _find_groups(terms: Terms, groups: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(group for group in groups if f"{GROUP_PREFIX}{group}" in terms.reviewers)
-
-
-def _check_answer(item: Item, decision: Decision) -> None:
-    answer = Answer.EDIT if decision.args is not None else Answer(decision.action)
-    if answer not in item.allowed or (answer is Answer.EDIT and decision.action is not DecisionAction.APPROVE):
-        allowed = ", ".join(item.allowed)
-        raise InvalidInput(f"The answer '{answer}' is not allowed for this item. Choose {allowed}.", allowed=allowed)
-    if decision.action is DecisionAction.VALUE and item.choices is not None:
-        offered = [canonical_json(choice) for choice in item.choices]
-        if canonical_json(decision.value) not in offered:
-            raise InvalidInput("The value is not one of the item's choices. Choose one of them.", choices=item.choices)
 
 
 def _check_number(record: SuspensionRecord, item: Item, decision: Decision) -> None:

@@ -20,7 +20,13 @@ def tick(
     `queued_since_ms` is when the oldest entry of the ready list was put there, if there is one.
     """
     if record.status is Status.PENDING:
-        return _keep_time(record, freezes, now_ms)
+        shifted = shift_deadlines(record, freezes, now_ms) if freezes else Change(record)
+        held = find_held(shifted.record, freezes)
+        kept = keep_time(shifted.record, now_ms, held)
+        after = kept.record
+        if held and after.status is Status.PENDING and (after.due_at_ms or 0) <= now_ms:
+            after = hold(after, now_ms).record
+        return Change(after, shifted.events + kept.events, ready=kept.ready)
     if record.status in (Status.DECIDED, Status.RESUMING):
         return _requeue(record, freezes, now_ms, queued_since_ms)
     return Change(record)
@@ -39,16 +45,6 @@ def wake(record: SuspensionRecord, freeze: Freeze, freezes: Sequence[Freeze], no
     if record.status is Status.DECIDED:
         return _requeue(record.model_copy(update={"due_at_ms": now_ms}), freezes, now_ms)
     return Change(record)
-
-
-def _keep_time(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
-    shifted = shift_deadlines(record, freezes, now_ms) if freezes else Change(record)
-    held = find_held(shifted.record, freezes)
-    kept = keep_time(shifted.record, now_ms, held)
-    after = kept.record
-    if held and after.status is Status.PENDING and (after.due_at_ms or 0) <= now_ms:
-        after = hold(after, now_ms).record
-    return Change(after, shifted.events + kept.events, ready=kept.ready)
 
 
 def _requeue(

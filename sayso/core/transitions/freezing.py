@@ -6,8 +6,6 @@ continue, but nothing created before the jump expires until an admin says whethe
 
 from collections.abc import Iterable
 
-from pydantic import JsonValue
-
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import iso_utc
 from sayso.core.records.clock_readings import JUMP_MS
@@ -138,17 +136,6 @@ def _costs_time(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
     return doubted or _holds(freeze, record, item)
 
 
-def _describe_freezes(record: SuspensionRecord, items: list[Item], freezes: Iterable[Freeze]) -> list[JsonValue]:
-    """Return the freezes that took time from these items, for the audit trail: freezes are deleted before it."""
-    return [
-        freeze.model_dump(mode="json", include={"id", "scope", "by", "unfrozen_by"})
-        for freeze in freezes
-        if any(
-            _costs_time(freeze, record, item) and not _over_by(freeze, _counted_from(record, item)) for item in items
-        )
-    ]
-
-
 def _over_by(freeze: Freeze, at_ms: int) -> bool:
     return freeze.unfrozen_at_ms is not None and freeze.unfrozen_at_ms <= at_ms
 
@@ -175,7 +162,14 @@ def shift_deadlines(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms:
     if record.status is Status.PENDING:
         shifted = shifted.model_copy(update={"due_at_ms": next_due(shifted)})
     data: JsonObject = {"suspension_id": record.id, "items": [*moved]}
-    data["freezes"] = _describe_freezes(record, shifted_items, known)
+    data["freezes"] = [
+        freeze.model_dump(mode="json", include={"id", "scope", "by", "unfrozen_by"})
+        for freeze in known
+        if any(
+            _costs_time(freeze, record, item) and not _over_by(freeze, _counted_from(record, item))
+            for item in shifted_items
+        )
+    ]
     return Change(shifted, (Event(EventType.DEADLINES_MOVED, data),))
 
 

@@ -134,7 +134,10 @@ def limit_grant(
     Raises `InvalidInput` beyond what the rule allows, and for a limit on a secret argument.
     """
     _check_secrets(args, secrets, asked, grants)
-    _check_free(asked, grants)
+    try:
+        check_free(asked.free, grants.by)
+    except ValueError as error:
+        raise InvalidInput(f"{str(error).partition(';')[0]} by the rule. Leave it out of `free`.") from error
     limits = _list_constraints(asked, args, grants)
     name = f"The rule {rule.rule_id} grants"
     if asked.for_s > grants.longest:
@@ -197,13 +200,6 @@ def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[
     if summed and summed not in bound and follow(args, summed.split(".")[1:]) is not None:
         limits.append(Constraint(path=summed, kind=ConstraintKind.ANY))
     return tuple(sorted(limits, key=lambda limit: (limit.path, limit.kind)))
-
-
-def _check_free(asked: GrantRequest, grants: Grants) -> None:
-    try:
-        check_free(asked.free, grants.by)
-    except ValueError as error:
-        raise InvalidInput(f"{str(error).partition(';')[0]} by the rule. Leave it out of `free`.") from error
 
 
 def _check_known(paths: Iterable[str], args: JsonObject) -> None:

@@ -51,7 +51,17 @@ def apply_mandates(
     One to which an assessor adds scrutiny is asked about inside a mandate, too, and counts for it.
     `terms` are for calls to ask about that the rules would have allowed.
     """
-    mandates = _list_current(event)
+    scope = find_scope(event)
+    reading = event.memory.get(scope) if scope is not None else None
+    held = reading.mandates if reading is not None else ()
+    known = ((mandate.owner, mandate.agent, mandate.thread_id) for mandate in held)
+    here = (event.started_by, event.agent, event.thread_id)
+    current = [
+        mandate
+        for mandate, about in zip(held, known, strict=True)
+        if about == here and mandate.envelope.run_id in ("", event.run_id) and mandate.revoked_at_ms is None
+    ]
+    mandates = sorted(current, key=lambda mandate: (mandate.at_ms, mandate.id))
     if not mandates or decision.action is Action.DENY:
         return decision
     covering = _find(rules, mandates, event, decision)
@@ -93,21 +103,6 @@ def covers_call(tool: MandatedTool, event: "PolicyEvent") -> bool:
 def _may_miss(limit: Constraint, args: JsonObject) -> bool:
     """Return whether an argument is null or missing, and null is one of the values that its limit names."""
     return may_miss(limit) and follow(args, limit.path.split(".")[1:]) is None
-
-
-def _list_current(event: "PolicyEvent") -> list[Mandate]:
-    """Return the mandates in force for the event, the oldest first."""
-    scope = find_scope(event)
-    reading = event.memory.get(scope) if scope is not None else None
-    held = reading.mandates if reading is not None else ()
-    known = ((mandate.owner, mandate.agent, mandate.thread_id) for mandate in held)
-    here = (event.started_by, event.agent, event.thread_id)
-    current = [
-        mandate
-        for mandate, about in zip(held, known, strict=True)
-        if about == here and mandate.envelope.run_id in ("", event.run_id) and mandate.revoked_at_ms is None
-    ]
-    return sorted(current, key=lambda mandate: (mandate.at_ms, mandate.id))
 
 
 def _find(

@@ -147,7 +147,12 @@ def _check_permit(permit: _Permit, plan: Plan) -> None:
     if grants.count is not None and count > grants.count:
         raise InvalidInput(f"{name} cover at most {grants.count} calls, not {count}. Plan fewer.")
     for calls in permit.calls:
-        _check_calls(name, permit, calls)
+        free = sorted({*permit.grants.by} - {*calls.equal, *calls.one_of})
+        if free:
+            raise InvalidInput(f"{name} cover {calls.tool} only with its {free[0]} named. Add it to equal or one_of.")
+        summed = permit.grants.sum
+        if summed is not None and (calls.sum is None or calls.sum.of != summed.of):
+            raise InvalidInput(f"{name} cover {calls.tool} only with a sum. Add `sum` of {summed.of} to these calls.")
     if grants.sum is None:
         return
     sums = [calls.sum.max for calls in permit.calls if calls.sum is not None]
@@ -158,15 +163,6 @@ def _check_permit(permit: _Permit, plan: Plan) -> None:
         limit = write_amount(to_units(grants.sum.max))
         planned = write_amount(to_units(most)) if most is not None else "any amount"
         raise InvalidInput(f"{name} cover at most {limit} of {grants.sum.of} in sum, not {planned}. Plan less.")
-
-
-def _check_calls(name: str, permit: _Permit, calls: PlannedCalls) -> None:
-    free = sorted({*permit.grants.by} - {*calls.equal, *calls.one_of})
-    if free:
-        raise InvalidInput(f"{name} cover {calls.tool} only with its {free[0]} named. Add it to equal or one_of.")
-    summed = permit.grants.sum
-    if summed is not None and (calls.sum is None or calls.sum.of != summed.of):
-        raise InvalidInput(f"{name} cover {calls.tool} only with a sum. Add `sum` of {summed.of} to these calls.")
 
 
 def _check_secrets(plan: Plan, definitions: Definitions, permits: Iterable[_Permit]) -> None:

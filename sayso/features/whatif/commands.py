@@ -17,7 +17,7 @@ from sayso.cli.logins import connect
 from sayso.cli.policies import YesOption, find_version, read_lists, read_raw, read_rules
 from sayso.cli.screens import JsonOption, format_time, make_console, make_table, print_json, show, show_line
 from sayso.client import Client, rulebook
-from sayso.client.rulebook import ListedCall, ReplayCell, ReplayView, ShadowView
+from sayso.client.rulebook import ReplayCell, ReplayView, ShadowView
 from sayso.core.clock import iso_utc, now_ms
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.files.packages import check_packages
@@ -81,7 +81,16 @@ def show_replay(console: Console, replay: ReplayView) -> None:
     span = f"{format_time(replay.since)} to {format_time(replay.until)} UTC"
     console.print(show_line(f"{replay.file}, version {replay.version}: {replay.calls:,} recorded calls, {span}."))
     console.print(show_line(f"{replay.changed:,} {'would have gone otherwise' if replay.shadow else 'would change'}."))
-    _show_matrix(console, replay)
+    table = make_table("", *(f"{'candidate:' if replay.shadow else 'now'} {effect}" for effect in _EFFECTS))
+    rows = dict.fromkeys((cell.past, cell.was) for cell in replay.cells)
+    for past, was in rows:
+        label = describe_past(past) + (f", {was} before" if replay.compares else "")
+        cells = {cell.now: cell for cell in replay.cells if (cell.past, cell.was) == (past, was)}
+        table.add_row(label, *(show_line(_write_cell(cells.get(now))) for now in _EFFECTS))
+    if rows:
+        console.print(table)
+    if any(cell.sums for cell in replay.cells):
+        console.print(show_line("In brackets is the sum of the calls.", "dim"))
     for cell in replay.cells:
         if cell.past in _FORBIDDEN and cell.now == "allowed" and cell.was != "allowed":
             _show_listed(console, cell, "by the candidate" if replay.shadow else "now")
@@ -112,19 +121,6 @@ def wait_for(client: Client, started: ReplayView) -> ReplayView:
     return replay
 
 
-def _show_matrix(console: Console, replay: ReplayView) -> None:
-    table = make_table("", *(f"{'candidate:' if replay.shadow else 'now'} {effect}" for effect in _EFFECTS))
-    rows = dict.fromkeys((cell.past, cell.was) for cell in replay.cells)
-    for past, was in rows:
-        label = describe_past(past) + (f", {was} before" if replay.compares else "")
-        cells = {cell.now: cell for cell in replay.cells if (cell.past, cell.was) == (past, was)}
-        table.add_row(label, *(show_line(_write_cell(cells.get(now))) for now in _EFFECTS))
-    if rows:
-        console.print(table)
-    if any(cell.sums for cell in replay.cells):
-        console.print(show_line("In brackets is the sum of the calls.", "dim"))
-
-
 def _write_cell(cell: ReplayCell | None) -> str:
     if cell is None:
         return "-"
@@ -135,16 +131,13 @@ def _write_cell(cell: ReplayCell | None) -> str:
 def _show_listed(console: Console, cell: ReplayCell, by: str) -> None:
     console.print(show_line(f"{describe_past(cell.past).capitalize()}, and {by} {cell.now}:", "bold red"))
     for call in cell.listed:
-        console.print(show_line(_write_listed(call), width=_LISTED_CHARS))
+        args = " ".join(write_pretty(call.args).split()) if call.args else ""
+        place = f"{call.suspension_id} {call.item_id}" if call.item_id else call.run_id
+        rules = f"{call.before or 'default'} → {call.now or 'default'}"
+        listed = f"  {format_time(call.at)}  {place}  {call.tool} {args}  ({rules})"
+        console.print(show_line(listed, width=_LISTED_CHARS))
     if cell.count > len(cell.listed):
         console.print(show_line(f"The newest {len(cell.listed):,} of {cell.count:,}."))
-
-
-def _write_listed(call: ListedCall) -> str:
-    args = " ".join(write_pretty(call.args).split()) if call.args else ""
-    place = f"{call.suspension_id} {call.item_id}" if call.item_id else call.run_id
-    rules = f"{call.before or 'default'} → {call.now or 'default'}"
-    return f"  {format_time(call.at)}  {place}  {call.tool} {args}  ({rules})"
 
 
 app = typer.Typer(no_args_is_help=True, help="Judge every new call by other rules as well, without effect.")
@@ -284,7 +277,13 @@ def run_tests(file: Path, cases: CasesOption = None, json: JsonOption = False) -
     if json:
         print_json(outcomes)
     else:
-        _show(file, outcomes)
+        console = make_console()
+        wrong = [outcome for outcome in outcomes if outcome.fault]
+        for outcome in wrong:
+            console.print(show(f"{outcome.place}: {outcome.name}: {outcome.fault}", "red"))
+        count = f"{len(outcomes)} {'case' if len(outcomes) == 1 else 'cases'}"
+        end = f"{len(wrong)} not as expected" if wrong else "all as expected"
+        console.print(show_line(f"{file}: {count}, {end}."))
     if any(outcome.fault for outcome in outcomes):
         raise typer.Exit(1)
 
@@ -311,13 +310,3 @@ def load_cases(file: Path, other: Path | None = None) -> "list[Case]":
     if not cases:
         raise InvalidInput(f"{file} has no cases. Write them under `tests:`, there or in {find_cases_file(file).name}.")
     return cases
-
-
-def _show(file: Path, outcomes: list[CaseOutcome]) -> None:
-    console = make_console()
-    wrong = [outcome for outcome in outcomes if outcome.fault]
-    for outcome in wrong:
-        console.print(show(f"{outcome.place}: {outcome.name}: {outcome.fault}", "red"))
-    count = f"{len(outcomes)} {'case' if len(outcomes) == 1 else 'cases'}"
-    end = f"{len(wrong)} not as expected" if wrong else "all as expected"
-    console.print(show_line(f"{file}: {count}, {end}."))

@@ -77,7 +77,18 @@ def diff(
     if json:
         print_json(comparison)
     else:
-        _show(comparison)
+        console = make_console()
+        for sentence in comparison.differences:
+            console.print(show(sentence))
+        if not comparison.differences:
+            console.print(show(f"No rule differs: both are version {comparison.new}."))
+        for call in comparison.calls or ():
+            was, now = f"{call.was} by {call.was_rule or 'default'}", f"{call.now} by {call.now_rule or 'default'}"
+            console.print(show(f"{call.place}: {call.name}: {was} → {now}", "yellow"))
+        if comparison.calls == []:
+            console.print(show("No call of the file changes.", "dim"))
+        if comparison.recorded is not None:
+            show_replay(console, comparison.recorded)
 
 
 def _judge(policy: Policy, case: "Case") -> PolicyDecision:
@@ -105,18 +116,3 @@ def _compare_calls(before: Policy, after: Policy, file: Path) -> list[ChangedCal
 
 def _is_changed(was: PolicyDecision, now: PolicyDecision) -> bool:
     return (was.action, was.policy_id, was.error) != (now.action, now.policy_id, now.error)
-
-
-def _show(comparison: Differences) -> None:
-    console = make_console()
-    for sentence in comparison.differences:
-        console.print(show(sentence))
-    if not comparison.differences:
-        console.print(show(f"No rule differs: both are version {comparison.new}."))
-    for call in comparison.calls or ():
-        was, now = f"{call.was} by {call.was_rule or 'default'}", f"{call.now} by {call.now_rule or 'default'}"
-        console.print(show(f"{call.place}: {call.name}: {was} → {now}", "yellow"))
-    if comparison.calls == []:
-        console.print(show("No call of the file changes.", "dim"))
-    if comparison.recorded is not None:
-        show_replay(console, comparison.recorded)

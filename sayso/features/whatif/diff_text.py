@@ -82,17 +82,15 @@ _TERMS = {
 
 def _describe_part(part: PartChange) -> str:
     if part.part.startswith("lists.") and isinstance(part.before, list) and isinstance(part.after, list):
-        return _describe_list(part.part, part.before, part.after)
+        more, gone = (
+            [entry for entry in part.after if entry not in part.before],
+            [entry for entry in part.before if entry not in part.after],
+        )
+        words = [f"has {_write(more)} now"] if more else []
+        words += [f"has {_write(gone)} no longer"] if gone else []
+        return f"`{part.part}` {join_words(words) or 'has its entries in another order or number'}"
     key = next((f"{own}{part.part.removeprefix(name)}" for name, own in _KEYS.items() if _is_in(part.part, name)), "")
     return f"`{key or part.part}` is {_write(part.after)}, no longer {_write(part.before)}"
-
-
-def _describe_list(name: str, before: list[JsonValue], after: list[JsonValue]) -> str:
-    """Return the entries that a list has now and had not, or had; one with the same entries has another order."""
-    more, gone = [entry for entry in after if entry not in before], [entry for entry in before if entry not in after]
-    words = [f"has {_write(more)} now"] if more else []
-    words += [f"has {_write(gone)} no longer"] if gone else []
-    return f"`{name}` {join_words(words) or 'has its entries in another order or number'}"
 
 
 def _is_in(part: str, name: str) -> bool:

@@ -78,13 +78,13 @@ def _read(args: Mapping[str, Any], name: str) -> Amount | None:
     value = args.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
         return None
-    named = {str(text).upper() for key, text in args.items() if _normalize(key).endswith(_CURRENCIES)}
+    named = {
+        str(text).upper()
+        for key, text in args.items()
+        if key.replace("_", "").replace("-", "").lower().endswith(_CURRENCIES)
+    }
     currency = named.pop() if len(named) == 1 else ""
     return Amount(Decimal(str(value)), currency if _CURRENCY.fullmatch(currency) else "")
-
-
-def _normalize(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()
 
 
 MOST_LISTED = 1_000

@@ -104,12 +104,6 @@ def effect_of(action: Action) -> Effect:
     return Effect.ALLOWED if action is Action.ALLOW else Effect.DENIED
 
 
-def _forgets(event: PolicyEvent, policy: Policy) -> bool:
-    """Whether it is unknown what a counter held. Where no grant or mandate is recorded, none was in force."""
-    wanted = (need for need in policy.list_wanted(event) if not need.grants and need.tool is None)
-    return any(need.counter not in event.memory for need in wanted)
-
-
 def rejudge(policy: Policy, calls: Sequence[RecordedCall], tools: Tools) -> Iterator[Rejudged | None]:
     """Yield what the rules would do with each call; None where a fact is missing."""
     definitions = {(agent, tool.name): tool for agent, own in tools.items() for tool in own}
@@ -125,7 +119,9 @@ def judge_without_effect(
 
     Only the tool of a `registered` definition may be a question of the agent.
     """
-    if _forgets(event, policy):
+    # Where no grant or mandate is recorded, none was in force
+    wanted = (need for need in policy.list_wanted(event) if not need.grants and need.tool is None)
+    if any(need.counter not in event.memory for need in wanted):
         return None
     decision = policy.judge(event)
     if definition is not None and registered:

@@ -126,7 +126,9 @@ def restrain(
     if decision.action not in ASKING:
         return decision
     asked: list[Charge] = []
-    for rule in _list_asking(rules, event, decision):
+    doubtful = decision.in_doubt is not None or bool(decision.resembles)
+    asking = [rule for rule in _list_about(rules, event) if doubtful or rule.rule_id == decision.policy_id]
+    for rule in asking:
         if rule.after_denial is AfterDenial.DENY and (denial := _find_denial(event, readings)) is not None:
             return _deny(decision, _describe(denial))
         for cap in _list_caps(rule, event):
@@ -141,11 +143,6 @@ def _list_about(rules: Iterable["PolicyRule"], event: "PolicyEvent") -> list["Po
     if event.subject is not Subject.TOOL_CALL:
         return []
     return [rule for rule in rules if rule.restrains and may_be_about(rule, event.tool_name or "")]
-
-
-def _list_asking(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision) -> list["PolicyRule"]:
-    doubtful = decision.in_doubt is not None or bool(decision.resembles)
-    return [rule for rule in _list_about(rules, event) if doubtful or rule.rule_id == decision.policy_id]
 
 
 def _list_caps(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[_Cap]:

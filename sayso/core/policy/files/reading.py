@@ -129,7 +129,13 @@ def _read_policy(
     list(check_cases(document, content.get(TESTS, [])))
     rules = whole.get("rules")
     if isinstance(rules, list):
-        _check_ids(document, rules)
+        first: dict[str, int] = {}
+        for index, rule in enumerate(rules):
+            rule_id = rule.get("id") if isinstance(rule, dict) else None
+            if isinstance(rule_id, str) and first.setdefault(rule_id, index) != index:
+                line, _ = document.values["rules", first[rule_id], "id"]
+                problem = f"the id `{rule_id}` is used twice, first on line {line}; rename one"
+                document.report(("rules", index, "id"), problem)
         check_rules(document, rules, names)
         resolved = enumerate(resolve_rules(document, rules, names))
         whole["rules"] = [_shape_rule(document, ("rules", index), rule, start, check) for index, rule in resolved]
@@ -240,16 +246,6 @@ def _place_names(part: tuple[str, ...], value: Any) -> tuple[str, ...]:
         return LISTED[part]
     is_pattern = part == ("tool",) and isinstance(value, str) and any(sign in value for sign in "*?[")
     return PATTERN if is_pattern else PARTS[part]
-
-
-def _check_ids(document: Document, rules: list[Any]) -> None:
-    first: dict[str, int] = {}
-    for index, rule in enumerate(rules):
-        rule_id = rule.get("id") if isinstance(rule, dict) else None
-        if isinstance(rule_id, str) and first.setdefault(rule_id, index) != index:
-            line, _ = document.values["rules", first[rule_id], "id"]
-            problem = f"the id `{rule_id}` is used twice, first on line {line}; rename one"
-            document.report(("rules", index, "id"), problem)
 
 
 def _check_keys(document: Document, loc: Loc, content: dict[str, Any], known: Iterable[str]) -> None:

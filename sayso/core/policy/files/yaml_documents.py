@@ -130,29 +130,21 @@ for _tag, (_pattern, _first, _) in _SCALARS.items():
 def _read(node: yaml.Node, loc: Loc, document: Document) -> JsonValue:
     document.values[loc] = _place(node.start_mark)
     if isinstance(node, yaml.MappingNode):
-        return _read_mapping(node, loc, document)
+        mapping: dict[str, JsonValue] = {}
+        for key_node, value_node in node.value:
+            line, column = _place(key_node.start_mark)
+            key = key_node.value
+            if key_node.tag != f"{_TAG}str" or not isinstance(key, str):
+                document.report_at(line, column, "a key must be a text; put it in quotes")
+            elif key in mapping:
+                first, _ = document.keys[*loc, key]
+                document.report_at(line, column, f"`{key}` is duplicated, first on line {first}; remove one")
+            else:
+                document.keys[*loc, key] = (line, column)
+                mapping[key] = _read(value_node, (*loc, key), document)
+        return mapping
     if isinstance(node, yaml.SequenceNode):
         return [_read(child, (*loc, index), document) for index, child in enumerate(node.value)]
-    return _read_scalar(node, loc, document)
-
-
-def _read_mapping(node: yaml.MappingNode, loc: Loc, document: Document) -> dict[str, JsonValue]:
-    mapping: dict[str, JsonValue] = {}
-    for key_node, value_node in node.value:
-        line, column = _place(key_node.start_mark)
-        key = key_node.value
-        if key_node.tag != f"{_TAG}str" or not isinstance(key, str):
-            document.report_at(line, column, "a key must be a text; put it in quotes")
-        elif key in mapping:
-            first, _ = document.keys[*loc, key]
-            document.report_at(line, column, f"`{key}` is duplicated, first on line {first}; remove one")
-        else:
-            document.keys[*loc, key] = (line, column)
-            mapping[key] = _read(value_node, (*loc, key), document)
-    return mapping
-
-
-def _read_scalar(node: yaml.Node, loc: Loc, document: Document) -> JsonValue:
     value: JsonValue = _SCALARS[node.tag][2](node.value) if node.tag in _SCALARS else str(node.value)
     if isinstance(value, float) and not math.isfinite(value):
         document.report(loc, "the number is too large; use a smaller one, or a text in quotes")

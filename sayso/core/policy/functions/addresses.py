@@ -104,21 +104,16 @@ def read_mail(value: JsonValue) -> JsonObject:
 def _read_host(text: str) -> str:
     host = text.lower()
     if host.startswith("["):
-        return _read_ip(host[1:-1])
+        try:
+            address = ip_address(host[1:-1])
+        except ValueError as error:
+            raise Uncomputable("its host is a number, but not an IP address in the usual form") from error
+        return str(_unwrap(address) if isinstance(address, IPv6Address) else address)
     host = host.removesuffix(".")
     if not _LABELS.fullmatch(host):
         raise Uncomputable("its host cannot be read")
     # As browsers do: a host whose last label is a number is an address, also in the forms 0x7f.1 and 2130706433.
     return str(_read_ipv4(host)) if _NUMBER.fullmatch(host.rpartition(".")[2]) else host
-
-
-def _read_ip(text: str) -> str:
-    """Return an IPv6 address, or the IPv4 address to which it leads."""
-    try:
-        address = ip_address(text)
-    except ValueError as error:
-        raise Uncomputable("its host is a number, but not an IP address in the usual form") from error
-    return str(_unwrap(address) if isinstance(address, IPv6Address) else address)
 
 
 def _unwrap(address: IPv6Address) -> IPv4Address | IPv6Address:

@@ -129,7 +129,10 @@ class _Reader:
         if shorthand.needs_parameter if parameter is None else not shorthand.parameter:
             raise self._fault(start, f"write {name}{shorthand.usage}")
         if parameter is not None and not is_constant:
-            self._check_parameter(place - 1, shorthand, parameter)
+            try:
+                shorthand.check(parameter)
+            except Uncomputable as error:
+                raise self._fault((place - 1), error.message) from error
         call = Call(name, path, parameter, is_constant)
         fact, end = self._read_field(place + 1, call)
         self._replace(start, end, call, fact)
@@ -172,12 +175,6 @@ class _Reader:
         if self._text(place) == "constants" and self._text(place + 1) == "." and constant is not None:
             return constant.text, True, place + 3
         raise self._fault(place, f"the second argument of {name}() is a text in quotes or a constant, constants.NAME")
-
-    def _check_parameter(self, place: int, shorthand: Shorthand, parameter: str) -> None:
-        try:
-            shorthand.check(parameter)
-        except Uncomputable as error:
-            raise self._fault(place, error.message) from error
 
     def _read_field(self, place: int, call: Call) -> tuple[str, int]:
         fields = call.shorthand.fields

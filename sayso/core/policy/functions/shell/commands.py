@@ -21,7 +21,7 @@ from sayso.core.policy.functions.faults import Uncomputable, read_text
 from sayso.core.policy.functions.shell.harmless import Harmless, Tool
 from sayso.core.policy.functions.shell.programs import Unwrapped, unwrap
 from sayso.core.policy.functions.shell.quoting import Word, Words, check_variable, split_executed
-from sayso.core.policy.functions.shell.syntax import RESERVED, Command, Script, read_script
+from sayso.core.policy.functions.shell.syntax import RESERVED, read_script
 from sayso.core.policy.functions.shell.tools import PLAIN, TOOLS
 
 COMPUTED = "$"
@@ -85,7 +85,12 @@ class _Finder:
             option, sign, _ = (self.rest[0].text or "").partition("=")
             is_valued = option in tool.valued
             if option in tool.settings:
-                self._check_setting(call, tool)
+                value = self.rest[1].text if len(self.rest) > 1 else None
+                pattern = tool.settings.get(
+                    self.rest[0].text or ""
+                )  # none for -c=x, which has no value in the next word
+                if value is None or pattern is None or not pattern.fullmatch(value):
+                    raise Uncomputable(f"{call} sets an option that may run other programs")
             elif not is_valued and (option not in tool.flags or sign):
                 raise Uncomputable(f"{call} has an option before its subcommand that Sayso does not know")
             if is_valued and not sign:
@@ -97,12 +102,6 @@ class _Finder:
     def _check_value(self, call: str) -> None:
         if len(self.rest) < 2 or self.rest[1].splits:
             raise Uncomputable(f"the value of an option of {call} is computed by the shell")
-
-    def _check_setting(self, call: str, tool: Tool) -> None:
-        value = self.rest[1].text if len(self.rest) > 1 else None
-        pattern = tool.settings.get(self.rest[0].text or "")  # none for -c=x, which has no value in the next word
-        if value is None or pattern is None or not pattern.fullmatch(value):
-            raise Uncomputable(f"{call} sets an option that may run other programs")
 
     def _next(self, call: str) -> str:
         text = self.rest[0].text if self.rest else None
@@ -198,17 +197,21 @@ def _read(text: str, findings: Findings, depth: int) -> None:
         raise Uncomputable("it has commands within commands within commands")
     script = read_script(text, MOST_ENTRIES, MOST_NESTING)
     for command in script.commands:
-        _add_command(command, findings, depth)
-    _add_files(script, findings)
+        for name, value in command.settings:
+            check_variable(name, value)
+        if command.words:
+            _add_program(command.words, findings, depth)
+    for words, files in ((script.reads, findings.reads), (script.writes, findings.writes)):
+        for word in words:
+            if not word.text:
+                raise Uncomputable("the name of a file is computed by the shell, or the redirection is unusual")
+            if _SOCKET.match(word.text):
+                raise Uncomputable("the shell opens a network connection for the redirection")
+            if word.text != "/dev/null":
+                files.append(word.text)
+                findings.calls += [f"> {word.text}"] if files is findings.writes else []
     findings.pipes += script.pipes
     findings.substitutes = findings.substitutes or script.substitutes
-
-
-def _add_command(command: Command, findings: Findings, depth: int) -> None:
-    for name, value in command.settings:
-        check_variable(name, value)
-    if command.words:
-        _add_program(command.words, findings, depth)
 
 
 def _add_program(words: Words, findings: Findings, depth: int) -> None:
@@ -239,15 +242,3 @@ def _name_program(word: Word) -> str:
     path = posixpath.normpath(text) if text.startswith("/") else text
     usual = _BIN.fullmatch(path)
     return usual[1] if usual else path
-
-
-def _add_files(script: Script, findings: Findings) -> None:
-    for words, files in ((script.reads, findings.reads), (script.writes, findings.writes)):
-        for word in words:
-            if not word.text:
-                raise Uncomputable("the name of a file is computed by the shell, or the redirection is unusual")
-            if _SOCKET.match(word.text):
-                raise Uncomputable("the shell opens a network connection for the redirection")
-            if word.text != "/dev/null":
-                files.append(word.text)
-                findings.calls += [f"> {word.text}"] if files is findings.writes else []

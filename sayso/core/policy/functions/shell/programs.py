@@ -147,7 +147,13 @@ def unwrap(name: str, args: Words) -> Unwrapped:
     if name in _WRAPPERS:
         return _unwrap(name, _WRAPPERS[name], args)
     if name in _SHELLS:
-        return _read_shell(name, args)
+        words = [fixed(name, word) for word in args]
+        options = [word for word in words[:1] if word.startswith(("-", "+"))]
+        if not options:
+            return Unwrapped()
+        if not re.fullmatch(r"-[eu]*c", options[0]) or len(words) < 2:
+            raise Uncomputable(f"an option of {name} is not known")
+        return Unwrapped(scripts=[words[1]])
     if name == "find":
         return Unwrapped(others=_list_executed(args))
     return _read_builtin(name, args) if name in BUILTINS else Unwrapped()
@@ -230,16 +236,6 @@ def _add_read_words(unwrapped: Unwrapped, replaced: str) -> None:
 def _replace(word: Word, replaced: str) -> Word:
     """Return a word in which another program replaces a text."""
     return Word(None, word.known.partition(replaced)[0], word.splits) if replaced in word.known else word
-
-
-def _read_shell(name: str, args: Words) -> Unwrapped:
-    words = [fixed(name, word) for word in args]
-    options = [word for word in words[:1] if word.startswith(("-", "+"))]
-    if not options:
-        return Unwrapped()
-    if not re.fullmatch(r"-[eu]*c", options[0]) or len(words) < 2:
-        raise Uncomputable(f"an option of {name} is not known")
-    return Unwrapped(scripts=[words[1]])
 
 
 def _list_executed(args: Words) -> list[Words]:

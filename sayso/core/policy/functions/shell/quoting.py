@@ -198,16 +198,13 @@ class WordReader(ABC):
                     raise Uncomputable("it joins the parts of a word over the end of a line")
                 self.place += 2
             elif sign == "#" and (self.place > begin or self.place == 0 or self.text[self.place - 1] in _META):
-                self._skip_comment()
+                if self.substitution_depth:
+                    raise Uncomputable("a comment within a substitution is not one that Sayso can read")
+                end = self.text.find("\n", self.place)
+                self.place = len(self.text) if end < 0 else end
                 return
             else:
                 return
-
-    def _skip_comment(self) -> None:
-        if self.substitution_depth:
-            raise Uncomputable("a comment within a substitution is not one that Sayso can read")
-        end = self.text.find("\n", self.place)
-        self.place = len(self.text) if end < 0 else end
 
     def skip_lines(self) -> None:
         """Skip blanks, comments and ends of lines, with the here-documents that begin there."""

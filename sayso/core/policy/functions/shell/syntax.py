@@ -73,7 +73,13 @@ class _Reader(WordReader):
                 self.place += len(end)
                 self.nesting -= 1
                 return end
-            self._read_chain()
+            self._read_pipeline()
+            self.skip_blanks()
+            while self.peek(2) in ("&&", "||"):
+                self.place += 2
+                self.skip_lines()
+                self._read_pipeline()
+                self.skip_blanks()
             count += 1
             self.skip_blanks()
             if self.peek(2) != ";;" and self.peek() in (";", "&"):
@@ -90,15 +96,6 @@ class _Reader(WordReader):
     def _peek_reserved(self) -> str:
         word = _RESERVED_WORD.match(self.text, self.place)
         return word[1] if word and word[1] in RESERVED else ""
-
-    def _read_chain(self) -> None:
-        self._read_pipeline()
-        self.skip_blanks()
-        while self.peek(2) in ("&&", "||"):
-            self.place += 2
-            self.skip_lines()
-            self._read_pipeline()
-            self.skip_blanks()
 
     def _read_pipeline(self) -> None:
         self.skip_blanks()
@@ -137,7 +134,12 @@ class _Reader(WordReader):
             case "{":
                 self.read_list("}")
             case "if":
-                self._read_if()
+                end = "elif"
+                while end == "elif":
+                    self.read_list("then")
+                    end = self.read_list("elif", "else", "fi")
+                if end == "else":
+                    self.read_list("fi")
             case "while" | "until":
                 self.read_list("do")
                 self.read_list("done")
@@ -147,14 +149,6 @@ class _Reader(WordReader):
                 self._read_case()
             case _:
                 raise Uncomputable(f"{word} stands where Sayso cannot read it")
-
-    def _read_if(self) -> None:
-        end = "elif"
-        while end == "elif":
-            self.read_list("then")
-            end = self.read_list("elif", "else", "fi")
-        if end == "else":
-            self.read_list("fi")
 
     def _read_for(self) -> None:
         self.skip_blanks()
@@ -249,7 +243,17 @@ class _Reader(WordReader):
         if self.peek().isdigit():
             self.place += 1
         if self.peek(2) == "<<":
-            self._read_here_document()
+            strips = self.text.startswith("<<-", self.place)
+            self.place += 3 if strips else 2
+            while self.peek() in (" ", "\t"):
+                self.place += 1
+            delimiter = _DELIMITER.match(self.text, self.place)
+            if delimiter is None:
+                raise Uncomputable("it has a here-document or here-string that Sayso does not know")
+            self.place = delimiter.end()
+            self.expect_document(
+                next(end for end in delimiter.groups() if end is not None), strips, delimiter[4] is None
+            )
             return
         duplicate = _DUPLICATE.match(self.text, self.place)
         if duplicate is not None:
@@ -262,17 +266,6 @@ class _Reader(WordReader):
         self.skip_blanks()
         file = self.read_word()
         (self.script.reads if sign[0] == "<" else self.script.writes).append(file)
-
-    def _read_here_document(self) -> None:
-        strips = self.text.startswith("<<-", self.place)
-        self.place += 3 if strips else 2
-        while self.peek() in (" ", "\t"):
-            self.place += 1
-        delimiter = _DELIMITER.match(self.text, self.place)
-        if delimiter is None:
-            raise Uncomputable("it has a here-document or here-string that Sayso does not know")
-        self.place = delimiter.end()
-        self.expect_document(next(end for end in delimiter.groups() if end is not None), strips, delimiter[4] is None)
 
     def read_substitution(self) -> None:
         """Read the commands up to the closing bracket; `place` is behind the opening one."""

@@ -113,8 +113,12 @@ class _Reader:
             return
         if before.text == "." or after[0].text == "." or not token.word:
             if is_call and before.text == ".":
-                self._check_dotted(name)
-            self._add_name(name, is_call, after[1])
+                self._dotted += 1
+                if not self._changes or self._dotted > MOST_DOTTED:
+                    raise refuse_call(name, self._database)
+            if is_call:
+                self._add_shape(name, after[1])
+            self.words.names.update(name.split(".") if self._database == "bigquery" else [name])
         elif is_call:
             self._add_call(name, before, after[1])
         elif name in BARE and name in self._functions:
@@ -130,17 +134,6 @@ class _Reader:
             or (before.word in self.words.names and before.word not in _BEFORE_TEXT)
         ):
             raise Uncomputable(f"it has {before.text} before a value, which databases read differently")
-
-    def _check_dotted(self, name: str) -> None:
-        """Refuse the call of a function of a schema or an object before it is parsed, which would take long."""
-        self._dotted += 1
-        if not self._changes or self._dotted > MOST_DOTTED:
-            raise refuse_call(name, self._database)
-
-    def _add_name(self, name: str, is_call: bool, argument: Token) -> None:
-        if is_call:
-            self._add_shape(name, argument)
-        self.words.names.update(name.split(".") if self._database == "bigquery" else [name])
 
     def _add_call(self, name: str, before: Token, argument: Token) -> None:
         if (name == "replace" and before.text in ("*", ")")) or (name == "filter" and argument.word == "where"):

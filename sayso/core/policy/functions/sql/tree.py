@@ -127,14 +127,21 @@ class Tree:
         self._nodes = [node for statement in statements for node in statement.walk()]
         self.statements = len(statements)
         for node in self._nodes:
-            _check_node(node)
+            name = type(node).__name__
+            if name not in NODES:
+                raise Uncomputable(f"it has a part that the reader does not know ({name})")
+            if name == "DataType" and str(getattr(node.this, "name", node.this)) not in TYPES:
+                raise Uncomputable(f"it has the type {node.this}, which the reader does not know")
         if not all(is_a(statement, *_STATEMENTS) for statement in statements):
             raise Uncomputable("it has a statement that the reader does not know")
         self.tables = [*dict.fromkeys(name for node in self.find("Table") for name in self._list_names(node))]
         for node in self.find("Column"):
             self._check_column(node)
         for node in self.find("TableAlias"):
-            _check_alias(node)
+            columns = node.args.get("columns") or ()
+            are_names = all(is_a(column, "Identifier", "ColumnDef") for column in columns)
+            if columns and (node.name.lower() in _CLAUSES or not are_names):
+                raise Uncomputable(f"it has {node.name} after a table, which the reader does not know")
 
     def has(self, *classes: str) -> bool:
         """Whether it has a node of one of the classes."""
@@ -252,18 +259,3 @@ def classes(names: tuple[str, ...]) -> tuple[type, ...]:
 def is_a(node: Any, *names: str) -> bool:
     """Whether a node is of one of the classes."""
     return isinstance(node, classes(names))
-
-
-def _check_alias(alias: Any) -> None:
-    columns = alias.args.get("columns") or ()
-    are_names = all(is_a(column, "Identifier", "ColumnDef") for column in columns)
-    if columns and (alias.name.lower() in _CLAUSES or not are_names):
-        raise Uncomputable(f"it has {alias.name} after a table, which the reader does not know")
-
-
-def _check_node(node: Any) -> None:
-    name = type(node).__name__
-    if name not in NODES:
-        raise Uncomputable(f"it has a part that the reader does not know ({name})")
-    if name == "DataType" and str(getattr(node.this, "name", node.this)) not in TYPES:
-        raise Uncomputable(f"it has the type {node.this}, which the reader does not know")
