@@ -245,7 +245,11 @@ class GatedAgent(BaseChatAgent):
         calls = list(zip(gated, executor.calls, strict=True))
         ran = await asyncio.gather(*(self._run(call.id, entry, executor, token) for call, entry in calls))
         by_call = {id(call): result for call, result in zip(gated, ran, strict=True)}
-        results = [by_call.get(id(call)) or _skip(call) for call in pending.content]
+        results = [
+            by_call.get(id(call))
+            or FunctionExecutionResult(content=_NOT_RUN, name=call.name, call_id=call.id, is_error=True)
+            for call in pending.content
+        ]
         await self.inner.model_context.add_message(FunctionExecutionResultMessage(content=results))
         return results
 
@@ -357,7 +361,3 @@ class AutoGen(Adapter):
         )
         usage = read_usage(result.messages, list_assistants(runnable, [agent.inner for agent in gated.values()]))
         return FrameworkTurn(native, calls, external_events=events, usage=usage)
-
-
-def _skip(call: FunctionCall) -> FunctionExecutionResult:
-    return FunctionExecutionResult(content=_NOT_RUN, name=call.name, call_id=call.id, is_error=True)

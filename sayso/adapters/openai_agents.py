@@ -282,7 +282,7 @@ def _gate_tool(tool: FunctionTool, describe: Refusal | None) -> FunctionTool:
         async def execute(args: JsonObject) -> Any:
             return await tool.on_invoke_tool(replace_arguments(context, args), json.dumps(args))
 
-        # An envelope stays one. With `describe`, so does a failure
+        # An envelope stays one. With `describe`, so does a failure.
         result = await executor.run(entry, execute)
         if not result.success:
             return (

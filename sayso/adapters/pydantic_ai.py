@@ -72,6 +72,7 @@ def gate(
     tools = run_blocking(framework.list_tools)
     if external := [tool.name for tool in tools if tool.kind == "external"]:
         raise InvalidInput(f"The tool {external[0]!r} runs outside this process and cannot be gated. Remove it.")
+    # The calls of an agent inside a tool would be ungated.
     toolsets = [toolset for toolset in _list_toolsets(agent) if isinstance(toolset, FunctionToolset)]
     for tool in (tool for toolset in toolsets for tool in toolset.tools.values()):
         for target in reach(tool.function):
@@ -161,6 +162,7 @@ class PydanticAi(Adapter):
         if isinstance(result.output, DeferredToolRequests):
             messages = ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")
             output: DeferredToolRequests = result.output
+            # In the order of the model, which `approvals` does not keep.
             deferred = {call.tool_call_id for call in (*output.approvals, *output.calls)}
             calls = tuple(
                 RequestedCall(
@@ -169,7 +171,7 @@ class PydanticAi(Adapter):
                 for part in _find_calls(result.all_messages())
                 if part.tool_call_id in deferred
             )
-            # Model calls that are in no message have no model's name
+            # Model calls that are in no message have no model's name.
             meter, total = UsageMeter(), result.usage
             for message in result.new_messages():
                 if isinstance(message, ModelResponse):

@@ -85,7 +85,7 @@ def check_headers(message: SignedMessage, now_ms: int) -> tuple[str, str, list[t
     """
     message_id = _check_header("webhook-id", message.id, _ID, "1 to 200 visible ASCII characters")
     timestamp = _check_header("webhook-timestamp", message.timestamp, _TIMESTAMP, "whole seconds since 1970")
-    # Unknown versions may appear while senders migrate
+    # Unknown versions may appear while senders migrate.
     name = "webhook-signature"
     if message.signatures is None:
         raise InvalidSignature(f"The header {name} is missing or duplicated. Send it once: v1,<base64>.", header=name)

@@ -209,6 +209,7 @@ def _guard_argument(name: str) -> Callable[[Any], Any]:
             given = signature.bind(*args, **kwargs)
             if (function := given.arguments.get(name)) is not None:
                 given.arguments[name] = functools.partial(_run_within, run, function)
+            # The threads of a pool serve other runs, too.
             clear = copy_context()
             clear.run(RUN.set, None)
             return clear.run(original, *given.args, **given.kwargs)

@@ -116,7 +116,11 @@ def deny_changed(agent: Agent, batch: Batch, policy: Policy, describe: Callable[
 
     The rules see the time at which the agent asked. `describe` returns the facts about the run.
     """
-    changed = {entry.call.index for entry in batch.calls if _is_changed(entry)}
+    changed = {
+        entry.call.index
+        for entry in batch.calls
+        if entry.ask is not None and entry.may_run and not same_json(entry.call.args, entry.ask.tool.args)
+    }
     if not changed:
         return batch
     about = _with_context(agent, describe())
@@ -229,10 +233,6 @@ def _as_asked(agent: Agent, about: PolicyEvent, entry: BatchCall) -> PolicyEvent
         event = event.model_copy(update={"memory": event.memory | recall_assessment(entry.ask.assessment)})
     asked_ms = entry.ask.judged_at_ms if entry.ask is not None else None
     return event if asked_ms is None else event.model_copy(update={"at_ms": asked_ms})
-
-
-def _is_changed(entry: BatchCall) -> bool:
-    return entry.ask is not None and entry.may_run and not same_json(entry.call.args, entry.ask.tool.args)
 
 
 def _deny(agent: Agent, entry: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:

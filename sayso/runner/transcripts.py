@@ -128,7 +128,10 @@ def find_exceeded(budgets: Budgets, state: RunState, elapsed_ms: float) -> Excee
         return Exceeded("max_steps", budgets.max_steps)
     if elapsed_ms >= budgets.max_wall_time_s * 1000:
         return Exceeded("max_wall_time_s", budgets.max_wall_time_s)
-    if _count_bytes(state.messages) > budgets.max_transcript_bytes:
+    if (
+        sum(len(str(message["content"] or "").encode("utf-8", "replace")) for message in state.messages)
+        > budgets.max_transcript_bytes
+    ):
         return Exceeded("max_transcript_bytes", budgets.max_transcript_bytes)
     return None
 
@@ -146,7 +149,3 @@ def summarise(state: RunState, reason: str, not_started: Sequence[str] = ()) -> 
         "completed": [*done],
         "missing": [*failed, *not_started],
     }
-
-
-def _count_bytes(messages: Sequence[ChatMessage]) -> int:
-    return sum(len(str(message["content"] or "").encode("utf-8", "replace")) for message in messages)

@@ -19,21 +19,17 @@ def read(event: JsonObject) -> tuple[Part, ...]:
 
 def _read(fields: Fields, depth: int) -> list[Part]:
     if depth < _DEEPEST and ("chat_message" in fields.raw or isinstance(fields.value("messages"), list)):
-        return _read_many(fields, depth)
+        inner = [*fields.rows("inner_messages"), *fields.rows("messages")]
+        if "chat_message" in fields.raw:
+            inner.append(fields.inner("chat_message"))
+        parts = [part for message in inner for part in _read(message, depth + 1)]
+        if fields.text("stop_reason"):
+            parts.append(Part(Kind.END, "Done", fields.text("stop_reason")))
+        return parts
     parts = read_parts(READERS, fields.text("type"), fields)
     at_ms, message_id, who = read_moment(fields.text("created_at")), fields.text("id"), fields.text("source")
     once = [f"{message_id}:{place}" if message_id else "" for place in range(len(parts))]
     return [replace(part, who=who, at_ms=at_ms, once=key) for part, key in zip(parts, once, strict=True)]
-
-
-def _read_many(fields: Fields, depth: int) -> list[Part]:
-    inner = [*fields.rows("inner_messages"), *fields.rows("messages")]
-    if "chat_message" in fields.raw:
-        inner.append(fields.inner("chat_message"))
-    parts = [part for message in inner for part in _read(message, depth + 1)]
-    if fields.text("stop_reason"):
-        parts.append(Part(Kind.END, "Done", fields.text("stop_reason")))
-    return parts
 
 
 def _text(fields: Fields) -> Part:

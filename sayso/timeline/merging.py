@@ -90,19 +90,16 @@ class _Stream:
             self._seen.add(part.once)
             if part.parent and part.invocation:
                 self._parents.setdefault(part.invocation, part.parent)
-            self._add_part(event, part)
-
-    def _add_part(self, event: StoredEvent, part: Part) -> None:
-        if part.kind in _FRAGMENTS:
-            self._add_text(event, part)
-            return
-        self._close(part)
-        if part.kind is Kind.CALL:
-            self._add_call(event, part)
-        elif part.kind is Kind.RESULT:
-            self._add_result(event, part)
-        else:
-            self._add_draft(event, part)
+            if part.kind in _FRAGMENTS:
+                self._add_text(event, part)
+                continue
+            self._close(part)
+            if part.kind is Kind.CALL:
+                self._add_call(event, part)
+            elif part.kind is Kind.RESULT:
+                self._add_result(event, part)
+            else:
+                self._add_draft(event, part)
 
     def _add_text(self, event: StoredEvent, part: Part) -> None:
         """Append a fragment to its message, or replace the fragments of a message with the whole."""

@@ -83,7 +83,11 @@ def _read(raw: JsonObject) -> tuple[Part, ...]:
 def _read_message(event: GoEvent, message: Fields, delta: Fields) -> list[Part]:
     tool_id = message.text("tool_id") or delta.text("tool_id")
     if event.object == "tool.response" or message.text("role") == "tool":
-        return _read_result(message, delta, tool_id)
+        name = message.text("tool_name") or delta.text("tool_name")
+        if delta.text("content"):
+            return [Part(Kind.RESULT, name=name, call_id=tool_id, whole=False, data=delta.text("content"))]
+        data = read_json(message.value("content"))
+        return [Part(Kind.RESULT, name=name, call_id=tool_id, data=data)]
     key = event.response_id
     parts = []
     for kind, name in ((Kind.REASONING, "reasoning_content"), (Kind.TEXT, "content")):
@@ -101,14 +105,6 @@ def _read_call(event: GoEvent, call: Fields) -> Part:
     note = "Continues in the background" if call.text("id") in event.long_running else ""
     args = read_json(function.value("arguments"))
     return Part(Kind.CALL, note=note, name=function.text("name"), call_id=call.text("id"), data=args)
-
-
-def _read_result(message: Fields, delta: Fields, tool_id: str) -> list[Part]:
-    name = message.text("tool_name") or delta.text("tool_name")
-    if delta.text("content"):
-        return [Part(Kind.RESULT, name=name, call_id=tool_id, whole=False, data=delta.text("content"))]
-    data = read_json(message.value("content"))
-    return [Part(Kind.RESULT, name=name, call_id=tool_id, data=data)]
 
 
 def _tag(event: GoEvent, part: Part) -> Part:

@@ -150,11 +150,7 @@ def build_tree(events: Iterable[GoEvent]) -> dict[str, list[GoInvocation]]:
         invocation.events.append(event)
     for invocation in invocations.values():
         invocation.events.sort(key=lambda event: event.at_ms or 0)
-    return _attach(invocations)
-
-
-def _attach(invocations: Mapping[tuple[str, str], GoInvocation]) -> dict[str, list[GoInvocation]]:
-    """Attach each invocation to its parent. Without a parent, or in a cycle, it is a root."""
+    # Without a parent, or in a cycle, it is a root.
     roots: dict[str, list[GoInvocation]] = {}
     for (request_id, _), invocation in invocations.items():
         parent = ancestor = invocations.get((request_id, invocation.parent_id))

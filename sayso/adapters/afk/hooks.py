@@ -165,7 +165,7 @@ class Hooks:
 
     async def _call(self, call: AfkCall) -> Any:
         """Run the call through the gate with the approved arguments. Those from AFK are ignored."""
-        # Without ids from the model, calls start in the order of admission
+        # Without ids from the model, calls start in the order of admission.
         named = [entry for entry in self._admitted if entry.call.name == call.name]
         match = next((entry for entry in named if entry.call.call_id == known_id(call.call_id or "")), None)
         if match is None and self.waiting is not None:

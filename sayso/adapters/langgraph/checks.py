@@ -47,6 +47,7 @@ def check_graph(graph: Any, ours: Collection[AgentMiddleware[Any, Any]], known: 
     for node in _find_tool_nodes(graph):
         for tool in node.tools_by_name.values():
             _check_tool(tool)
+        # Our middleware has to be next to the tools, and no other may ask.
         names = ", ".join(node.tools_by_name)
         around = list(_list_middleware(node._awrap_tool_call))
         for middleware in around:

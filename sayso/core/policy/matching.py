@@ -20,7 +20,6 @@ from sayso.core.policy.prices import Prices
 from sayso.core.policy.rules import ASKING, Action, PolicyRule, RequestPayload, same_json
 from sayso.core.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.core.records.charges import Charge
-from sayso.core.records.suspensions import Progress
 from sayso.core.records.tools import find_alike
 from sayso.errors import InvalidInput, SaysoError
 
@@ -84,6 +83,7 @@ def is_about_agent(rule: PolicyRule, agent: str) -> bool:
 
 def _applies(rule: PolicyRule, case: Case) -> bool:
     event, condition = case.event, rule.condition
+    # A name that looks alike counts unless the rule allows.
     return (
         rule.covers(case.subject)
         and condition.tool_name in (None, event.tool_name)
@@ -100,7 +100,10 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and (condition.outside is None or not condition.outside.covers(_read_time(event)))
         and (condition.when is None or compile_condition(condition.when).holds(case.facts))
         and (condition.subagent_name is None or _is_made_by(condition.subagent_name, event))
-        and (condition.after is None or _came_after(rule, event.progress))
+        and (
+            condition.after is None
+            or check_after(rule.condition.after or (), event.progress, loosely=rule.action is not Action.ALLOW)
+        )
         and (not rule.names_managers or check_managers(rule.terms, event.who))
     )
 
@@ -121,11 +124,6 @@ def _is_made_by(pattern: str, event: PolicyEvent) -> bool:
     if event.subagent_name is None:
         raise InvalidInput("it is unknown whether a sub-agent makes this call")
     return bool(event.subagent_name) and fnmatchcase(event.subagent_name, pattern)
-
-
-def _came_after(rule: PolicyRule, progress: Progress | None) -> bool:
-    """Return whether a tool of `after` ran before. A name that looks alike counts unless the rule allows."""
-    return check_after(rule.condition.after or (), progress, loosely=rule.action is not Action.ALLOW)
 
 
 def _fits(pattern: str | None, name: str | None) -> bool:

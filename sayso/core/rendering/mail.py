@@ -55,6 +55,16 @@ def render(call: Call) -> Sketch | None:
         return None
     headline = _("Mail to %(who)s", who=name_several([read_text(leaf) for leaf in (*to, *cc, *bcc)]))
     subject = f": “{shorten(read_text(subjects[0]))}”" if subjects else ""
+    leaves = [*to, *cc, *bcc, *subjects]
+    broken = [leaf.path for leaf in leaves if {"\n", "\r"} & {*read_text(leaf)}]
+    headers = [
+        Flag(
+            _("A line break in %(name)s can add recipients or other headers.", name=shorten(path)),
+            SEVERE,
+            _("added headers"),
+        )
+        for path in broken
+    ]
     return Sketch(
         headline=f"{headline}{subject}",
         notable=[Place(leaf.path) for leaf in (*bcc, *to, *cc)],
@@ -63,7 +73,7 @@ def render(call: Call) -> Sketch | None:
             *(Place(leaf.path, "prose") for leaf in bodies),
             *(Place(leaf.path) for leaf in call.find(*_ATTACHMENTS)),
         ],
-        flags=[*_check_blind(bcc), *_check_headers([*to, *cc, *bcc, *subjects]), *_check_names([*to, *cc, *bcc])],
+        flags=[*_check_blind(bcc), *headers, *_check_names([*to, *cc, *bcc])],
     )
 
 
@@ -73,18 +83,6 @@ def _check_blind(bcc: list[Leaf]) -> list[Flag]:
     who = name_several([read_text(leaf) for leaf in bcc])
     sentence = _("Bcc: %(who)s gets a copy that the other recipients do not see.", who=who)
     return [Flag(sentence, label="Bcc")]
-
-
-def _check_headers(leaves: list[Leaf]) -> list[Flag]:
-    broken = [leaf.path for leaf in leaves if {"\n", "\r"} & {*read_text(leaf)}]
-    return [
-        Flag(
-            _("A line break in %(name)s can add recipients or other headers.", name=shorten(path)),
-            SEVERE,
-            _("added headers"),
-        )
-        for path in broken
-    ]
 
 
 def _check_names(leaves: list[Leaf]) -> list[Flag]:

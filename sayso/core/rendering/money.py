@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 
-from pydantic import JsonValue
-
 from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.rendering.views import SEVERE, Call, Flag, Mark, Place, Sketch, normalize, read_text, shorten
 from sayso.core.text.ibans import has_iban_form, is_valid
@@ -69,7 +67,11 @@ def render(call: Call) -> Sketch | None:
         headline=_("%(payment)s to %(who)s", payment=headline, who=shorten(read_text(to[0]))) if to else headline,
         notable=[_place(leaf) for leaf in (amount, *currencies, *to, *sources)],
         body=[_place(leaf) for leaf in references],
-        flags=[_describe_account(leaf) for leaf in (*to, *sources) if _is_wrong(leaf)],
+        flags=[
+            _describe_account(leaf)
+            for leaf in (*to, *sources)
+            if not leaf.literal and has_iban_form(read_text(leaf)) and not is_valid(read_text(leaf))
+        ],
         effect=effect,
     )
 
@@ -88,7 +90,11 @@ def write_sum(number: Decimal, currency: str) -> str:
 
 def name_currency(values: JsonObject) -> str:
     """Return the currency that exactly one key of an object names, such as `EUR`; empty without one."""
-    codes = {str(value).upper() for key, value in values.items() if normalize(key) in CURRENCIES and _is_code(value)}
+    codes = {
+        str(value).upper()
+        for key, value in values.items()
+        if normalize(key) in CURRENCIES and isinstance(value, str) and _CURRENCY.fullmatch(value) is not None
+    }
     return codes.pop() if len(codes) == 1 else ""
 
 
@@ -108,20 +114,17 @@ def names_minor_unit(schema: JsonObject) -> bool:
     return _MINOR_UNIT.search(canonical_json(schema).decode()) is not None
 
 
-def _is_code(value: JsonValue) -> bool:
-    return isinstance(value, str) and _CURRENCY.fullmatch(value) is not None
-
-
 def _find_currencies(call: Call) -> list[Leaf]:
     inside: list[Leaf] = []
     for key, value in call.args.items():
         if normalize(key) in AMOUNTS and isinstance(value, dict):
-            inside += [leaf for name in value if normalize(name) in CURRENCIES for leaf in _below(key, name, value)]
+            inside += [
+                leaf
+                for name in value
+                if normalize(name) in CURRENCIES
+                for leaf in list_values({key: {name: value[name]}})
+            ]
     return [*call.find(*CURRENCIES), *inside]
-
-
-def _below(key: str, name: str, value: dict[str, JsonValue]) -> list[Leaf]:
-    return list_values({key: {name: value[name]}})
 
 
 def _is_minor(call: Call) -> bool:
@@ -132,10 +135,6 @@ def _is_minor(call: Call) -> bool:
 
 def _place(leaf: Leaf) -> Place:
     return Place(leaf.path, marks=() if leaf.literal else mark_fours(read_text(leaf)))
-
-
-def _is_wrong(leaf: Leaf) -> bool:
-    return not leaf.literal and has_iban_form(read_text(leaf)) and not is_valid(read_text(leaf))
 
 
 def _describe_account(leaf: Leaf) -> Flag:

@@ -42,11 +42,14 @@ def list_remembered(item: Item) -> list[tuple[str, str, str]]:
     Amounts that are masked in the item's arguments are left out.
     """
     remembered = hide_amounts(item.remembered, item.tool.args)
-    return [(counter.rule_id, describe_remembered(counter), _describe_place(counter)) for counter in remembered]
-
-
-def _describe_place(counter: Remembered) -> str:
-    return join_words([_name(name) for name in counter.by]) if counter.by else ""
+    return [
+        (
+            counter.rule_id,
+            describe_remembered(counter),
+            join_words([_name(name) for name in counter.by]) if counter.by else "",
+        )
+        for counter in remembered
+    ]
 
 
 def _describe_sum(counter: Remembered, words: dict[str, str]) -> str:

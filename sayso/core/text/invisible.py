@@ -166,7 +166,9 @@ def explains_space(sign: str, before: str, after: str, *, among_lines: bool) -> 
     before, after = _MARKS.sub("", before), _MARKS.sub("", after)
     left, right = before[-1:], after[:1]
     if sign == _WIDE:
-        return _explains_wide(before, after)
+        left, right = before.rstrip(_WIDE), after.lstrip(_WIDE)
+        near = len(before) - len(left) + len(after) - len(right) < _MOST_WIDE
+        return near and (_EAST_ASIAN.match(left[-1:]) or _EAST_ASIAN.match(right[:1])) is not None
     if not before and not after:
         return sign == "\xa0" and among_lines
     if (left and (left in _FIXED or left in _TYPOGRAPHIC)) or (right and (right in _FIXED or right in _TYPOGRAPHIC)):
@@ -185,12 +187,6 @@ def explains_hyphen(before: str, after: str) -> bool:
         and sum(map(str.isalpha, token)) >= _HYPHENATED_CHARS
         and _is_prose(before + after)
     )
-
-
-def _explains_wide(before: str, after: str) -> bool:
-    left, right = before.rstrip(_WIDE), after.lstrip(_WIDE)
-    near = len(before) - len(left) + len(after) - len(right) < _MOST_WIDE
-    return near and (_EAST_ASIAN.match(left[-1:]) or _EAST_ASIAN.match(right[:1])) is not None
 
 
 def _is_written(before: str, after: str) -> bool:

@@ -56,7 +56,11 @@ def count_hidden(text: str) -> int:
 
 def find_suspicious(text: str) -> list[int]:
     """Return the places of the hidden characters that nothing around them explains, or that are beyond the budget."""
-    places = [place for place in find_hidden(text, breaks=False) if not _ends_line(text, place)]
+    places = [
+        place
+        for place in find_hidden(text, breaks=False)
+        if not (text[place] == "\r" and text.startswith("\n", place + 1))
+    ]
     if not places:
         return []
     known = {place for flag in _FLAG.finditer(text) for place in range(flag.start() + 1, flag.end())}
@@ -70,10 +74,6 @@ def find_suspicious(text: str) -> list[int]:
         if budget < 0 or not _is_explained(text, place, among_lines):
             suspicious.append(place)
     return suspicious
-
-
-def _ends_line(text: str, place: int) -> bool:
-    return text[place] == "\r" and text.startswith("\n", place + 1)
 
 
 def _is_explained(text: str, place: int, among_lines: bool) -> bool:

@@ -108,6 +108,7 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
     """Return the actor as `entitle` does; raises `NotAllowed` or `AlreadyDecided` for one who cannot decide."""
     check_person(by)
     check_other_than_requester(record, item, by)
+    # Who makes or resets the credential after the items were asked counts as its owner.
     made = isinstance(by, Delegate) and by.made_by != by.id and by.made_at_ms >= record.created_at_ms
     counts_as = by.made_by if made and isinstance(by, Delegate) else ""
     if counts_as in record.run.list_excluded(item.terms):

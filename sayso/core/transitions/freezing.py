@@ -136,10 +136,6 @@ def _costs_time(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
     return doubted or _holds(freeze, record, item)
 
 
-def _over_by(freeze: Freeze, at_ms: int) -> bool:
-    return freeze.unfrozen_at_ms is not None and freeze.unfrozen_at_ms <= at_ms
-
-
 def shift_deadlines(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Change:
     """Shift every moment of the items that are no longer frozen by their frozen time; a second call changes nothing."""
     check_step(record, "shift_deadlines")
@@ -162,11 +158,13 @@ def shift_deadlines(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms:
     if record.status is Status.PENDING:
         shifted = shifted.model_copy(update={"due_at_ms": next_due(shifted)})
     data: JsonObject = {"suspension_id": record.id, "items": [*moved]}
+    # Freezes are deleted before the audit trail.
     data["freezes"] = [
         freeze.model_dump(mode="json", include={"id", "scope", "by", "unfrozen_by"})
         for freeze in known
         if any(
-            _costs_time(freeze, record, item) and not _over_by(freeze, _counted_from(record, item))
+            _costs_time(freeze, record, item)
+            and not (freeze.unfrozen_at_ms is not None and freeze.unfrozen_at_ms <= _counted_from(record, item))
             for item in shifted_items
         )
     ]

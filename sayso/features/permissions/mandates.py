@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.readings import Wanted, name_mandate_scope, read_amount
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.rules import ASKING, Action
 from sayso.core.policy.strictness import guard_terms
 from sayso.core.records.charges import Charge
-from sayso.core.records.envelopes import ALL_ARGUMENTS, Constraint, may_miss
+from sayso.core.records.envelopes import ALL_ARGUMENTS, may_miss
 from sayso.core.records.permissions import Mandate, MandatedTool, Outside
 from sayso.core.records.terms import RuleTerms
 from sayso.errors import SaysoError
@@ -69,19 +68,14 @@ def apply_mandates(
         return _ask_planned(mandates, event, decision, terms) or _apply_outside(mandates, decision, terms)
     mandate, tool, charges = covering
     if decision.scrutinized:
-        return _keep_asking(decision, covering)
+        mandate, tool, charges = covering
+        reason = f"{decision.reason.removesuffix('.')}. Mandate {mandate.id} plans it, and does not let it run alone."
+        update = {"reason": reason, "mandate": mandate.cut(tool), "charges": (*decision.charges, *charges)}
+        return decision.model_copy(update=update)
     by = f", approved by {' and '.join(granter.id for granter in mandate.granters)}," if mandate.granters else ""
     reason = f"Mandate {mandate.id}{by} allows it."
     update = {"action": Action.ALLOW, "reason": reason, "request_payload": None, "mandate": mandate.cut(tool)}
     return decision.model_copy(update={**update, "allowance": (*decision.allowance, *charges)})
-
-
-def _keep_asking(decision: PolicyDecision, covering: MandateCovering) -> PolicyDecision:
-    """Ask about a call inside a mandate to which an assessor adds scrutiny; approved, it counts for the mandate."""
-    mandate, tool, charges = covering
-    reason = f"{decision.reason.removesuffix('.')}. Mandate {mandate.id} plans it, and does not let it run alone."
-    update = {"reason": reason, "mandate": mandate.cut(tool), "charges": (*decision.charges, *charges)}
-    return decision.model_copy(update=update)
 
 
 def find_permitting(rules: Iterable["PolicyRule"], rule_id: str | None) -> "PolicyRule | None":
@@ -94,15 +88,14 @@ def covers_call(tool: MandatedTool, event: "PolicyEvent") -> bool:
     about = (event.tool_name, event.definition, event.subagent_name or "")
     if about != (tool.tool, tool.definition, tool.subagent):
         return False
-    if not all(holds(limit, event.tool_args) or _may_miss(limit, event.tool_args) for limit in tool.constraints):
+    if not all(
+        holds(limit, event.tool_args)
+        or (may_miss(limit) and follow(event.tool_args, limit.path.split(".")[1:]) is None)
+        for limit in tool.constraints
+    ):
         return False
     paths = (*(limit.path for limit in tool.constraints), *tool.unlimited)
     return ALL_ARGUMENTS in tool.free or not strip_arguments(event.tool_args, paths)
-
-
-def _may_miss(limit: Constraint, args: JsonObject) -> bool:
-    """Return whether an argument is null or missing, and null is one of the values that its limit names."""
-    return may_miss(limit) and follow(args, limit.path.split(".")[1:]) is None
 
 
 def _find(

@@ -110,9 +110,5 @@ def _compare_calls(before: Policy, after: Policy, file: Path) -> list[ChangedCal
             now_rule=now.policy_id,
         )
         for case, was, now in pairs
-        if _is_changed(was, now)
+        if (was.action, was.policy_id, was.error) != (now.action, now.policy_id, now.error)
     ]
-
-
-def _is_changed(was: PolicyDecision, now: PolicyDecision) -> bool:
-    return (was.action, was.policy_id, was.error) != (now.action, now.policy_id, now.error)

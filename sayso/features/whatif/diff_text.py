@@ -89,12 +89,15 @@ def _describe_part(part: PartChange) -> str:
         words = [f"has {_write(more)} now"] if more else []
         words += [f"has {_write(gone)} no longer"] if gone else []
         return f"`{part.part}` {join_words(words) or 'has its entries in another order or number'}"
-    key = next((f"{own}{part.part.removeprefix(name)}" for name, own in _KEYS.items() if _is_in(part.part, name)), "")
+    key = next(
+        (
+            f"{own}{part.part.removeprefix(name)}"
+            for name, own in _KEYS.items()
+            if part.part == name or part.part.startswith(f"{name}.")
+        ),
+        "",
+    )
     return f"`{key or part.part}` is {_write(part.after)}, no longer {_write(part.before)}"
-
-
-def _is_in(part: str, name: str) -> bool:
-    return part == name or part.startswith(f"{name}.")
 
 
 def _note(rule: PolicyRule) -> str:

@@ -119,7 +119,7 @@ def judge_without_effect(
 
     Only the tool of a `registered` definition may be a question of the agent.
     """
-    # Where no grant or mandate is recorded, none was in force
+    # Where no grant or mandate is recorded, none was in force.
     wanted = (need for need in policy.list_wanted(event) if not need.grants and need.tool is None)
     if any(need.counter not in event.memory for need in wanted):
         return None

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.policy.counters.readings import Reading, Wanted, read_amount, to_units
 from sayso.core.policy.events import PolicyEvent
-from sayso.core.policy.rule_keys import Above, Stated
+from sayso.core.policy.rule_keys import Stated
 from sayso.core.policy.rules import Action, PolicyRule
 from sayso.core.records.charges import Charge, MemoryKey, Remembered
 from sayso.core.text.lookalikes import has_stacked_accents
@@ -276,20 +276,16 @@ def _read_part(rule: PolicyRule, key: MemoryKey, stated: Any, event: PolicyEvent
         amount, fault = find_amount(event, key, stated.sum)
         return _Part(key, Wanted(counter, stated.per), amount, _read_most(stated.max), stated.sum, stated.by, fault)
     if key == "above":
-        return _read_above(rule, key, stated, event, by)
+        counter = name_counter(rule.rule_id, key, stated.within, stated.of, stated.by, by)
+        amount, fault = find_amount(event, key, stated.of)
+        wanted = Wanted(counter, stated.within, stated.percentile)
+        return _Part(key, wanted, amount, None, stated.of, stated.by, fault, stated.at_least)
     if key in ("limit", "over.limit"):
         wanted = Wanted(name_counter(rule.rule_id, key, stated.per, "", stated.by, by), stated.per)
         return _Part(key, wanted, 1, stated.count, by=stated.by)
     value, within = stated.value, stated.within
     wanted = Wanted(name_counter(rule.rule_id, key, within, value, stated.by, [*by, find_value(event, value)]), within)
     return _Part(key, wanted, 1, None, value, stated.by)
-
-
-def _read_above(rule: PolicyRule, key: MemoryKey, stated: Above, event: PolicyEvent, by: list[JsonValue]) -> _Part:
-    counter = name_counter(rule.rule_id, key, stated.within, stated.of, stated.by, by)
-    amount, fault = find_amount(event, key, stated.of)
-    wanted = Wanted(counter, stated.within, stated.percentile)
-    return _Part(key, wanted, amount, None, stated.of, stated.by, fault, stated.at_least)
 
 
 _read_most = lru_cache(4_096)(to_units)

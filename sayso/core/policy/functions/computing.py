@@ -36,7 +36,15 @@ class Computing:
     def compute(self, reading: Reading) -> dict[str, JsonValue]:
         """Return the variables of a condition; those that cannot be computed are missing."""
         for variable in reading.variables:
-            self._compute(variable.call)
+            if variable.call in self._found or variable.call in self._faults:
+                continue
+            try:
+                given = () if variable.call.parameter is None else (self._read_parameter(variable.call),)
+                self._found[variable.call] = variable.call.shorthand.compute(self._read(variable.call), *given)
+            except SaysoError as error:
+                self._faults[variable.call] = error.message
+            except Exception as error:  # noqa: BLE001 - a parser may fail in any way on hostile text; the rule is doubted
+                self._faults[variable.call] = f"it cannot be read: {type(error).__name__}"
         return {variable.name: self._value(variable) for variable in reading.variables if variable.call in self._found}
 
     def describe_fault(self, reading: Reading, name: str) -> str:
@@ -78,17 +86,6 @@ class Computing:
     def _value(self, variable: Variable) -> JsonValue:
         value = self._found[variable.call]
         return value[variable.field] if variable.field and isinstance(value, dict) else value
-
-    def _compute(self, call: Call) -> None:
-        if call in self._found or call in self._faults:
-            return
-        try:
-            given = () if call.parameter is None else (self._read_parameter(call),)
-            self._found[call] = call.shorthand.compute(self._read(call), *given)
-        except SaysoError as error:
-            self._faults[call] = error.message
-        except Exception as error:  # noqa: BLE001 - a parser may fail in any way on hostile text; the rule is doubted
-            self._faults[call] = f"it cannot be read: {type(error).__name__}"
 
     def _weigh(self, call: Call) -> float:
         """Return the cost of one call; several readers of one value weigh it once."""

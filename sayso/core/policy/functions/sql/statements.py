@@ -229,7 +229,12 @@ def read_sql(value: JsonValue, database: JsonValue = None) -> JsonObject:
     check_words(words, tree, name)
     return {
         "statements": len(statements),
-        "kinds": [*dict.fromkeys(_name_kind(statement) for statement in statements)],
+        "kinds": [
+            *dict.fromkeys(
+                ("select" if is_a(statement, "SetOperation", "Subquery") else str(statement.key))
+                for statement in statements
+            )
+        ],
         "tables": [*tree.tables],
         "functions": [*dict.fromkeys(words.functions)],
         "writes": not all(is_a(statement, *_READS) for statement in statements) or tree.has(*_CHANGES),
@@ -259,7 +264,3 @@ def _make_parser(name: str) -> tuple[Any, Any]:
             raise Uncomputable("it has a statement that the parser does not know")
 
     return dialect, Bounded
-
-
-def _name_kind(statement: Any) -> str:
-    return "select" if is_a(statement, "SetOperation", "Subquery") else str(statement.key)

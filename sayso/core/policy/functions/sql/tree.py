@@ -136,7 +136,16 @@ class Tree:
             raise Uncomputable("it has a statement that the reader does not know")
         self.tables = [*dict.fromkeys(name for node in self.find("Table") for name in self._list_names(node))]
         for node in self.find("Column"):
-            self._check_column(node)
+            # Sequences, and functions of Oracle's packages, run code without parentheses.
+            owner = str(node.table).lower()
+            if owner and node.name.lower() in _SEQUENCES:
+                raise Uncomputable(f"it has {owner}.{node.name}, which may change a sequence")
+            if self._database != "oracle" or is_a(node.this, "Star"):
+                continue
+            if owner and owner not in self._sources:
+                raise Uncomputable(f"it has {owner}.{node.name}, which may be a function of a package")
+            if not owner and {*self.tables} <= {"dual"} and node.name.lower() not in _OF_DUAL:
+                raise Uncomputable(f"it has {node.name}, which may be a function")
         for node in self.find("TableAlias"):
             columns = node.args.get("columns") or ()
             are_names = all(is_a(column, "Identifier", "ColumnDef") for column in columns)
@@ -216,18 +225,6 @@ class Tree:
             raise Uncomputable("it has a hint that may lock the table")
         return [parts[-1], ".".join(parts)]
 
-    def _check_column(self, column: Any) -> None:
-        """Refuse what runs code without parentheses: sequences, and functions of Oracle's packages."""
-        owner = str(column.table).lower()
-        if owner and column.name.lower() in _SEQUENCES:
-            raise Uncomputable(f"it has {owner}.{column.name}, which may change a sequence")
-        if self._database != "oracle" or is_a(column.this, "Star"):
-            return
-        if owner and owner not in self._sources:
-            raise Uncomputable(f"it has {owner}.{column.name}, which may be a function of a package")
-        if not owner and {*self.tables} <= {"dual"} and column.name.lower() not in _OF_DUAL:
-            raise Uncomputable(f"it has {column.name}, which may be a function")
-
     def _is_limited(self, statement: Any) -> bool:
         where = statement.args.get("where")
         return where is not None and self._names_column(where.this)
@@ -242,11 +239,11 @@ class Tree:
             return self._names_column(condition.left) or self._names_column(condition.right)
         if is_a(condition, "Binary") and condition.left == condition.right:
             return False
-        return any(self._is_sure(column) for column in condition.find_all(*classes(("Column",))))
-
-    def _is_sure(self, column: Any) -> bool:
-        """Whether it is a column for sure: in SQLite and T-SQL, double quotes may also hold a text."""
-        return self._database not in ("sqlite", "tsql") or not column.this.args.get("quoted")
+        # In SQLite and T-SQL, double quotes may also hold a text.
+        return any(
+            (self._database not in ("sqlite", "tsql") or not column.this.args.get("quoted"))
+            for column in condition.find_all(*classes(("Column",)))
+        )
 
 
 @lru_cache(maxsize=64)
