@@ -137,7 +137,12 @@ class _Stream:
         draft.last_seq = event.seq
 
     def _add_result(self, event: StoredEvent, part: Part) -> None:
-        draft = self._find_call(part)
+        # Without ids it is the oldest call of that tool without a result.
+        if part.call_id:
+            draft = self._calls.get(part.call_id)
+        else:
+            unnamed = (draft for draft in self._calls.values() if not draft.settled and not draft.part.call_id)
+            draft = next((draft for draft in unnamed if not part.name or draft.part.name == part.name), None)
         if draft is None:
             draft = self._add_draft(event, part)
             draft.data = None
@@ -153,13 +158,6 @@ class _Stream:
         draft.ok = part.ok if draft.ok is None else draft.ok
         draft.text = [part.text] if part.text else draft.text
         draft.output = part.data if part.data is not None else draft.output
-
-    def _find_call(self, part: Part) -> _Draft | None:
-        """Return the call with that id. Without ids, return the oldest call of that tool without a result."""
-        if part.call_id:
-            return self._calls.get(part.call_id)
-        unnamed = (draft for draft in self._calls.values() if not draft.settled and not draft.part.call_id)
-        return next((draft for draft in unnamed if not part.name or draft.part.name == part.name), None)
 
     def _add_draft(self, event: StoredEvent, part: Part) -> _Draft:
         stated_ms = event.said_at_ms if event.said_at_ms is not None else part.at_ms

@@ -108,7 +108,13 @@ class Afk(Adapter):
         else:
             if hooks.stopped.is_set():
                 return await self._read_stop(hooks)
-            done = _read_end(reached)
+            if reached is None:
+                done = Done(None, RunStatus.CANCELLED, "AFK cancelled the run.")
+            elif reached.state == "completed":
+                done = Done({"text": reached.final_text})
+            else:
+                result: JsonObject = {"text": reached.final_text, "state": reached.state}
+                done = Done(result, _STATUSES.get(reached.state, RunStatus.FAILED), reached.final_text)
         return replace(done, external_events=hooks.external_events.raw)
 
     async def _read_stop(self, hooks: Hooks) -> FrameworkTurn:
@@ -121,15 +127,6 @@ class Afk(Adapter):
         waiting = read_native(native)
         events, usage = hooks.external_events.raw, waiting.read_usage(hooks.waiting)
         return FrameworkTurn(native, waiting.calls, waiting.text, external_events=events, usage=usage)
-
-
-def _read_end(reached: Any) -> Done:
-    if reached is None:
-        return Done(None, RunStatus.CANCELLED, "AFK cancelled the run.")
-    if reached.state == "completed":
-        return Done({"text": reached.final_text})
-    result: JsonObject = {"text": reached.final_text, "state": reached.state}
-    return Done(result, _STATUSES.get(reached.state, RunStatus.FAILED), reached.final_text)
 
 
 def check_agent(agent: Any, gated: Sequence[Any], role: Any) -> None:

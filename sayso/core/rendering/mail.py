@@ -65,6 +65,12 @@ def render(call: Call) -> Sketch | None:
         )
         for path in broken
     ]
+    if not bcc:
+        blind: list[Flag] = []
+    else:
+        who = name_several([read_text(leaf) for leaf in bcc])
+        sentence = _("Bcc: %(who)s gets a copy that the other recipients do not see.", who=who)
+        blind = [Flag(sentence, label="Bcc")]
     return Sketch(
         headline=f"{headline}{subject}",
         notable=[Place(leaf.path) for leaf in (*bcc, *to, *cc)],
@@ -73,16 +79,8 @@ def render(call: Call) -> Sketch | None:
             *(Place(leaf.path, "prose") for leaf in bodies),
             *(Place(leaf.path) for leaf in call.find(*_ATTACHMENTS)),
         ],
-        flags=[*_check_blind(bcc), *headers, *_check_names([*to, *cc, *bcc])],
+        flags=[*blind, *headers, *_check_names([*to, *cc, *bcc])],
     )
-
-
-def _check_blind(bcc: list[Leaf]) -> list[Flag]:
-    if not bcc:
-        return []
-    who = name_several([read_text(leaf) for leaf in bcc])
-    sentence = _("Bcc: %(who)s gets a copy that the other recipients do not see.", who=who)
-    return [Flag(sentence, label="Bcc")]
 
 
 def _check_names(leaves: list[Leaf]) -> list[Flag]:

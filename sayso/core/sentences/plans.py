@@ -35,7 +35,15 @@ def describe_plan(envelope: Envelope) -> PlanWords:
         limits=limits,
         span=describe_span(envelope.for_s * 1000),
     )
-    return PlanWords(silent, asked, limits_mandates, _describe_outside(envelope))
+    if envelope.outside is Outside.DENY and envelope.run_id:
+        outside = _("Every other call of this run is denied, even if the rules would allow it.")
+    elif envelope.outside is Outside.DENY:
+        outside = _("Every other call of this conversation is denied, even if the rules would allow it.")
+    elif envelope.run_id:
+        outside = _("Every other call of this run is asked about, even if the rules would allow it.")
+    else:
+        outside = _("Every other call of this conversation is asked about, even if the rules would allow it.")
+    return PlanWords(silent, asked, limits_mandates, outside)
 
 
 def write_plan(envelope: Envelope) -> str:
@@ -45,16 +53,6 @@ def write_plan(envelope: Envelope) -> str:
     if plan.asked:
         lines += [_("These calls are planned, and each is asked about:"), *(f"- {call}" for call in plan.asked)]
     return "\n".join([*lines, plan.limits, plan.outside])
-
-
-def _describe_outside(envelope: Envelope) -> str:
-    if envelope.outside is Outside.DENY and envelope.run_id:
-        return _("Every other call of this run is denied, even if the rules would allow it.")
-    if envelope.outside is Outside.DENY:
-        return _("Every other call of this conversation is denied, even if the rules would allow it.")
-    if envelope.run_id:
-        return _("Every other call of this run is asked about, even if the rules would allow it.")
-    return _("Every other call of this conversation is asked about, even if the rules would allow it.")
 
 
 def _describe_calls(entry: MandatedTool) -> str:

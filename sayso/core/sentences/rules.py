@@ -59,18 +59,16 @@ def describe_rule(rule: PolicyRule) -> str:
         sentences.append(f"It asks about at most {limits}; further calls are denied.")
     others += sentences
     others += ["It is a shadow rule: so far it decides nothing."] if rule.mode is Mode.SHADOW else []
-    return " ".join((_describe_effect(rule), *others))
-
-
-def _describe_effect(rule: PolicyRule) -> str:
     calls, terms = describe_calls(rule), rule.terms
     if rule.action is Action.ALLOW:
-        return f"{calls} run without asking anyone."
-    if rule.action is Action.DENY:
-        return f"{calls} are denied."
-    if terms.timeout_s == 0:
-        return f"{calls} wait for nobody: {describe_end(terms)} at once."
-    return f"{calls} wait {_describe_waiting(terms, rule.request_payload)}; then {describe_end(terms)}."
+        effect = f"{calls} run without asking anyone."
+    elif rule.action is Action.DENY:
+        effect = f"{calls} are denied."
+    elif terms.timeout_s == 0:
+        effect = f"{calls} wait for nobody: {describe_end(terms)} at once."
+    else:
+        effect = f"{calls} wait {_describe_waiting(terms, rule.request_payload)}; then {describe_end(terms)}."
+    return " ".join((effect, *others))
 
 
 def describe_default(policy: Policy) -> str:
