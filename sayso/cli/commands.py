@@ -36,7 +36,7 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.features.control.commands import app as second_look
 from sayso.features.control.commands import drills
 from sayso.features.permissions.commands import app as grants
-from sayso.features.permissions.mandate_commands import app as mandates
+from sayso.features.permissions.commands import mandates_app as mandates
 from sayso.features.whatif.commands import app as shadows
 from sayso.features.whatif.commands import replay, run_tests
 from sayso.features.whatif.diff_commands import diff

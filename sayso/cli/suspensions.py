@@ -13,8 +13,7 @@ from sayso.cli.screens import show, show_due, show_erasure, show_json, show_line
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.core.records.decisions import EarlierDenial
-from sayso.core.rendering.flags import name_flags
-from sayso.core.rendering.renderers import render_call
+from sayso.core.rendering.renderers import name_flags, render_call
 from sayso.core.rendering.views import View
 from sayso.core.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.core.sentences.items import describe_person, describe_resemblance

@@ -22,7 +22,7 @@ from sayso.core.transitions.deadlines import keep_time
 from sayso.core.transitions.deciding import ask_again
 from sayso.core.transitions.masking import mask_contents
 from sayso.errors import IdempotencyConflict, InvalidInput
-from sayso.features.permissions.deciding import decide_with_grant
+from sayso.features.permissions.making import decide_with_grant
 from sayso.testing.requests import check_outline, describe_misfit
 
 

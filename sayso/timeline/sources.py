@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 from sayso.core.canonical_json import JsonObject
-from sayso.timeline import afk, autogen, parsimony, sayso, tool_responses, trpc_agent_go
+from sayso.timeline import afk, autogen, parsimony, tool_responses, trpc_agent_go
 from sayso.timeline.external_events import Part
 
 
@@ -28,7 +29,7 @@ class Reader(NamedTuple):
 
 
 SOURCE_FORMATS: dict[SourceFormat, Reader] = {
-    SourceFormat.SAYSO: Reader("the agent", sayso.read),
+    SourceFormat.SAYSO: Reader("the agent", partial(afk.read_with, afk.SAYSO_READERS)),
     SourceFormat.AFK: Reader("AFK", afk.read),
     SourceFormat.AUTOGEN: Reader("AutoGen", autogen.read),
     SourceFormat.PARSIMONY: Reader("parsimony-agents", parsimony.read),

@@ -6,16 +6,16 @@ Transitions for claims: a reviewer tells the others that they handle an item.
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.inquiries import (
+from sayso.core.records.items import (
     CLAIM_MS,
     LONGEST_TEXT,
     MOST_INQUIRIES,
     Claim,
     Inquiry,
+    Item,
     find_claim,
     find_open_inquiry,
 )
-from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.closing import change_terms, describe_item, put_item
 from sayso.core.transitions.deciding import find_item

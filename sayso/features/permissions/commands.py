@@ -1,4 +1,4 @@
-"""Commands that list, confirm, revoke and reinstate standing grants, and the options that make one."""
+"""Commands on grants and mandates, and the options that make a grant. A plan is approved or denied as any item."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -10,7 +10,15 @@ from rich.text import Text
 from sayso.cli.logins import connect
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client.clients import Client
-from sayso.client.rulebook import LIST_GRANTS, GrantView, confirm_grant, reinstate_grant, revoke_grant
+from sayso.client.rulebook import (
+    LIST_GRANTS,
+    LIST_MANDATES,
+    GrantView,
+    confirm_grant,
+    reinstate_grant,
+    revoke_grant,
+    revoke_mandate,
+)
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.policy.rule_keys import read_period
 from sayso.errors import InvalidInput, InvalidJson
@@ -160,3 +168,39 @@ app.command("list")(list_grants)
 app.command()(confirm)
 app.command()(revoke)
 app.command()(reinstate)
+
+
+mandates_app = typer.Typer(help="List and revoke mandates: approved plans of agents.", no_args_is_help=True)
+
+MandateArgument = Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso mandates list`.")]
+
+
+def list_mandates(json: JsonOption = False) -> None:
+    """List the approved mandates of the last month with their use."""
+    with connect() as client:
+        mandates = client.exchange(LIST_MANDATES).mandates
+    rows = (
+        (
+            mandate.id,
+            mandate.state,
+            mandate.agent,
+            " ".join(mandate.sentences),
+            ", ".join(mandate.approved_by),
+            f"{mandate.calls} of {mandate.count}",
+            format_time(mandate.last_used_at) if mandate.last_used_at else "never",
+        )
+        for mandate in mandates
+    )
+    columns = ("id", "state", "agent", "lets run", "by", "calls", "last")
+    print_list(mandates, json, columns, rows, empty="No plan was approved.")
+
+
+def end_mandate(mandate_id: MandateArgument) -> None:
+    """End a mandate at once, also for calls that it allowed and that have not started."""
+    with connect() as client:
+        mandate = client.exchange(revoke_mandate(mandate_id))
+    make_console().print(show_line(f"{mandate.id} is {mandate.state}."))
+
+
+mandates_app.command("list")(list_mandates)
+mandates_app.command("revoke")(end_mandate)

@@ -13,7 +13,7 @@ from sayso.core.policy.counters.readings import read_amount, to_units, write_amo
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rule_keys import Grants, write_period
 from sayso.core.policy.rules import PolicyRule
-from sayso.core.records.decisions import Actor, ActorKind, DecisionAction, DecisionRequest
+from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction, DecisionRequest
 from sayso.core.records.envelopes import (
     ALL_ARGUMENTS,
     Bounds,
@@ -26,8 +26,9 @@ from sayso.core.records.envelopes import (
 )
 from sayso.core.records.items import Item, ItemKind
 from sayso.core.records.permissions import MANDATE_PREFIX, Envelope, Grant, GrantSum, Mandate
-from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.text.redaction import MASK, redact
+from sayso.core.transitions.deciding import decide, find_item
 from sayso.errors import InvalidInput
 from sayso.features.permissions.grants import digest_rest, digest_rule, find_granting, follow
 from sayso.features.permissions.mandates import find_permitting
@@ -293,3 +294,33 @@ def find_changed(policy: Policy, envelope: Envelope) -> str | None:
         if rule is None or digest_rule(rule) != digest:
             return rule_id
     return None
+
+
+def decide_with_grant(
+    policy: Policy,
+    record: SuspensionRecord,
+    decision: Decision,
+    request: DecisionRequest,
+    now_ms: int,
+    lost_ms: int = 0,
+) -> Change:
+    """Record a decision as `decide` does, and in the same change what it grants or offers, or the plan it approves.
+
+    The false call of a drill grants nothing. Raises what `decide` raises, and `InvalidInput` for a grant that the rule
+    does not allow.
+    """
+    change = decide(record, decision, now_ms, lost_ms)
+    mandate = make_mandate(policy, change.record, find_item(change.record, decision.item_id), now_ms)
+    if mandate is not None and change.record is not record:
+        return change._replace(mandate=mandate)
+    if change.record is record or (request.grant is None and request.offer is None):
+        return change
+    item, grant_id = find_item(record, decision.item_id), decision.id.replace("dec_", "gra_", 1)
+    if item.drill is not None:
+        return change
+    by = find_item(change.record, decision.item_id).decisions[-1].by
+    grant = make_grant(policy, record, item, request, by, grant_id, now_ms)
+    if grant is None:
+        return change
+    granted = decision.model_copy(update={"grant_id": grant.id, "offer": describe_offered(grant)})
+    return decide(record, granted, now_ms, lost_ms)._replace(grant=grant)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sayso.core.canonical_json import canonical_json
-from sayso.core.records.inquiries import LONGEST_TEXT
+from sayso.core.records.items import LONGEST_TEXT
 from sayso.core.text.invisible import UNCHECKED, write_signs
 from sayso.core.text.language import cut
 from service.channels.base import CardAction, Rendered, allowed_actions

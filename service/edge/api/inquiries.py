@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from pydantic import Field
 
-from sayso.core.records.inquiries import LONGEST_TEXT, find_open_inquiry
+from sayso.core.records.items import LONGEST_TEXT, find_open_inquiry
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.wire.models import RequestBody
 from sayso.wire.suspensions import InquiryPage, OpenInquiry, SuspensionView

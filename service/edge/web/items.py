@@ -12,8 +12,7 @@ from sayso import errors
 from sayso.core.precedents import Measures, find_unusual
 from sayso.core.problems import Problem
 from sayso.core.records.decisions import Actor, DecisionRequest, Shown
-from sayso.core.records.inquiries import find_claim, find_open_inquiry
-from sayso.core.records.items import Answer, Item
+from sayso.core.records.items import Answer, Item, find_claim, find_open_inquiry
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.rendering.money import names_minor_unit

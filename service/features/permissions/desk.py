@@ -13,10 +13,9 @@ from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.decision_checks import check_other_than_requester, entitle
 from sayso.errors import Conflict, NotAllowed, NotFound
-from sayso.features.permissions.deciding import decide_with_grant
 from sayso.features.permissions.grants import digest_rule, find_granting
 from sayso.features.permissions.judging import find_learned, learns
-from sayso.features.permissions.making import find_changed, find_confining
+from sayso.features.permissions.making import decide_with_grant, find_changed, find_confining
 from sayso.features.permissions.text import describe_grant_state
 from service.core.store.permissions import GRANTS, MANDATES
 from service.core.store.tenants import Consequences, Read, Recall

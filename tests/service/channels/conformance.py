@@ -11,8 +11,7 @@ import structlog
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Actor, ActorKind
-from sayso.core.records.inquiries import MOST_INQUIRIES, Inquiry
-from sayso.core.records.items import Doubt, ItemTool, Prompt
+from sayso.core.records.items import MOST_INQUIRIES, Doubt, Inquiry, ItemTool, Prompt
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import Quorum
 from sayso.core.text.invisible import UNCHECKED, write_signs

@@ -15,12 +15,10 @@ from sayso.core.clock import DAY_MS
 from sayso.core.precedents import find_unusual
 from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.freezes import Freeze
-from sayso.core.records.inquiries import find_claim
-from sayso.core.records.items import Item
+from sayso.core.records.items import Item, find_claim
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.terms import FallbackAction
-from sayso.core.rendering.flags import name_flags
-from sayso.core.rendering.renderers import render_call
+from sayso.core.rendering.renderers import name_flags, render_call
 from sayso.core.rendering.views import Flag, View
 from sayso.core.sentences import deadlines
 from sayso.core.sentences import items as sentences

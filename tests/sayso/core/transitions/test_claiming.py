@@ -2,7 +2,7 @@
 
 import pytest
 
-from sayso.core.records.inquiries import CLAIM_MS, find_claim
+from sayso.core.records.items import CLAIM_MS, find_claim
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.transitions.deciding import decide
 from sayso.core.transitions.inquiring import claim, release_claim

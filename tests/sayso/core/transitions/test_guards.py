@@ -7,8 +7,7 @@ import pytest
 
 from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.freezes import Freeze
-from sayso.core.records.inquiries import Inquiry
-from sayso.core.records.items import Doubt, PresetOutcome
+from sayso.core.records.items import Doubt, Inquiry, PresetOutcome
 from sayso.core.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.core.transitions.deadlines import escalate, expire, remind

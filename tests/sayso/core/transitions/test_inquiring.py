@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.core.records.inquiries import MOST_INQUIRIES
+from sayso.core.records.items import MOST_INQUIRIES
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.transitions.deadlines import escalate
 from sayso.core.transitions.deciding import ask_again, decide

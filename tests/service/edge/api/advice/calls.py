@@ -3,7 +3,7 @@
 from base64 import b64encode
 from typing import Any
 
-from sayso.core.records.inquiries import MOST_INQUIRIES
+from sayso.core.records.items import MOST_INQUIRIES
 from tests.builders import PASSWORD as ANNAS
 from tests.service.edge.api.advice.discussions import attach, cancel, erase, freeze
 from tests.service.edge.api.advice.people import add_person
