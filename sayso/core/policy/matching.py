@@ -169,6 +169,11 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
     by_default = own.policy_id is None and own.in_doubt is None
     stricter = (STRICTNESS[other.action], other.absolute) > (STRICTNESS[own.action], own.absolute)
     taken = other if (both and by_default) or stricter else own
+    # One charge for each counter, with its limit if any has one.
+    merged: dict[str, Charge] = {}
+    for charge in (*own.charges, *other.charges):
+        if charge.counter not in merged or charge.most is not None:
+            merged[charge.counter] = charge
     update: dict[str, Any] = {
         "rule_version": own.rule_version,
         "matched_rules": tuple(dict.fromkeys((*own.matched_rules, *other.matched_rules))),
@@ -177,7 +182,7 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
         "resembles": resembles,
         "computed": {**own.computed, **other.computed},
         "remembered": tuple(dict.fromkeys((*own.remembered, *other.remembered))),
-        "charges": _merge_charges((*own.charges, *other.charges)),
+        "charges": tuple(merged.values()),
         "allowance": own.allowance,
     }
     if taken is other:
@@ -189,12 +194,3 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
             payload = taken.request_payload or RequestPayload()
             update["request_payload"] = payload.model_copy(update={"allow_edit": False})
     return vars(taken.model_copy(update=update))
-
-
-def _merge_charges(charges: Sequence[Charge]) -> tuple[Charge, ...]:
-    """Return one charge for each counter, with its limit if any has one."""
-    merged: dict[str, Charge] = {}
-    for charge in charges:
-        if charge.counter not in merged or charge.most is not None:
-            merged[charge.counter] = charge
-    return tuple(merged.values())

@@ -249,13 +249,16 @@ def _read_call(
         event["definition"] = item.tool.definition if item is not None else _find_definition(grant, mandate)
         event["memory"] |= _recall_grant(grant) if grant is not None else {}
         event["memory"] |= _recall_mandate(mandate) if mandate is not None else {}
+        decisions = item.decisions if item is not None else ()
+        people = [decision for decision in decisions if decision.by.kind is ActorKind.HUMAN]
+        look_times = tuple(decision.shown.look_ms if decision.shown is not None else None for decision in people)
         return RecordedCall(
             event=PolicyEvent.model_validate(event),
             action=Action(str(data.get("action"))),
             rule_id=data.get("policy_id"),
             verdict=outcome.verdict.value if outcome is not None else "",
             by_person=outcome is not None and outcome.by.kind is ActorKind.HUMAN,
-            look_times_ms=_list_look_times(item),
+            look_times_ms=look_times,
             missing=_find_missing(entry, args, item),
             at_ms=entry.at_ms,
             suspension_id=record.id if record is not None and item is not None else "",
@@ -265,12 +268,6 @@ def _read_call(
         )
     except (ValidationError, ValueError):
         return None
-
-
-def _list_look_times(item: Item | None) -> tuple[int | None, ...]:
-    decisions = item.decisions if item is not None else ()
-    people = [decision for decision in decisions if decision.by.kind is ActorKind.HUMAN]
-    return tuple(decision.shown.look_ms if decision.shown is not None else None for decision in people)
 
 
 def _read_memory(remembered: JsonValue) -> JsonObject:
