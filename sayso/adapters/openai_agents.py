@@ -238,7 +238,9 @@ def _gate_agent(
             raise InvalidInput(f"The tool {tool.name!r} of {agent.name!r} is hosted and cannot be gated. Remove it.")
         if tool.name in tools and tools[tool.name] is not tool:
             raise InvalidInput(f"Two tools are named {tool.name!r}. Rename one of them.")
-        _check_inner(tool)
+        for target in reach(tool.on_invoke_tool):
+            if isinstance(target, Agent) and (names := _list_names(target, set())):
+                raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names), agent=target.name))
         tools[tool.name] = tool
     gated = done[id(agent)] = agent.clone(
         tools=[_gate_tool(tool, describe) for tool in agent.tools if isinstance(tool, FunctionTool)]
@@ -252,12 +254,6 @@ def _gate_agent(
         handoffs.append(_gate_agent(target, tools, done, describe))
     gated.handoffs = handoffs
     return gated
-
-
-def _check_inner(tool: FunctionTool) -> None:
-    for target in reach(tool.on_invoke_tool):
-        if isinstance(target, Agent) and (names := _list_names(target, set())):
-            raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names), agent=target.name))
 
 
 def _list_names(agent: Agent[Any], seen: set[int]) -> list[str]:

@@ -177,7 +177,13 @@ def compile_condition(expression: str) -> Condition:
         raise _compile_error(expression, str(error)) from error
     except TypeError as error:
         raise ConditionError("the expression is not valid UTF-8", expression=expression) from error
-    _check_zones(expression)
+    # With a time zone that does not exist it would never have a result.
+    for zone in _ZONED.findall(expression):
+        if not _OFFSET.fullmatch(zone):
+            try:
+                check_time_zone(zone)
+            except ValueError as error:
+                raise ConditionError(str(error), expression=expression) from error
     if program.return_type() != _engine().Type.BOOL:
         kind = _KINDS.get(program.return_type().name(), "another kind of value")
         problem = f"the expression must be true or false, but yields {kind}; compare it, as in `… == true`"
@@ -190,16 +196,6 @@ def compile_condition(expression: str) -> Condition:
 def reads_time(expression: str) -> bool:
     """Return whether a condition reads the time of the call."""
     return reads_any(expression, ("now",))
-
-
-def _check_zones(expression: str) -> None:
-    """Raise `ConditionError` for a time zone that does not exist: the expression would never have a result."""
-    for zone in _ZONED.findall(expression):
-        if not _OFFSET.fullmatch(zone):
-            try:
-                check_time_zone(zone)
-            except ValueError as error:
-                raise ConditionError(str(error), expression=expression) from error
 
 
 def bind_facts(facts: Mapping[str, object], names: Names = NO_NAMES, provenance: Provenance = dict) -> Facts:
