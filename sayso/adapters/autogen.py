@@ -3,13 +3,10 @@
     from sayso.adapters.autogen import gate
     bot = gate(lambda gated: gated(make_agent()), name="bot")
 
-The agent stops when its model requests calls (`ToolCallRequestEvent`), before any of them runs. Approved calls run in
-its own workbench. The model gets the results of all calls in one `FunctionExecutionResultMessage`. Other ways to stop
-an AutoGen agent deadlock it or let other calls of the turn run.
-
-Tokens of an AutoGen run, from the messages of its members.
-
-Checks that refuse an AutoGen agent or team whose members could run tools ungated.
+The agent stops when its model requests calls (`ToolCallRequestEvent`), before any of them runs. Approved calls run
+in its own workbench. The model gets the results of all calls in one `FunctionExecutionResultMessage`. Other ways to
+stop an AutoGen agent deadlock it or let other calls of the turn run. Members that could run tools ungated are
+refused.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Base of the framework adapters, which put another framework's agent behind `sayso.runner.protocol.Framework`.
-
-Tokens of model calls, as frameworks report them.
-"""
+"""Base of the framework adapters, which put another framework's agent behind `sayso.runner.protocol.Framework`."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping

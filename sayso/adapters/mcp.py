@@ -1,8 +1,6 @@
-"""MCP proxy: tool calls run only if approved; all other requests pass through.
+"""MCP proxy, and its connections: tool calls run only if approved; all other requests pass through.
 
 An approved call is forwarded once with the approved arguments. Of others, the model reads why as a tool error.
-
-Connections of the MCP proxy: to its server, by command or URL, and to its client over stdio.
 """
 
 import asyncio

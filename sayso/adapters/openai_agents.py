@@ -3,12 +3,9 @@
     from sayso.adapters.openai_agents import gate
     bot = gate(agent, name="bot")
 
-All function tools need approval, so the run stops before any call of a turn. `RunState` as JSON is the state. The SDK
-runs calls only with the model's arguments, so the gated tool replaces them with the approved ones.
-
-Tokens of an OpenAI Agents run.
-
-Input guardrails of OpenAI Agents SDK tools, applied to the arguments that run, including edited ones.
+All function tools need approval, so the run stops before any call of a turn. `RunState` as JSON is the state. The
+SDK runs calls only with the model's arguments, so the gated tool replaces them with the approved ones, to which the
+input guardrails of the tool apply.
 """
 
 import copy

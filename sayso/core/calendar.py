@@ -1,11 +1,7 @@
-"""Public holidays of countries and their parts.
+"""Public holidays, hours as spans of local time, and deadlines in working time such as `2 working days`.
 
-Hours as spans of local time, and working hours, which leave out public holidays.
-
-A span starts and ends at local times of a time zone. A local time that daylight saving skips counts as the moment it
-would have been without the change; a repeated one counts as its first occurrence.
-
-Deadlines in working time, such as `2 working days`.
+A span starts and ends at local times of a time zone. A local time that daylight saving skips counts as the moment
+it would have been without the change; a repeated one counts as its first occurrence.
 """
 
 import re

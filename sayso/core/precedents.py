@@ -1,7 +1,4 @@
-"""The quantities and recipients of a call, by which it is compared with earlier ones.
-
-What is unusual about a call among earlier approved calls of the same agent and tool.
-"""
+"""What is unusual about a call among earlier approved calls of the same agent and tool."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""Parameters of gated functions: the receiver of a method, what a framework injects, and the arguments of the call.
-
-Keys of gated calls: templates and functions, checked against the call's arguments.
-"""
+"""Parameters of gated functions: receivers, what a framework injects, arguments of the call, and keys made of them."""
 
 import functools
 import inspect

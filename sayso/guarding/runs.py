@@ -1,7 +1,4 @@
-"""The gated run that a context serves, and the tools that a framework may start in it.
-
-Guards that replace functions, and threads that inherit the gated run of the code that starts their work.
-"""
+"""The gated run that a context serves, the tools that may start in it, and guards that threads of the run inherit."""
 
 import _thread
 import functools

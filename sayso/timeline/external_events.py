@@ -1,7 +1,4 @@
-"""Models for events of other systems, and lenient readers for the JSON they come as.
-
-Size limits of external events.
-"""
+"""Models for events of other systems, their size limits, and lenient readers for the JSON they come as."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping

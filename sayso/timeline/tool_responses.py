@@ -1,8 +1,6 @@
 """The ToolResponse envelope: the output of a tool, with a type that tells a chat client how to draw it.
 
 Suspended calls and decisions become cards, a denial an envelope for the model; see `docs/frameworks.md`.
-
-Reader for a chat's WebSocket messages, the ToolResponse envelopes in them, and single envelopes.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Copies of AFK's tools whose calls go through Sayso.
 
-AFK's own classes. AFK treats an answer of any other class as approval, or as no answer.
+AFK treats an answer of any class but its own as approval, or as no answer.
 """
 
 import copy

@@ -5,8 +5,6 @@
 
 Three kinds of interrupt are supported: those of `HumanInTheLoopMiddleware`, batched and per call, and Agent Inbox's
 `HumanInterrupt`. The graph's state stays in its checkpointer. Sayso stores the thread and its interrupts.
-
-Tokens of a LangGraph run, also of its inner graphs and of models inside of tools.
 """
 
 import json

@@ -1,14 +1,9 @@
-"""Upper bounds of what it costs to read a value and to evaluate a condition, in microseconds, by counting alone.
+"""What it may cost to read a value and to evaluate a condition, in microseconds, by counting alone.
 
-They are measured at the slowest inputs that were found for each reader (`make bench ARGS=--holds`). A reader whose
-library takes more than linear time has no bound for texts over a short length, or with many of the signs that make it
-slow: `UNBOUNDED`.
-
-The work that one evaluation of rules may do in an event loop; what costs more is deferred.
-
-A condition whose cost, estimated before it starts, is over the rest of the budget is evaluated in a process that can be
-killed. The rules are then evaluated again with its verdict. Without a budget, as in the SDK, every condition is
-evaluated at once.
+The bounds are measured at the slowest inputs that were found for each reader (`make bench ARGS=--holds`). A
+condition whose bound is over the rest of the budget, or that has none (`UNBOUNDED`), is evaluated in a process that
+can be killed, and the rules again with its verdict. Without a budget, as in the SDK, every condition is evaluated
+at once.
 """
 
 import re

@@ -1,8 +1,6 @@
-"""Conditions of rules: CEL expressions over a call, and what their text reveals about its arguments.
+"""Conditions of rules: CEL expressions over a call, the facts that they read, and what their text reveals.
 
 The engine returns runtime errors as text, which is true in Python, so only a value of type BOOL is an answer.
-
-The names of facts that conditions can read.
 """
 
 import re

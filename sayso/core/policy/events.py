@@ -1,7 +1,4 @@
-"""The events that rules judge, and what the record of a run says of them.
-
-The facts that conditions read as `run`, `who` and `subagents`, and the rule key `after`.
-"""
+"""The events that rules judge, and the facts about a run that conditions read."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase

@@ -1,7 +1,4 @@
-"""Matching of one event against one rule.
-
-Evaluation of a tool under the names in rules that its own name looks like, so that no spelling evades a rule.
-"""
+"""Matching of one event against one rule, also under the names in rules that the tool's own name looks like."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

@@ -1,11 +1,4 @@
-"""Frozen models for the keys of a rule that remember calls, as a rules file states them.
-
-Frozen models for the key `grants` of a rule, as a rules file states it.
-
-Frozen models for the key `assess` of a rule, as a rules file states it.
-
-Frozen models for the keys `after_denial` and `asks` of a rule, as a rules file states them.
-"""
+"""Frozen models for keys of a rule, as a rules file states them: counters, `grants`, `assess` and restraints."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

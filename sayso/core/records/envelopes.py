@@ -1,7 +1,4 @@
-"""Frozen models for the constraints of grants, and for what a denial offers instead of its call.
-
-What a reviewer sends to grant later calls, or to offer another call instead of a denied one.
-"""
+"""Frozen models for the constraints of grants, and for what reviewers send to grant calls or to offer another call."""
 
 from collections.abc import Collection
 from decimal import Decimal

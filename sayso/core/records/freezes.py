@@ -1,6 +1,4 @@
-"""Frozen models for freezes.
-
-Revoked keys and deactivated reviewers, and the runs that a revocation withdraws.
+"""Frozen models for freezes, and for revocations with the runs that they withdraw.
 
 A revocation is permanent, even when another key has the same name now. A rotated key that ends after its overlap is
 not revoked: its runs continue until its successor is revoked.

@@ -1,9 +1,4 @@
-"""Frozen models for grants that Sayso proposes, because people approved like calls and never denied one.
-
-Frozen models for grants: calls that a person lets run without being asked about each.
-
-Frozen models for mandates: plans of an agent that a person approved, whose calls run without asking.
-"""
+"""Frozen models for grants, given or proposed, and for mandates: what people let run without asking about each call."""
 
 from enum import StrEnum
 

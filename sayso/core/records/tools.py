@@ -1,7 +1,4 @@
-"""The names of tools, and which look alike: names that differ only in case, separators and similar letters.
-
-Frozen models for tool definitions, calls and results.
-"""
+"""Frozen models for tool definitions, calls and results, and which names of tools look alike."""
 
 import re
 import unicodedata

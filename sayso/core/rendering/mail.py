@@ -1,7 +1,4 @@
-"""Mails: To, Cc, Bcc, subject, body and attachments.
-
-Checks of names of hosts in Punycode (RFC 3492) that look like others when browsers show them.
-"""
+"""Mails: To, Cc, Bcc, subject, body and attachments, and names of hosts in Punycode that look like others."""
 
 import re
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""Payments: amount, currency, from, to, reference.
-
-Checks of account numbers (IBAN, ISO 13616).
-"""
+"""Payments: amount, currency, from, to and reference, with checks of account numbers (IBAN, ISO 13616)."""
 
 import re
 from collections.abc import Iterator

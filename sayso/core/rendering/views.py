@@ -1,6 +1,6 @@
-"""Views of a call: its values in another order, with marks. A renderer names paths and positions, never texts.
+"""A call as renderers read it, and its view: the values in another order, with marks.
 
-A call as renderers read it: its tool's name, its schema and its values by path.
+A renderer names paths and positions, never texts.
 """
 
 import json

@@ -1,9 +1,7 @@
-"""Limits for JSON Schemas from outside, and the cost of evaluating one.
+"""Limits for JSON Schemas from outside, and the cost of evaluating one, counted without evaluating it.
 
 Evaluation visits each pair of a schema part and a value part at most once. `weigh` counts the parts with references
 expanded. A schema that it cannot count is `apart`: only a process that can be killed may evaluate it.
-
-The cost of a regular expression, counted without searching.
 """
 
 import re

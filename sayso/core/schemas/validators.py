@@ -1,6 +1,6 @@
 """Validation by jsonschema-rs (`sayso[policies]`): nothing is fetched, and patterns are searched in linear time.
 
-Integers sent as fractions: JSON Schema takes `3.0` for an integer, and the tool behind it expects `3`.
+JSON Schema takes `3.0` for an integer, and the tool behind it expects `3`, so such values are changed.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""Sentences about deliveries: who was notified of an item, over which channel and when, or why not.
-
-Sentences to people in chats: linking of their address, requests for a reply, and replies that do not fit.
-"""
+"""Sentences about deliveries, and to people in chats: their link, requests for a reply, and replies that do not fit."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol

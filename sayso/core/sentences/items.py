@@ -1,7 +1,4 @@
-"""Sentences about an item before its outcome: who may decide, and the quorum.
-
-Sentences that warn of characters that nobody sees, or that look like others.
-"""
+"""Sentences about an item before its outcome: who may decide, the quorum, and warnings of deceptive characters."""
 
 from collections import Counter
 from collections.abc import Sequence

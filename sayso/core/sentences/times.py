@@ -1,6 +1,6 @@
-"""Times and spans in words; `templates/static/times.js` uses the same words.
+"""Times and spans in words, and sentences with moments that every reader sees in their own time zone.
 
-Sentences with moments in them, which every reader sees in their own time zone.
+`templates/static/times.js` uses the same words.
 """
 
 import re

@@ -1,9 +1,4 @@
-"""Signs for invisible and look-alike characters, so that reviewers see everything they approve.
-
-Spaces that do not break or are not as wide as others, and soft hyphens: where ordinary writing has them.
-
-Directional isolates that are closed on their line, and that the letters in them explain.
-"""
+"""Signs for invisible and look-alike characters, and where ordinary writing has such characters."""
 
 import re
 import unicodedata

@@ -1,8 +1,7 @@
-"""The language of sentences: messages of a catalogue, in English without one.
+"""The language of sentences: messages of a catalogue, in English without one; and lengths as providers count them.
 
-A message is a whole sentence with named places, such as `_("%(who)s approved", who=name)`; translators may move them.
-
-Lengths of texts as providers count them.
+A message is a whole sentence with named places, such as `_("%(who)s approved", who=name)`; translators may move
+them.
 """
 
 from collections.abc import Iterator

@@ -1,10 +1,7 @@
 """Letters that look like others: of two scripts in one word, like ASCII without being it, or built from accents.
 
-Look-alike letters outside of the language that a text is written in: the ones that reviewers are warned of.
-
-Pages mark every look-alike letter. A Russian preposition of one letter, or a Turkish word with a dotless i, is ordinary
-where the words around it are Russian or Turkish, too. In an address, in a name on its own and between English words it
-is not.
+Pages mark every look-alike letter. Reviewers are warned of those outside of the language around them: a Russian
+preposition is ordinary between Russian words, and not in an address, in a name on its own or between English words.
 """
 
 import re

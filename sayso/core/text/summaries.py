@@ -1,8 +1,6 @@
-"""JSON for readers: a one-line summary, a table of paths and values, and the full text.
+"""JSON for readers: a one-line summary, a table of paths and values, and the full text with its signs and hash.
 
-Folding of long blank runs into one sign, such as ⟨40 blank lines⟩, so that no text can be pushed out of view.
-
-The text of values as pages show it, signs included, and the hash that identifies it.
+Long blank runs become one sign, such as ⟨40 blank lines⟩, so that no text can be pushed out of view.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Transitions from a new suspension to a decided one. `now_ms` is the store server's time.
+"""Transitions from a new suspension to a decided one, and the voiding of decisions of deactivated people.
 
-The transition that voids decisions of deactivated people, so that they complete no quorum.
+`now_ms` is the store server's time.
 """
 
 from collections.abc import Collection

@@ -1,9 +1,8 @@
 """Transitions of a worker's run: lease, redeem, checkpoint, then suspend again, settle or give up.
 
-Hand a run to a waiting worker within the change that makes it ready.
-
-The same commit leases the run and redeems the permits of its approved calls. Only that worker may start them, and it
-checks rules, revocations, freezes and times once more before it does.
+A run is handed to a waiting worker within the change that makes it ready: the same commit leases it and redeems the
+permits of its approved calls. Only that worker may start them, after it has checked rules, revocations, freezes and
+times once more.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,7 +1,4 @@
-"""Transitions for inquiries: a reviewer asks the requester, whose answer stands on the item.
-
-Transitions for claims: a reviewer tells the others that they handle an item.
-"""
+"""Transitions before a decision: a reviewer asks the requester, or tells the others that they handle an item."""
 
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor

@@ -1,9 +1,7 @@
-"""Permits: when an item's call may start, and the redeeming of its permit.
+"""Permits: when an item's call may start, the redeeming of its permit, and calls whose result is not known.
 
-Calls in doubt: calls that were started and whose result is not known.
-
-A call of an idempotent tool runs again with the same key. For any other call a reviewer chooses to run it again, skip
-it, or fail the run. Without an answer the run fails.
+A call in doubt of an idempotent tool runs again with the same key. For any other a reviewer chooses to run it
+again, skip it, or fail the run. Without an answer the run fails.
 """
 
 from enum import StrEnum

@@ -1,7 +1,4 @@
-"""Commands for fire drills: list the templates and plant one.
-
-Commands for second looks: list the calls that wait for one, and take one.
-"""
+"""Commands for fire drills and for second looks."""
 
 from typing import Annotated
 

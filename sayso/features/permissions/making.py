@@ -1,7 +1,4 @@
-"""Making a grant from a reviewer's decision: pure, and within what the rule lets people grant.
-
-Making a mandate from the approval of its item: pure, and only while the rules are those that permitted it.
-"""
+"""Grants from decisions, and mandates from approved plans: pure, and only what the rules as they are now permit."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence

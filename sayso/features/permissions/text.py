@@ -1,9 +1,4 @@
-"""Sentences about grants: which calls run without asking, how often, and until when.
-
-Sentences about mandates: which calls they let run, how often, and until when.
-
-Sentences about grants that Sayso proposes: what they would have allowed, and what is missing.
-"""
+"""Sentences about grants, proposed grants and mandates: which calls run without asking, how often, and until when."""
 
 from sayso.core.policy.counters.readings import write_amount
 from sayso.core.records.envelopes import ALL_ARGUMENTS

@@ -1,9 +1,4 @@
-"""`sayso policy replay`: all recorded calls of a range judged again by other rules.
-
-`sayso policy shadow`: whole files of rules that judge every new call beside the rules in force, without effect.
-
-`sayso policy test`: the cases beside the rules, run on this machine.
-"""
+"""`sayso policy replay`, `shadow` and `test`: calls and cases judged by other rules without effect."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,7 +1,4 @@
-"""The text of each rule in its file, and the line on which it begins.
-
-What changes between two rulebooks: rules, their order, and each part of them.
-"""
+"""What changes between two rulebooks: rules, their order, and each part of them, with the text of each rule."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum

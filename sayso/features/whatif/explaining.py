@@ -1,8 +1,6 @@
-"""Which rule decides a call, and why each other rule does not.
+"""Which rule decides a call, and why each other rule does not. Nothing runs.
 
 The engine itself answers every question: a part of a condition is tried as a rule of that part alone.
-
-A call to try on rules, as a person writes it. Nothing runs.
 """
 
 import re

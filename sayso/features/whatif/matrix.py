@@ -1,7 +1,4 @@
-"""The confusion matrix of a replay: what happened to recorded calls, beside what other rules would do with them.
-
-The amount of a call: the argument that rules compare with a number, and its currency.
-"""
+"""The confusion matrix of a replay: what happened to recorded calls, and their amounts, beside what other rules do."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""Judging recorded calls again under other rules, with the engine that judges live calls.
-
-Recorded calls of a run, from its audit trail and its suspensions, as the rules saw them.
-"""
+"""Recorded calls of a run as the rules saw them, judged again by the engine that judges live calls."""
 
 import json
 from collections import Counter

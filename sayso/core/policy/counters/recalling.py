@@ -1,9 +1,4 @@
-"""Counters of a rule for one call: which it reads, what they say, and what the call adds to them.
-
-What the keys of a rule read of a call: values to count by, amounts, and the names of counters.
-
-What the memory of all rules together means for one decision: its charges, and the limits that are reached.
-"""
+"""Counters of rules for one call: what they read of it, what they say, and what the call adds to them."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Which requests a rule denies without asking: calls that people have denied, and calls beyond what it asks about.
-
-Earlier denials of the same call: under which name they are kept, and which a change of a suspension adds.
-"""
+"""Which requests a rule denies without asking: calls that people have denied, and calls beyond what it asks about."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple

@@ -1,9 +1,7 @@
-"""Descriptions of the keys of a rules file, which editors show; `docs/policies.md` has the details.
+"""The JSON Schema of a rules file, for editors, generated from the models that read it.
 
-The JSON Schema of a rules file, for editors, generated from the models that read it.
-
-It refuses what the reader of rules refuses, as far as a schema can say it: not conditions, time zones, or what a rule
-takes over from the file's terms.
+It refuses what the reader of rules refuses, as far as a schema can say it: not conditions, time zones, or what a
+rule takes over from the file's terms.
 """
 
 from copy import deepcopy

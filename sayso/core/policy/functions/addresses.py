@@ -1,6 +1,6 @@
-"""Parts of addresses: URLs (RFC 3986) and mail (RFC 5322). What programs read differently is refused.
+"""Parts of URLs (RFC 3986), of mail addresses (RFC 5322) and of file paths, from their text alone.
 
-Parts of file paths, as text alone: no file is touched, so links are not followed.
+What programs read differently is refused. No file is touched, so links are not followed.
 """
 
 import posixpath

@@ -1,7 +1,4 @@
-"""The shorthands of conditions: what each one yields, and what computes it.
-
-The form in which computed values are recorded and shown: short, and without secrets.
-"""
+"""The shorthands of conditions: what each one yields, what computes it, and how its value is recorded and shown."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,9 +1,4 @@
-"""The subcommands of aws and terraform, and the arguments of those that only read.
-
-The subcommands of kubectl and docker, and the arguments of those that only read.
-
-The subcommands of npm, and the arguments of those that only read or run a script of the project.
-"""
+"""The subcommands of aws, terraform, kubectl, docker and npm, and the arguments of those that do no harm."""
 
 from sayso.core.policy.functions.shell.harmless import GROUP, Harmless, Tool, harmless, words
 

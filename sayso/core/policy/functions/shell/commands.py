@@ -1,12 +1,8 @@
-"""The programs and subcommands that a command runs, such as `git log`, with the options that may do more.
+"""What a shell command runs: its programs and their subcommands, pipes and redirections.
 
-Each call has an entry, such as `git log`, and one more for each option or word that is not known as harmless, such as
-`git log --output`. So a rule that allows `git log` alone does not allow that, and one that denies `git push` finds it.
-
-What a shell command runs: its programs and their subcommands, pipes and redirections.
-
-The text is read as bash. Only syntax whose effect its text shows is read: functions, arithmetic, names of programs and
-files that the shell computes, and variables that may change what a program does are refused.
+The text is read as bash, and only syntax whose effect its text shows. Each call has an entry, such as `git log`,
+and one more for each option or word that is not known as harmless, such as `git log --output`. So a rule that
+allows `git log` alone does not allow that, and one that denies `git push` finds it.
 """
 
 import posixpath

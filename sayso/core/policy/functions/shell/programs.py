@@ -1,7 +1,4 @@
-"""Programs that start other programs named in their arguments, such as `sudo rm` and `sh -c "rm x"`.
-
-Commands of the shell itself: those whose effect their text shows, and the variables that they set.
-"""
+"""Commands of the shell itself, and programs that start others named in their arguments, such as `sudo rm`."""
 
 import posixpath
 import re

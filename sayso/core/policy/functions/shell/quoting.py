@@ -1,7 +1,4 @@
-"""The words of a shell text: quoting, expansions, here-documents, blanks and comments.
-
-The words of a command, as far as its text shows them.
-"""
+"""The words of a shell text, as far as it shows them: quoting, expansions, here-documents, blanks and comments."""
 
 import re
 from abc import ABC, abstractmethod

@@ -1,9 +1,4 @@
-"""Comparison of a text's words with its syntax tree: a word without a known meaning is refused.
-
-Parsers take an unknown word as a name. Here it counts as a name only if the tree has it as one, no database reads it as
-the start of a statement, and nothing calls it.
-
-What SQL statements do: their kinds, tables and functions, and whether they change anything.
+"""What SQL statements do: their kinds, tables and functions, and whether they change anything.
 
 The parser is sqlglot, which takes what it does not know as a name. So only known words, functions and nodes of the
 database are read, each word has its place in the tree, and all else is refused.

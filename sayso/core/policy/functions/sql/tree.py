@@ -1,8 +1,6 @@
 """Syntax trees of SQL: their tables and names, and whether their changes are limited.
 
-Nodes of syntax trees that the reader knows; a tree with another node is refused.
-
-The names are those of the parser's classes. Which functions may be called is decided by their names in the text.
+A tree with a node that the reader does not know is refused. Nodes have the names of the parser's classes.
 """
 
 import re
