@@ -132,7 +132,7 @@ class _Reader:
             try:
                 shorthand.check(parameter)
             except Uncomputable as error:
-                raise self._fault((place - 1), error.message) from error
+                raise self._fault(place - 1, error.message) from error
         call = Call(name, path, parameter, is_constant)
         fact, end = self._read_field(place + 1, call)
         self._replace(start, end, call, fact)

@@ -82,9 +82,8 @@ class _Finder:
             is_valued = option in tool.valued
             if option in tool.settings:
                 value = self.rest[1].text if len(self.rest) > 1 else None
-                pattern = tool.settings.get(
-                    self.rest[0].text or ""
-                )  # none for -c=x, which has no value in the next word
+                # None for -c=x, which has no value in the next word.
+                pattern = tool.settings.get(self.rest[0].text or "")
                 if value is None or pattern is None or not pattern.fullmatch(value):
                     raise Uncomputable(f"{call} sets an option that may run other programs")
             elif not is_valued and (option not in tool.flags or sign):

@@ -226,7 +226,7 @@ def read_sql(value: JsonValue, database: JsonValue = None) -> JsonObject:
         "statements": len(statements),
         "kinds": [
             *dict.fromkeys(
-                ("select" if is_a(statement, "SetOperation", "Subquery") else str(statement.key))
+                "select" if is_a(statement, "SetOperation", "Subquery") else str(statement.key)
                 for statement in statements
             )
         ],

@@ -239,7 +239,7 @@ class Tree:
             return False
         # In SQLite and T-SQL, double quotes may also hold a text.
         return any(
-            (self._database not in ("sqlite", "tsql") or not column.this.args.get("quoted"))
+            self._database not in ("sqlite", "tsql") or not column.this.args.get("quoted")
             for column in condition.find_all(*classes(("Column",)))
         )
 
