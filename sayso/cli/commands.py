@@ -1,6 +1,5 @@
 """The `sayso` command: login, inbox, decisions and diagnostics."""
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -131,7 +130,7 @@ def _read_options(
 
 @app.command()
 def login(
-    url: Annotated[str, typer.Option(help="The desk's address.")] = os.environ.get("SAYSO_URL") or URL,
+    url: Annotated[str, typer.Option(help="The desk's address.", envvar="SAYSO_URL")] = URL,
     name: Annotated[str | None, typer.Option(help="Your name.")] = None,
     key: Annotated[bool, typer.Option("--key", help="Save a reviewer's key instead of signing in.")] = False,
     password_stdin: Annotated[

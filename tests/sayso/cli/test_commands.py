@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,9 +19,10 @@ from sayso.core.records.tools import ToolDefinition
 from sayso.errors import NotAuthenticated, Suspended
 from service.assembly import assemble
 from service.core.auth.credentials import TENANT
-from service.core.settings import CHECKOUT, Settings
+from service.core.settings import Settings
 from service.core.store.keys import TenantKeys
 from tests.builders import PASSWORD, make_agent, make_person
+from tests.sayso.cli.programs import Programs
 from tests.service.damages import tear
 from tests.service.servers import served
 
@@ -55,18 +55,14 @@ def desk(clean_store_url: str, tmp_path: Path) -> Iterator[tuple[str, str, str, 
 
 
 @pytest.fixture
-def sayso(desk: tuple[str, str, str, str], tmp_path: Path) -> Run:
+def sayso(desk: tuple[str, str, str, str], programs: Programs, tmp_path: Path) -> Run:
     """Run the command line with a credential."""
 
     def run(
         *words: str, key: str | None = desk[2], url: str | None = desk[0], typed: str = ""
     ) -> subprocess.CompletedProcess[str]:
         given = {"SAYSO_URL": url, "SAYSO_KEY": key, "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-        environ = {name: value for name, value in given.items() if value is not None}
-        command = [sys.executable, "-m", "sayso", *words]
-        return subprocess.run(
-            command, cwd=CHECKOUT, env=environ, input=typed, capture_output=True, text=True, check=False
-        )
+        return programs.run(words, {name: value for name, value in given.items() if value is not None}, typed)
 
     return run
 
