@@ -2,6 +2,7 @@
 
 from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.terms import RuleTerms
+from sayso.wire.reading import read_view
 from sayso.wire.suspensions import SuspensionView
 from service.core.wiring import Wiring
 from tests.builders import ask, make_pending
@@ -42,6 +43,6 @@ async def test_item_shows_deliveries_without_addresses(world: World) -> None:
     }
     assert "+49" not in response.text
     assert "message-4711" not in response.text
-    (read,) = SuspensionView.model_validate(response.json()).items[0].deliveries
+    (read,) = read_view(SuspensionView, response.content).items[0].deliveries
     assert read.sent_at is not None
     assert read.sent_at.timestamp() * 1000 == SENT_AT_MS
