@@ -17,7 +17,6 @@ from sayso import __version__
 from sayso.errors import SaysoError
 from service.assembly import open_process
 from service.channels.kinds import KINDS, open_channels
-from service.channels.webhook.inbound import router as webhook_router
 from service.core.auth.credentials import TENANT
 from service.core.operations.known_names import log_warnings
 from service.core.operations.open_items import file_open_items
@@ -38,6 +37,7 @@ from service.features.operate.pages import Checks
 from service.features.pages import ADDITIONS, PAGES
 from service.features.pages import router as pages
 from service.features.routers import api, health_router, metrics_router
+from service.features.webhooks.inbound import router as webhook_router
 from service.features.whatif.replays import RuleReplays
 
 VERSION = __version__

@@ -75,4 +75,4 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     api.include_router(_router)
 
 health_router = health.router
-metrics_router = health.metrics
+metrics_router = operate.metrics

@@ -51,7 +51,9 @@ class Network:
     def bind(self) -> None:
         """Start a new tenant."""
         self.tenant = f"t{next(tenants)}"
-        self.faulty, self.direct = (build_desk(TenantStore(one, self.tenant, HOOKS)) for one in self.connections)
+        self.faulty, self.direct = (
+            build_desk(TenantStore(connections, self.tenant, HOOKS)) for connections in self.connections
+        )
 
 
 def build_desk(store: TenantStore) -> Desk:

@@ -24,7 +24,7 @@ from service.core.policy.evaluations import SuspendedFramework
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import Caller, Context, IdempotencyKey, Parts, PersonToken, find_agent
 from service.edge.api.routes import SignedInRoute
-from service.edge.api.views import view_suspension
+from service.edge.api.suspensions import view_suspension
 from service.edge.http.openapi import ASKS
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)

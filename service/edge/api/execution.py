@@ -15,7 +15,7 @@ from sayso.wire.models import RequestBody, moment
 from sayso.wire.suspensions import RedeemedItem, SuspensionView
 from service.edge.api.dependencies import Caller, IdempotencyKey, ItemId, Parts, SuspensionId, find_suspension
 from service.edge.api.routes import SignedInRoute
-from service.edge.api.views import view_suspension
+from service.edge.api.suspensions import view_suspension
 from service.edge.http.openapi import WRITES
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)

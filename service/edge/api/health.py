@@ -1,23 +1,17 @@
-"""Health checks.
+"""Health checks."""
 
-Route of the metrics, for Prometheus.
-"""
-
-import hmac
 from typing import Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from sayso.core.records.clock_readings import JUMP_MS
 from sayso.core.records.freezes import TIME
-from sayso.errors import NotAuthenticated, NotFound, Unavailable
-from service.core.settings import Settings, variable_of
+from sayso.errors import Unavailable
 from service.edge.api.dependencies import OpenParts
-from service.edge.api.routes import OpenRoute, bearer_token
+from service.edge.api.routes import OpenRoute
 from service.edge.http.middleware import is_closing
 from service.edge.http.openapi import problems
-from service.features.operate.metrics import Readings, render_metrics
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)
 
@@ -67,23 +61,3 @@ async def readyz(request: Request, parts: OpenParts) -> Ready:
         return Ready(clock="in doubt", unreadable=unreadable, rules=rules)
     silent = now_ms - parts.freezes.mark_ms() > JUMP_MS
     return Ready(clock="silent" if silent else "right", unreadable=unreadable, rules=rules)
-
-
-metrics = APIRouter(route_class=OpenRoute, include_in_schema=False)
-
-
-@metrics.get("/metrics")
-async def read_metrics(request: Request) -> Response:
-    """Return the metrics of this process and of the store to the holder of the token."""
-    _check_token(request, request.app.state.process.settings)
-    readings: Readings = request.app.state.readings
-    text, media_type = await render_metrics(readings, request.headers.get("accept", ""))
-    return Response(text, headers={"Content-Type": media_type})
-
-
-def _check_token(request: Request, settings: Settings) -> None:
-    if settings.metrics_token is None:
-        raise NotFound(f"The metrics are closed. Set {variable_of('metrics_token')} to open them.")
-    sent, token = bearer_token(request) or "", settings.metrics_token.get_secret_value()
-    if not hmac.compare_digest(sent.encode(), token.encode()):
-        raise NotAuthenticated(f"Send the token of {variable_of('metrics_token')} as 'Authorization: Bearer …'.")

@@ -20,7 +20,7 @@ from service.edge.api.dependencies import (
     find_suspension,
 )
 from service.edge.api.routes import SignedInRoute, wait_for
-from service.edge.api.views import view_suspension
+from service.edge.api.suspensions import view_suspension
 from service.edge.http.openapi import WAITS, WRITES
 
 router = APIRouter(prefix="/suspensions/{suspension_id}", tags=["inquiries"], route_class=SignedInRoute)

@@ -37,7 +37,7 @@ from service.edge.api.dependencies import (
     read_manifest,
 )
 from service.edge.api.routes import SignedInRoute, wait_for
-from service.edge.api.views import view_suspension, view_unreadable
+from service.edge.api.suspensions import view_suspension, view_unreadable
 from service.edge.http.openapi import ASKS, READS, WAITS, WRITES, problems
 
 agents = APIRouter(prefix="/agents", tags=["agents"], route_class=SignedInRoute)

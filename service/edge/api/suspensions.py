@@ -1,5 +1,6 @@
 """Routes of suspensions: list, read, decide and extend."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Request
@@ -8,13 +9,14 @@ from pydantic import ConfigDict, Field
 
 from sayso.core.policy.budgets import measure
 from sayso.core.records.decisions import ActorKind, DecisionRequest
+from sayso.core.records.freezes import Freeze
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.transitions.deciding import find_item
 from sayso.wire.items import DecisionView, EarlierDenialView, OutcomeView
 from sayso.wire.models import RequestBody, SentTimestamp
-from sayso.wire.suspensions import DecidedItem, SuspensionPage, SuspensionView
+from sayso.wire.suspensions import DecidedItem, SuspensionPage, SuspensionView, UnreadableView, show_suspension
 from service.core.auth.credentials import Principal
-from service.core.operations.masking import note_seen
+from service.core.operations.masking import mask_typed, note_seen
 from service.core.store.precedents import Precedents
 from service.core.store.suspensions.reading import UnreadableRecord
 from service.core.wiring import Wiring
@@ -31,7 +33,6 @@ from service.edge.api.dependencies import (
     find_suspension,
 )
 from service.edge.api.routes import SignedInRoute, wait_for
-from service.edge.api.views import view_suspension, view_unreadable
 from service.edge.http.openapi import WAITS, WRITES, problems
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
@@ -184,3 +185,16 @@ async def _page(
         if len(ids) < _PAGE:
             break
     return own[skip : skip + limit]
+
+
+def view_suspension(record: SuspensionRecord, freezes: Iterable[Freeze], owner: str | None = None) -> SuspensionView:
+    """Return the view of a suspension; with `owner`, that of an agent.
+
+    Secrets that people typed are masked for everybody; the call gets them with its permit.
+    """
+    return show_suspension(mask_typed(record), tuple(freezes), owner)
+
+
+def view_unreadable(records: Iterable[object]) -> list[UnreadableView]:
+    """Return the views of those records that cannot be read."""
+    return [UnreadableView.model_validate(record) for record in records if isinstance(record, UnreadableRecord)]

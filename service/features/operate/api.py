@@ -1,28 +1,27 @@
-"""The route of the activity log, for admins and auditors.
+"""Routes of the activity log, the channels, checks of this Sayso and its rules, and the metrics."""
 
-Routes of the configured channels: list them, and send a test card over one.
-
-Routes that check this Sayso and its rules.
-"""
-
+import hmac
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import ConfigDict, Field
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.core.policy.files.findings import Known
+from sayso.errors import NotAuthenticated, NotFound
 from sayso.wire.models import ListFiles, RequestBody, Timestamp, View
 from service.channels.config import describe_settings
 from service.channels.previews import send_test_card
 from service.core.auth.credentials import Principal
 from service.core.auth.reviewers import require_log_reader
 from service.core.operations.known_names import find_known
+from service.core.settings import Settings, variable_of
 from service.edge.api.dependencies import Admin, Caller, Limit, OpenChannels, Parts, Person, Skip
-from service.edge.api.routes import SignedInRoute
+from service.edge.api.routes import OpenRoute, SignedInRoute, bearer_token
 from service.edge.http.openapi import problems
 from service.features.operate.diagnostics import diagnose
+from service.features.operate.metrics import Readings, render_metrics
 
 activity = APIRouter(prefix="/activity", tags=["activity"], route_class=SignedInRoute)
 
@@ -204,3 +203,23 @@ async def check_rules(body: RulesRequest, caller: Caller, parts: Parts) -> Rules
         faults=list(report.faults),
         warnings=list(report.warnings),
     )
+
+
+metrics = APIRouter(route_class=OpenRoute, include_in_schema=False)
+
+
+@metrics.get("/metrics")
+async def read_metrics(request: Request) -> Response:
+    """Return the metrics of this process and of the store to the holder of the token."""
+    _check_token(request, request.app.state.process.settings)
+    readings: Readings = request.app.state.readings
+    text, media_type = await render_metrics(readings, request.headers.get("accept", ""))
+    return Response(text, headers={"Content-Type": media_type})
+
+
+def _check_token(request: Request, settings: Settings) -> None:
+    if settings.metrics_token is None:
+        raise NotFound(f"The metrics are closed. Set {variable_of('metrics_token')} to open them.")
+    sent, token = bearer_token(request) or "", settings.metrics_token.get_secret_value()
+    if not hmac.compare_digest(sent.encode(), token.encode()):
+        raise NotAuthenticated(f"Send the token of {variable_of('metrics_token')} as 'Authorization: Bearer …'.")

@@ -1,81 +1,21 @@
-"""Webhook endpoints: registered and verified by an admin for all runs, or by an agent for its own.
+"""Webhook endpoints: registered and verified by an admin for all runs, or by an agent for its own."""
 
-Verification of receivers: they must return a signed challenge before anything is sent to them.
-"""
-
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from sayso.core.canonical_json import parse_json
-from sayso.core.clock import iso_utc, new_id, new_secret, new_uuid
+from sayso.core.clock import new_id
 from sayso.core.records.decisions import ActorKind
 from sayso.core.signing import new_signing_key, new_signing_secret
-from sayso.errors import Conflict, NotAllowed, NotFound, SaysoError, TooManyRequests
+from sayso.errors import Conflict, NotAllowed, NotFound
 from service.core.auth.credentials import Principal
-from service.core.concurrency import Slots
+from service.core.operations.challenges import Challenge, challenge_receiver
 from service.core.outgoing.breakers import EVENTS_RETRY_FOR_MS
-from service.core.outgoing.connections import host_and_port
-from service.core.outgoing.http import Answer
 from service.core.store.announcements import Delivery, WebhookEvent
 from service.core.store.attempts import Allowance
 from service.core.store.deliveries import Deliveries
 from service.core.wiring import Wiring
 from service.features.webhooks.store import Endpoint, Endpoints, TimedSecret, list_valid, rotate
-
-PER_HOST = Allowance("aap-verifications", 10, 60)
-_CONCURRENCY = Slots(2)
-
-
-@dataclass(frozen=True)
-class Challenge:
-    """A receiver to verify: its URL, the secrets that sign, who asks for it, and further members of the message."""
-
-    url: str
-    secrets: tuple[str, ...]
-    allowance: tuple[Allowance, str]
-    members: Mapping[str, str] = field(default_factory=dict)
-
-
-async def challenge_receiver(parts: Wiring, asked: Challenge) -> str:
-    """Send a signed challenge and return why it failed, or an empty text.
-
-    Raises `TooManyRequests`, or `UnsafeUrl` for an address that is not public.
-    """
-    parts.posts.check_url(asked.url)
-    place = host_and_port(asked.url)
-    await parts.attempts.count(*asked.allowance)
-    await parts.attempts.count(PER_HOST, place)
-    with _CONCURRENCY.take((f"scope {asked.allowance[1]}", f"place {place}")) as free:
-        if not free:
-            raise TooManyRequests("Other registrations are being verified. Try again in a second.", retry_after_s=1)
-        return await _send_challenge(parts, asked)
-
-
-async def _send_challenge(parts: Wiring, asked: Challenge) -> str:
-    message_id, challenge = new_uuid(), new_secret()
-    message = {
-        "id": message_id,
-        "type": "webhook.verification",
-        **asked.members,
-        "created_at": iso_utc(await parts.schedule.now_ms()),
-        "challenge": challenge,
-    }
-    answer = await parts.posts.post(asked.url, asked.secrets, message_id, json.dumps(message).encode())
-    if _passes(answer, challenge):
-        return ""
-    return answer.error or f"it answered {answer.status} instead of 200 with the challenge"
-
-
-def _passes(answer: Answer, challenge: str) -> bool:
-    if answer.status != 200:
-        return False
-    try:
-        return parse_json(answer.body) == {"challenge": challenge}
-    except SaysoError:
-        return False
-
 
 MOST_ENDPOINTS = 500
 MOST_OF_AN_AGENT = 20

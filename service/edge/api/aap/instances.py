@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from sayso.core.clock import new_secret, new_uuid
 from sayso.errors import NotFound, Unavailable
 from service.core.auth.reviewers import hash_token
+from service.core.operations.challenges import Challenge, challenge_receiver
 from service.core.operations.runs import withdraw_all
 from service.core.outgoing.connections import UnsafeUrl
 from service.core.store.attempts import Allowance
@@ -24,7 +25,6 @@ from service.edge.api.aap.exact_json import write_exactly
 from service.edge.api.aap.models import Credential, InstanceChange, InstanceView, NewInstance, ProvisionedInstance
 from service.edge.api.aap.problems import Refusal
 from service.edge.api.dependencies import Parts
-from service.features.webhooks.endpoints import Challenge, challenge_receiver
 
 PER_PROVISIONER = Allowance("aap-registrations", 30, 60)
 

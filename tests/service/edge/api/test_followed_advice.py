@@ -159,7 +159,7 @@ FOLLOWED = [
     ("sayso/core/transitions/deciding.py", "Read the suspension to see its items"),
     ("service/channels/previews.py", "Name a person"),
     ("service/features/permissions/desk.py", "Wait for more, or grant like calls beside an approval"),
-    ("service/edge/api/health.py", "Set"),
+    ("service/features/operate/api.py", "Set"),
     ("service/features/control/drills.py", "Name one of its reviewers:"),
     ("service/features/rulebook/versions.py", "Read it again before you attest it"),
     ("service/features/discussions/store.py", "Send a new key"),

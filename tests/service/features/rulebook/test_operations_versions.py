@@ -68,7 +68,7 @@ async def default_of(wiring: Wiring, name: str) -> str:
 
 async def find(wiring: Wiring, text: str) -> VersionState:
     """Return the version with this text."""
-    return next(one for one in await list_versions(wiring) if one.saved.text == text)
+    return next(state for state in await list_versions(wiring) if state.saved.text == text)
 
 
 async def roll_back(wiring: Wiring, text: str) -> None:
@@ -262,7 +262,7 @@ async def test_oldest_versions_beyond_the_limit_are_deleted(start: Start) -> Non
             await service.rules.versions.save(
                 RuleVersion(version=f"v{number}", digest="d", file="f", text="", rules="{}")
             )
-        names = {one.version for one in await service.rules.versions.list_all()}
+        names = {saved.version for saved in await service.rules.versions.list_all()}
         assert in_force in names
         assert "v0" not in names
         assert f"v{MOST_VERSIONS}" in names

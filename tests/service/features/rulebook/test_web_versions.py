@@ -54,7 +54,7 @@ async def test_admin_puts_a_version_back_in_force(settings: Settings, tmp_path: 
         await make_admin(anna)
         write(tmp_path, "policy", NEW)
         await anna.wiring.rules.compare("test")
-        new, old = [(await find(anna.wiring, one)).saved.version for one in (NEW, OLD)]
+        new, old = [(await find(anna.wiring, text)).saved.version for text in (NEW, OLD)]
         place = f"{VERSIONS}/{old}"
         assert f'href="/rules/-/replays?version={old}"' in await anna.read(place)
         assert "default: allow" in await anna.read(f"/rules/-/replays?version={old}")

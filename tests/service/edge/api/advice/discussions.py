@@ -99,7 +99,7 @@ CASES = [
         (ask(), report("one")),
     ),
     Case(
-        "service/edge/api/health.py",
+        "service/features/operate/api.py",
         "Send the token of",
         scrape(),
         (scrape(Authorization=f"Bearer {METRICS['metrics_token']}"),),

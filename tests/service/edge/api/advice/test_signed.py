@@ -25,7 +25,7 @@ FOLLOWED = [
     (VERIFYING, "Send it as the issuer made it"),
     (VERIFYING, "Send the one for this desk"),
     (VERIFYING, "Use seconds since 1970"),
-    ("service/channels/webhook/inbound.py", "Send the name of one"),
+    ("service/features/webhooks/inbound.py", "Send the name of one"),
     ("service/features/webhooks/endpoints.py", "Correct the receiver and verify again"),
     ("service/features/webhooks/senders.py", "Ask an admin to register another sender"),
     ("service/features/webhooks/senders.py", "Omit `reviewer`, or send that name"),
