@@ -116,8 +116,8 @@ async def test_report_outlives_the_erasure_of_a_run(world: World, replays: RuleR
     record = await refund(world.wiring, 900)
     await world.wiring.desk.cancel(record.run.id, person("root"))
     await erase_run(world.wiring, record.run.id, person("root"), "asked to")
-    found = await report(world.wiring, replays)
-    (cell,) = found.result.list_cells()
+    finished = await report(world.wiring, replays)
+    (cell,) = finished.result.list_cells()
     assert (cell.past, cell.now, cell.count) == (Past.UNDECIDED, Effect.ALLOWED, 1)
     assert [(one.args, one.now, one.reason) for one in cell.listed] == [({}, "", "")], "decisions stay, contents do not"
 
@@ -128,8 +128,8 @@ async def test_calls_that_a_candidate_did_not_judge_are_counted(world: World, re
     await refund(world.wiring, 50)
     await world.wiring.rules.compare("test")
     await refund(world.wiring, 60)
-    found = await report(world.wiring, replays, state.saved.version)
-    assert (found.result.judged, found.result.missing) == (1, {NOT_BESIDE: 1})
+    finished = await report(world.wiring, replays, state.saved.version)
+    assert (finished.result.judged, finished.result.missing) == (1, {NOT_BESIDE: 1})
 
 
 async def test_one_candidate_at_a_time_and_never_the_rules_in_force(world: World) -> None:

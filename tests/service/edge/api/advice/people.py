@@ -8,8 +8,6 @@ from tests.service.edge.api.advice.steps import PASSWORD, Case, Step, ask, see, 
 KEYS, GROUPS, DUTY = "service/core/auth/api_keys.py", "service/core/auth/groups.py", "service/core/auth/duty.py"
 PASSWORDS, REVIEWERS = "service/core/auth/passwords.py", "service/core/auth/reviewers.py"
 CREDENTIALS = "service/core/auth/credentials.py"
-    f"service/core/auth/{name}.py" for name in ("passwords", "reviewers", "credentials")
-)
 OWN_KEYS = PEOPLE = "service/core/operations/people.py"
 
 
