@@ -1,7 +1,4 @@
-"""Commands for the configured channels: list them, send a test card, and preview cards without a desk.
-
-Commands that report decisions: those that no person made, and how people decide.
-"""
+"""Commands for channels, and reports: test cards and previews, decisions that no person made, and how people decide."""
 
 import subprocess
 import sys

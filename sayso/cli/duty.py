@@ -1,9 +1,4 @@
-"""Commands for absences and preferences.
-
-Commands for addresses in channels.
-
-The command that says who is asked when.
-"""
+"""Commands for absences, preferences and addresses in channels, and the one that says who is asked when."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,9 +1,4 @@
-"""Diagnostics of the login, the server, the store and the desk's parts.
-
-Commands that freeze and unfreeze a tool, an agent or everything.
-
-`sayso mcp`: a proxy for an MCP server. It requires the `mcp` package.
-"""
+"""Commands for operators: diagnostics, freezes, and `sayso mcp`, the proxy for an MCP server."""
 
 import asyncio
 import shlex

@@ -1,7 +1,4 @@
-"""Commands for passwords, sessions and reviewers.
-
-Commands that create, list, rotate and revoke keys.
-"""
+"""Commands for passwords, sessions, reviewers and keys."""
 
 from typing import Annotated
 

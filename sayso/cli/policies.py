@@ -1,7 +1,4 @@
-"""`sayso policy`: check rules, explain which decides a call, and print their JSON Schema.
-
-`sayso policy attest`, `versions` and `rollback`: which rules are in force, and by whom.
-"""
+"""`sayso policy`: check and explain rules, print their JSON Schema, and say which versions are in force, and by whom."""
 
 from collections.abc import Sequence
 from json import dumps

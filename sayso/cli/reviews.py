@@ -1,9 +1,4 @@
-"""Commands that show waiting items and decide them.
-
-Suspensions without the secrets in their arguments, for the terminal.
-
-Commands that claim items, comment on them, and ask and answer about them.
-"""
+"""Commands that show waiting items, without the secrets in them, claim and decide them, and ask about them."""
 
 import sys
 from collections.abc import Iterator, Sequence

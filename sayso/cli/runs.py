@@ -1,7 +1,4 @@
-"""Commands that start, show, cancel and erase runs, and print their events.
-
-Reading of a run's audit trail, with verification of its hash chain and its end.
-"""
+"""Commands that start, show, cancel and erase runs, and print their events with their audit trail verified."""
 
 from collections.abc import Callable
 from time import sleep

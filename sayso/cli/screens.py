@@ -1,8 +1,7 @@
-"""Terminal output that text of agents and models cannot manipulate.
+"""Output for terminals: texts, tables and JSON.
 
-All text passes `show` or `show_line`, which replace unsafe characters with visible signs. None is read as markup.
-
-JSON output and tables. JSON escapes everything but ASCII, so it is safe on a terminal, too.
+All text passes `show` or `show_line`, which replace unsafe characters with visible signs, and none is read as markup.
+JSON escapes everything but ASCII.
 """
 
 import json

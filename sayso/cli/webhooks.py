@@ -1,7 +1,4 @@
-"""Commands for senders of signed decisions.
-
-Commands for webhook endpoints and failed messages.
-"""
+"""Commands for webhook endpoints, failed messages and senders of signed decisions."""
 
 import json as json_module
 from typing import Annotated

@@ -1,7 +1,4 @@
-"""Requests to the desk's API, as data.
-
-Errors of `sayso/errors.py`, rebuilt from the desk's problem responses.
-"""
+"""Requests to the desk's API, as data, and the errors that its problem responses stand for."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
-"""Dependencies of routes: the caller, its role, and the parts of this process.
+"""Dependencies of routes: the caller, its role, what it may read, the limits of its context, and this process's parts.
 
-Limits of the context that clients send; rules read it for every call.
-
-Look up runs, suspensions and agents for a caller. Foreign records and drills are answered like missing ones.
+Foreign records and drills are answered like missing ones.
 """
 
 import re

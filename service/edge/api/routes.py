@@ -1,6 +1,7 @@
-"""Routes stricter than FastAPI's about JSON and queries. The credential is checked before the body is read.
+"""Routes stricter than FastAPI's about JSON and queries, and long polls.
 
-Long polls: answer when the condition holds, the time is over, or the caller hangs up.
+The credential is checked before the body is read. A poll answers when its condition holds, the time is over, or the
+caller hangs up.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Routes of runs: start, list, read, cancel and revive.
-
-Routes of registered agents.
-"""
+"""Routes of runs, which start, list, read, cancel and revive them, and of registered agents."""
 
 from typing import Annotated
 

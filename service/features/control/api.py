@@ -1,7 +1,4 @@
-"""Routes of fire drills, for admins.
-
-Routes of second looks: list the calls that wait for one, and take one.
-"""
+"""Routes of fire drills, for admins, and of second looks."""
 
 from typing import Annotated, Literal
 

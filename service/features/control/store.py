@@ -11,8 +11,8 @@ from service.core.store.suspensions.sampling import Sampling
 from service.core.store.tenants import EndedRun, TenantStore
 from service.features.insights.facts import Candidate, PersonFact
 
-_KEPT = 100
-_KEPT_MS = 180 * DAY_MS
+_DRILLS_KEPT = 100
+_DRILLS_KEPT_MS = 180 * DAY_MS
 
 
 class DrillResults:
@@ -27,8 +27,8 @@ class DrillResults:
         members = {f"{fact.decision_id}|{int(fact.approved)}": at_ms for fact, at_ms in decisions}
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.zadd(key, members)
-            pipe.zremrangebyrank(key, 0, -_KEPT - 1)
-            pipe.pexpire(key, _KEPT_MS)
+            pipe.zremrangebyrank(key, 0, -_DRILLS_KEPT - 1)
+            pipe.pexpire(key, _DRILLS_KEPT_MS)
             await pipe.execute()
 
     async def read(self, names: Sequence[str]) -> dict[str, tuple[bool, ...]]:
@@ -96,8 +96,8 @@ class SecondLook:
             await self._redis.zrem(self._keys.second_look, name_call(run_id, seq))
 
 
-_RECENTS_KEPT = 40
-_RECENTS_KEPT_MS = 30 * DAY_MS
+_DECISIONS_KEPT = 40
+_DECISIONS_KEPT_MS = 30 * DAY_MS
 _WARNED = "warned"
 
 
@@ -133,8 +133,8 @@ class Recents:
         key = self._keys.recent(name)
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.zadd(key, members)
-            pipe.zremrangebyrank(key, 0, -_RECENTS_KEPT - 1)
-            pipe.pexpire(key, _RECENTS_KEPT_MS)
+            pipe.zremrangebyrank(key, 0, -_DECISIONS_KEPT - 1)
+            pipe.pexpire(key, _DECISIONS_KEPT_MS)
             await pipe.execute()
 
     async def warn(self, name: str, at_ms: int) -> None:

@@ -1,6 +1,6 @@
-"""Routes of files attached to items, by reviewers and by the key that owns the run.
+"""Routes of comments on items and of files attached to them.
 
-Routes of reviewers' comments on items. Agents cannot read them.
+Files are read by reviewers and by the key that owns the run. Agents cannot read comments.
 """
 
 import base64

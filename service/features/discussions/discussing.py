@@ -1,8 +1,7 @@
-"""The size that an image claims in its header. A browser reserves memory for every pixel, also of a small file.
+"""Comments on items, open or decided, and files attached to open ones.
 
-Attach files to open items. What a file is, only its bytes say: an image of pixels, a PDF or a text.
-
-Add comments to items, open or decided.
+What a file is, only its bytes say: an image, a PDF or a text. An image's size is read from its header, because a browser
+reserves memory for every pixel, also of a small file.
 """
 
 import asyncio

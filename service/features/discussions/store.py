@@ -124,7 +124,7 @@ MOST_COMMENTS = 500
 """The most comments on the items of one run."""
 
 _MOST_BYTES = 4 * 1024 * 1024
-_COMMENTS_SAVED, _COMMENTS_NO_RUN, _OTHER = range(3)
+_ADDED, _NO_SUCH_RUN, _OTHER = range(3)
 
 
 class Comment(BaseModel):
@@ -168,9 +168,9 @@ class Comments:
                     canonical_json(entry),
                 ],
             )
-        if state == _COMMENTS_SAVED:
+        if state == _ADDED:
             return
-        if state == _COMMENTS_NO_RUN:
+        if state == _NO_SUCH_RUN:
             raise NotFound(f"There is no run {run_id!r}. Its comments can no longer be added.")
         if state == _OTHER:
             raise IdempotencyConflict("This key was used for another comment. Send a new key.")

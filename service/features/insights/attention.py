@@ -1,6 +1,6 @@
-"""How carefully each reviewer looks. Rows are in the order of names, so that they are no ranking.
+"""How carefully each reviewer looks, and signs that a person approves without looking.
 
-Signs that a person approves without looking. They are shown once, and never keep anybody from deciding.
+Rows are in the order of names, so that they are no ranking. Signs are shown once, and keep nobody from deciding.
 """
 
 from collections import Counter

@@ -1,10 +1,6 @@
-"""Insights: what was asked and decided in a span, by tool and by reviewer, and what changed since the span before.
+"""Insights: what was asked and decided in a span, by tool, reviewer and rule, and what changed since the span before.
 
-How the items of a tool, of a rule or of all were decided.
-
-Rules that an admin may want, because people nearly always approve a tool as requested.
-
-What each rule costs: how often it asks, the time that people spend on it, and how they decide.
+With them what each rule costs, and rules that an admin may want, because people nearly always approve a tool.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""One reading of the store for the page of metrics.
-
-The page of metrics in the text format that Prometheus reads: this process's own, and a reading of the store.
-"""
+"""The metrics in the text format that Prometheus reads: this process's own, and one reading of the store."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping

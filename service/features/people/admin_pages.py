@@ -239,7 +239,7 @@ async def create(request: Request, visitor: SignedIn) -> Response:
         owner = post.get("owner", "").strip() or None
         made, secret = await managing.create_key(wiring_of(request), visitor.principal, name, kind, owner=owner)
     except SaysoError as error:
-        await _show_again_keys(request, visitor, post, error)
+        await _show_keys_again(request, visitor, post, error)
         raise
     return await _show_key(request, visitor, made, secret, _("Copy it now: it is shown only once."))
 
@@ -265,7 +265,7 @@ async def change_keys(request: Request, visitor: SignedIn, key_id: str) -> Respo
             raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
         await managing.revoke_key(wiring, visitor.principal, key_id)
     except SaysoError as error:
-        await _show_again_keys(request, visitor, {}, error)
+        await _show_keys_again(request, visitor, {}, error)
         raise
     return RedirectResponse("/keys?done=revoke", 303)
 
@@ -305,7 +305,7 @@ async def _show_key(
     return await show_secret(request, visitor, Secret(title, mark("Key"), secret, hint, command, back))
 
 
-async def _show_again_keys(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
+async def _show_keys_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
     if visitor.is_admin:
         context = await _gather_keys(request, post, sentence=describe_refusal(error))
         show_page_again(request, _KEYS_PAGE, visitor=visitor, **context)

@@ -1,7 +1,4 @@
-"""Routes of reviewers and API keys, for admins.
-
-Routes for passwords and sessions: people manage their own, admins those of others.
-"""
+"""Routes of reviewers, keys, passwords and sessions: people manage their own passwords and sessions, admins all."""
 
 from typing import Annotated, Literal
 

@@ -1,11 +1,4 @@
-"""Routes of contacts: people link and unlink their addresses, admins read and unlink those of others.
-
-Routes of preferences and absences: people manage their own, admins those of others.
-
-Routes of groups: everybody who reviews reads them, admins and editors change them.
-
-The route that says who is asked when under a rule.
-"""
+"""Routes of contacts, preferences, absences and groups, and the one that says who is asked when under a rule."""
 
 from typing import Annotated
 

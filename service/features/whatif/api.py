@@ -1,9 +1,4 @@
-"""Routes of replays: all recorded calls of a range judged again by other rules.
-
-Routes of candidates in shadow: whole files of rules that judge every new call without effect.
-
-The route that says which rule decides a call, and why the others do not.
-"""
+"""Routes of replays, of candidates in shadow, and of the trial of one call, which says why each rule decides or not."""
 
 from decimal import Decimal
 from typing import Annotated, Self

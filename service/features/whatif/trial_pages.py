@@ -228,7 +228,7 @@ MOST_ROWS = 200
 
 _EFFECTS = {Effect.ALLOWED: mark("allowed"), Effect.ASKED: mark("asked"), Effect.DENIED: mark("denied")}
 _FILE = "draft"
-_DRAFTS_PAGE = "pages/rule_draft.html"
+_DRAFT_PAGE = "pages/rule_draft.html"
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ async def read_draft(request: Request, visitor: SignedIn) -> Response:
     require_role(visitor.principal.roles, "admin")
     source = wiring_of(request).rules.read_source()
     text = source[1].decode("utf-8-sig") if source is not None else ""
-    return await show(request, visitor, _DRAFTS_PAGE, **_describe_drafts(text))
+    return await show(request, visitor, _DRAFT_PAGE, **_describe_draft(text))
 
 
 @router.post("/rules/-/draft")
@@ -288,16 +288,16 @@ async def try_draft(request: Request, visitor: SignedIn) -> Response:
     text = post.get("text", "").replace("\r\n", "\n")
     try:
         check_admin(post, visitor)
-        context = await _try_drafts(request, visitor, text)
+        context = await _try_draft(request, visitor, text)
     except SaysoError as error:
         if visitor.is_admin:
             sentence = describe_refusal(error)
-            show_page_again(request, _DRAFTS_PAGE, visitor=visitor, **{**_describe_drafts(text), "sentence": sentence})
+            show_page_again(request, _DRAFT_PAGE, visitor=visitor, **{**_describe_draft(text), "sentence": sentence})
         raise
-    return await show(request, visitor, _DRAFTS_PAGE, **{**_describe_drafts(text), **context})
+    return await show(request, visitor, _DRAFT_PAGE, **{**_describe_draft(text), **context})
 
 
-async def _try_drafts(request: Request, visitor: Visitor, text: str) -> dict[str, Any]:
+async def _try_draft(request: Request, visitor: Visitor, text: str) -> dict[str, Any]:
     if not text.strip():
         raise InvalidInput(_("Paste the rules to try."))
     wiring = wiring_of(request)
@@ -311,7 +311,7 @@ async def _try_drafts(request: Request, visitor: Visitor, text: str) -> dict[str
     return {"checked": checked, "replay": await asyncio.to_thread(lambda: _summarize(compare(calls, judged)))}
 
 
-def _describe_drafts(text: str) -> dict[str, Any]:
+def _describe_draft(text: str) -> dict[str, Any]:
     return {
         "title": _("Try a draft"),
         "sentence": "",

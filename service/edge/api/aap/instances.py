@@ -1,7 +1,4 @@
-"""Routes for provisioners: create, change and delete instances.
-
-Verify receivers before they are stored.
-"""
+"""Routes for provisioners: create, change and delete instances, whose receivers are verified before they are stored."""
 
 from dataclasses import replace
 from hashlib import sha256

@@ -1,6 +1,6 @@
-"""Write suspensions as requests of the protocol. Submitted members keep their original text.
+"""Suspensions as requests of the protocol, and requests as suspensions.
 
-Convert a request of the protocol into a suspension with one item, whose times never change.
+Submitted members keep their original text. A request becomes a suspension with one item, whose times never change.
 """
 
 import json
