@@ -1,4 +1,4 @@
-"""`sayso policy`: check and explain rules, print their JSON Schema, and say which versions are in force, and by whom."""
+"""`sayso policy`: check and explain rules, print their JSON Schema, and say which versions are in force, by whom."""
 
 from collections.abc import Sequence
 from json import dumps

@@ -1,7 +1,7 @@
 """Comments on items, open or decided, and files attached to open ones.
 
-What a file is, only its bytes say: an image, a PDF or a text. An image's size is read from its header, because a browser
-reserves memory for every pixel, also of a small file.
+What a file is, only its bytes say: an image, a PDF or a text. An image's size is read from its header, because a
+browser reserves memory for every pixel, also of a small file.
 """
 
 import asyncio
