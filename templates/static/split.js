@@ -7,7 +7,9 @@
   const main = document.getElementById("main");
   let pane = null, frame = null, current = null, wanted = null, sent = null;
 
-  const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-others]) h3 a[href^='/items/']")];
+  const decided = new Set(); // their rows may not know yet
+  const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-others]) h3 a[href^='/items/']")]
+    .filter((link) => !decided.has(link.pathname));
   const rowIdOf = (path) => path.split("/").slice(2).join("-");
   const rowOf = (path) => document.getElementById(rowIdOf(path));
   const isModified = (event) => event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button;
@@ -118,6 +120,7 @@
 
   // After a decision the next item opens, and the line above says what was decided.
   function advance(page) {
+    decided.add(current);
     const link = Object.assign(document.createElement("a"), { href: current, textContent: page.querySelector("h1").textContent });
     pane.querySelector(".latest").replaceChildren(link, `: ${page.querySelector(".receipt h2, .ineligible")?.textContent}`);
     if (!step(1, true)) focusHeading();

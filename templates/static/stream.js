@@ -3,7 +3,7 @@
 // hidden or silent. Where locks are missing, such as without HTTPS, every visible page asks again every few seconds.
 (() => {
   "use strict";
-  const STALE_MS = 15000, CHECK_MS = 1000, AGAIN_MS = 5000, SPREAD_MS = 3000;
+  const STALE_MS = 15000, CHECK_MS = 1000, AGAIN_MS = 5000, SPREAD_MS = 3000, LINGER_MS = 1000;
   const NAMES = ["inbox", "rows", "all", "run", "here", "ping"];
   const { body } = document;
   if (!body.dataset.stream) return;
@@ -16,7 +16,7 @@
   const shared = Boolean(navigator.locks && window.BroadcastChannel);
   const wants = new Map(), last = new Map(), owed = new Map(), retired = new Set();
   let channel = null, standing = null, release = null, source = null;
-  let lost = false, heardAt = Date.now(), left = true, connected = false;
+  let lost = false, lingering = null, heardAt = Date.now(), left = true, connected = false;
 
   // A hidden page needs no events, except the inbox: its title has the count.
   const isActive = () => !left && (!document.hidden || location.pathname === "/");
@@ -61,21 +61,27 @@
 
   // A page that joins is fetched again once, for what changed between its text and its first event.
   function greet() {
-    for (const [to, wanted] of owed) channel.postMessage({ kind: "hello", to, events: [...last, ["all", ""], ["run", wanted]] });
+    for (const [to, wanted] of owed) share({ kind: "hello", to, events: [...last, ["all", ""], ["run", wanted]] });
     owed.clear();
   }
 
   function retire() {
+    clearTimeout(lingering);
+    lingering = null;
     retired.forEach((old) => old.close());
     retired.clear();
   }
 
-  // With `joined` the new stream replaces the old one once it is subscribed, so no event is lost and no page fetched anew.
+  // With `joined` the new stream replaces the old one, which stays open for a while after the first event of the new one:
+  // a stream rests between two events, and may owe changes from before the other was subscribed. At most one such stream
+  // stays; where another has to go early, all pages are fetched again.
   function connect(joined = false) {
     const url = new URL(place.pathname, location.href);
     new Set(wants.values()).forEach((one) => { if (one) url.searchParams.append("run", one); });
-    if (source) retired.add(source);
-    if (!joined) retire();
+    if (joined && retired.size) wants.forEach((wanted, to) => owed.set(to, wanted));
+    retire();
+    if (joined && source) retired.add(source);
+    else source?.close();
     if (retired.size) url.searchParams.set("joined", "1");
     const next = source = new EventSource(url);
     for (const name of NAMES) {
@@ -84,7 +90,7 @@
         if (["inbox", "here"].includes(name)) last.set(name, data);
         share({ kind: "event", name, data });
         if (next !== source) return;
-        retire();
+        if (retired.size) lingering ??= setTimeout(retire, LINGER_MS);
         greet();
       });
     }

@@ -85,6 +85,25 @@ def test_eight_visible_pages_share_a_stream_and_answer_each_press(site: Site, op
     expect_one(first, streams)
 
 
+@pytest.mark.parametrize("joining", [1, 2])
+def test_a_change_while_streams_are_replaced_reaches_the_inbox(site: Site, open_as: Open, joining: int) -> None:
+    first, second, *wanted = ask_apart(site, 2 + joining)
+    inbox = open_as("/")
+    expect(inbox.locator(LIVE)).to_have_count(1)
+    other = open_another(inbox, "/runs")
+    expect(other.locator(LIVE)).to_have_count(1)
+    site.act(lambda wiring: decide(wiring, first, "approve"))
+    site.act(lambda wiring: decide(wiring, second, "approve"))  # the stream rests after the event of the first
+    other.evaluate(
+        "runs => runs.forEach((run) => new BroadcastChannel(`sayso stream ${document.querySelector('.who').textContent}`)"
+        ".postMessage({ kind: 'want', from: run, data: run }))",
+        [record.run.id for record in wanted],
+    )
+    for record in (first, second):
+        expect(inbox.locator(f"[id='{record.id}-i1']:not(.gone)")).to_have_count(0)
+    expect(inbox.locator("#rows li:not(.gone)")).to_have_count(joining)
+
+
 def test_an_item_in_another_tab_is_updated_through_the_shared_stream(site: Site, open_as: Open) -> None:
     first, second = ask_apart(site, 2)
     inbox = open_as("/runs")
