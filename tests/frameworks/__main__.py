@@ -74,14 +74,16 @@ def make_environment(name: str, locks: Path = LOCKS, folder: str = "") -> None:
 
 
 def run_scenarios(names: list[str], report: Path | None = None, *, lowest: bool = False) -> int:
-    """Run the tests and write their report, if asked for."""
+    """Run the tests, or with `AGAIN=1` alone those that failed before; write their report, if asked for."""
+    again = ("--last-failed", "--last-failed-no-failures", "none", "-n", "0")
     command = [
         sys.executable,
         "-m",
         "pytest",
         "tests/frameworks",
         "-q",
-        *("-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"),
+        *(again if os.environ.get("AGAIN") else ("-n", "2", "--dist", "loadgroup")),
+        *("-o", "cache_dir=.pytest_cache/frameworks"),
         *([f"--junitxml={report}"] if report else []),
     ]
     environ = {**os.environ, "FRAMEWORKS": ",".join(names), "FRAMEWORKS_LOWEST": "1" if lowest else ""}
