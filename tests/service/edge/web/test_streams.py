@@ -95,7 +95,8 @@ def test_a_change_while_streams_are_replaced_reaches_the_inbox(site: Site, open_
     site.act(lambda wiring: decide(wiring, first, "approve"))
     site.act(lambda wiring: decide(wiring, second, "approve"))  # the stream rests after the event of the first
     other.evaluate(
-        "runs => runs.forEach((run) => new BroadcastChannel(`sayso stream ${document.querySelector('.who').textContent}`)"
+        "runs => runs.forEach((run) => new BroadcastChannel("
+        "`sayso stream ${document.querySelector('.who').textContent}`)"
         ".postMessage({ kind: 'want', from: run, data: run }))",
         [record.run.id for record in wanted],
     )
