@@ -25,6 +25,7 @@ from benchmarks.measures import quantile
 from launch.server import running_server
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import monotonic_ms, new_id
+from sayso.core.records.events import WebhookEvent
 from sayso.core.records.items import ItemDraft, ItemTool
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import RunRef
@@ -35,7 +36,6 @@ from service.core.auth.credentials import TENANT
 from service.core.desk.changes import draft_suspension
 from service.core.logs import configure_logs
 from service.core.settings import Settings
-from service.core.store.announcements import WebhookEvent
 from service.core.wiring import Wiring
 from service.features.webhooks.store import Endpoint, Endpoints, TimedSecret
 from workers.announcing import keep_announcing

@@ -14,7 +14,6 @@ from sayso.cli.runs import REFRESH_S
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_paged, show_line
 from sayso.cli.suspensions import check_readable, show_args, show_barred, show_inbox, show_suspension
 from sayso.client import Client
-from sayso.client.discussions import CommentView
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.text.redaction import Redacted, redact
 from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound
@@ -30,6 +29,7 @@ from sayso.features.permissions.commands import (
     read_offer,
     show_granted,
 )
+from sayso.wire.discussions import CommentView
 from sayso.wire.items import DecisionView, ItemView, OutcomeView
 from sayso.wire.suspensions import SuspensionPage, SuspensionView
 

@@ -8,8 +8,8 @@ import typer
 from sayso.cli.logins import connect
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client import webhooks as requests
-from sayso.client.webhooks import EndpointView, SenderView
 from sayso.errors import InvalidInput
+from sayso.wire.webhooks import NewEndpointView, NewSenderView
 
 senders = typer.Typer(help="Manage senders of signed decisions. Requires an admin.", no_args_is_help=True)
 
@@ -51,10 +51,10 @@ def revoke_sender(sender_id: SenderArgument) -> None:
     make_console().print(show_line(f"{revoked.id} named {revoked.name} is revoked."))
 
 
-def _print_sender(made: SenderView) -> None:
+def _print_sender(made: NewSenderView) -> None:
     text = f"{made.id} decides as {made.reviewer} at {made.path}: its secret, shown only once."
     make_console(error=True).print(show_line(text))
-    make_console().print(show_line(made.secret or "", width=400), soft_wrap=True)
+    make_console().print(show_line(made.secret, width=400), soft_wrap=True)
 
 
 webhooks = typer.Typer(help="Manage webhooks out and in.", no_args_is_help=True)
@@ -161,7 +161,7 @@ def redeliver(
     make_console().print(show_line(f"{sent} messages are sent again."))
 
 
-def _print_endpoint(made: EndpointView) -> None:
+def _print_endpoint(made: NewEndpointView) -> None:
     what = "its public key" if made.public_key else "its secret, shown only once"
     make_console(error=True).print(show_line(f"{made.id} at {made.url}: {what}."))
     make_console().print(show_line(made.public_key or made.secret or "", width=400), soft_wrap=True)

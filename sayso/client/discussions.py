@@ -1,58 +1,10 @@
 """Requests and responses for comments on items and attached files."""
 
 import base64
-from datetime import datetime
 
 from sayso.client.requests import Request, item_path, segment
 from sayso.core.canonical_json import JsonObject
-from sayso.wire.models import View
-
-
-class CommentView(View):
-    """A reviewer's comment on an item, for other reviewers."""
-
-    id: str
-    suspension_id: str
-    item_id: str
-    author: str
-    text: str
-    at: datetime
-
-
-class CommentPage(View):
-    """Comments, the earliest first."""
-
-    comments: tuple[CommentView, ...]
-
-
-class AttachmentView(View):
-    """A file attached to an item."""
-
-    id: str
-    name: str
-    media_type: str
-    size: int
-    sha256: str
-    author: str
-    author_kind: str
-    at: datetime
-
-
-class AttachmentPage(View):
-    """The files of an item, the earliest first."""
-
-    attachments: tuple[AttachmentView, ...]
-
-
-class AttachmentContent(View):
-    """An attached file with its content."""
-
-    attachment: AttachmentView
-    content: str
-
-    @property
-    def bytes(self) -> bytes:
-        return base64.b64decode(self.content)
+from sayso.wire.discussions import AttachmentContent, AttachmentPage, CommentPage
 
 
 def attach(suspension_id: str, item_id: str, name: str, content: bytes) -> Request[AttachmentPage]:

@@ -1,104 +1,38 @@
 """Requests and responses for webhook endpoints, failed messages and senders of signed decisions."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from sayso.client.requests import Request, segment
 from sayso.core.canonical_json import JsonObject
-from sayso.wire.models import Empty, View
+from sayso.wire.models import Empty
+from sayso.wire.webhooks import (
+    EndpointList,
+    EndpointView,
+    EventList,
+    FailureList,
+    NewEndpointView,
+    NewSenderView,
+    RedeliverView,
+    SenderList,
+    SenderView,
+)
 
 _ENDPOINTS = "/api/v1/webhooks/endpoints"
 _FAILURES = "/api/v1/webhooks/failures"
 _SENDERS = "/api/v1/webhooks/senders"
 
-
-class EndpointView(View):
-    """An endpoint. `secret` holds the secret only when it is new."""
-
-    id: str
-    url: str
-    events: tuple[str, ...]
-    owner: str | None = None
-    description: str = ""
-    state: str
-    reason: str = ""
-    signature: str
-    public_key: str | None = None
-    created_by: str
-    created_at: datetime
-    secret: str | None = None
+LIST_ENDPOINTS = Request("GET", _ENDPOINTS, EndpointList)
+LIST_FAILURES = Request("GET", _FAILURES, FailureList)
+LIST_EVENTS = Request("GET", "/api/v1/webhooks/events", EventList)
+LIST_SENDERS = Request("GET", _SENDERS, SenderList)
 
 
-class EndpointPage(View):
-    """Endpoints, the oldest first."""
-
-    endpoints: tuple[EndpointView, ...]
-
-
-class FailureView(View):
-    """A message that was refused and is not delivered."""
-
-    id: str
-    event_id: str
-    endpoint_id: str
-    type: str
-    created_at: datetime
-    tries: int
-    status: int
-    reason: str
-    last_try_at: datetime
-    next_try_at: datetime | None = None
-
-
-class FailurePage(View):
-    """Failed messages, the latest first."""
-
-    failures: tuple[FailureView, ...]
-
-
-class Redelivered(View):
-    """How many messages are sent again."""
-
-    redelivered: int
-
-
-class EventPage(View):
-    """The JSON Schema of each event."""
-
-    events: JsonObject
-
-
-class SenderView(View):
-    """A sender. `secret` holds the secret only when it is new."""
-
-    id: str
-    name: str
-    reviewer: str
-    path: str
-    created_by: str
-    created_at: datetime
-    revoked_at: datetime | None = None
-    secret: str | None = None
-
-
-class SenderPage(View):
-    """Senders, the oldest first."""
-
-    senders: tuple[SenderView, ...]
-
-
-LIST_ENDPOINTS = Request("GET", _ENDPOINTS, EndpointPage)
-LIST_FAILURES = Request("GET", _FAILURES, FailurePage)
-LIST_EVENTS = Request("GET", "/api/v1/webhooks/events", EventPage)
-LIST_SENDERS = Request("GET", _SENDERS, SenderPage)
-
-
-def create_endpoint(url: str, events: Sequence[str], signature: str, description: str) -> Request[EndpointView]:
+def create_endpoint(url: str, events: Sequence[str], signature: str, description: str) -> Request[NewEndpointView]:
     """Register an endpoint, for every event without `events`."""
     body: JsonObject = {"url": url, "signature": signature, "description": description}
     if events:
         body["events"] = list(events)
-    return Request("POST", _ENDPOINTS, EndpointView, body=body)
+    return Request("POST", _ENDPOINTS, NewEndpointView, body=body)
 
 
 def verify_endpoint(endpoint_id: str) -> Request[EndpointView]:
@@ -111,10 +45,10 @@ def disable_endpoint(endpoint_id: str) -> Request[EndpointView]:
     return Request("POST", f"{_ENDPOINTS}/{segment(endpoint_id)}/disable", EndpointView)
 
 
-def rotate_endpoint(endpoint_id: str, overlap_s: int) -> Request[EndpointView]:
+def rotate_endpoint(endpoint_id: str, overlap_s: int) -> Request[NewEndpointView]:
     """Give an endpoint a new secret."""
     body: JsonObject = {"overlap_s": overlap_s}
-    return Request("POST", f"{_ENDPOINTS}/{segment(endpoint_id)}/rotate", EndpointView, body=body)
+    return Request("POST", f"{_ENDPOINTS}/{segment(endpoint_id)}/rotate", NewEndpointView, body=body)
 
 
 def delete_endpoint(endpoint_id: str) -> Request[Empty]:
@@ -122,20 +56,20 @@ def delete_endpoint(endpoint_id: str) -> Request[Empty]:
     return Request("DELETE", f"{_ENDPOINTS}/{segment(endpoint_id)}", Empty)
 
 
-def redeliver(message_ids: Sequence[str]) -> Request[Redelivered]:
+def redeliver(message_ids: Sequence[str]) -> Request[RedeliverView]:
     """Send messages again."""
-    return Request("POST", f"{_FAILURES}/redeliver", Redelivered, body={"ids": list(message_ids)})
+    return Request("POST", f"{_FAILURES}/redeliver", RedeliverView, body={"ids": list(message_ids)})
 
 
-def create_sender(name: str, reviewer: str) -> Request[SenderView]:
+def create_sender(name: str, reviewer: str) -> Request[NewSenderView]:
     """Register a sender."""
-    return Request("POST", _SENDERS, SenderView, body={"name": name, "reviewer": reviewer})
+    return Request("POST", _SENDERS, NewSenderView, body={"name": name, "reviewer": reviewer})
 
 
-def rotate_sender(sender_id: str, overlap_s: int) -> Request[SenderView]:
+def rotate_sender(sender_id: str, overlap_s: int) -> Request[NewSenderView]:
     """Give a sender a new secret."""
     body: JsonObject = {"overlap_s": overlap_s}
-    return Request("POST", f"{_SENDERS}/{segment(sender_id)}/rotate", SenderView, body=body)
+    return Request("POST", f"{_SENDERS}/{segment(sender_id)}/rotate", NewSenderView, body=body)
 
 
 def revoke_sender(sender_id: str) -> Request[SenderView]:

@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 
 from sayso.core.clock import new_id
 from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.events import WebhookEvent
 from sayso.core.records.items import ItemDraft
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import Change, SuspensionRecord
@@ -17,7 +18,6 @@ from sayso.core.transitions.deciding import cancel, suspend
 from service.channels.webhook.events import describe_schema
 from service.core.auth.credentials import TENANT
 from service.core.desk.changes import draft_suspension
-from service.core.store.announcements import WebhookEvent
 from service.core.store.deliveries import Deliveries
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring

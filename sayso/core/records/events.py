@@ -1,4 +1,4 @@
-"""The events of a run, and their hash chain.
+"""The events of a run, their hash chain, and the events of webhooks.
 
 The first six kinds and their data fields are those of the tool-call lifecycle (seed 003).
 """
@@ -57,6 +57,18 @@ class EventType(StrEnum):
     RUN_FAILED = "run_failed"
     RUN_CANCELLED = "run_cancelled"
     CONTENTS_ERASED = "contents_erased"
+
+
+class WebhookEvent(StrEnum):
+    """The types of event that endpoints receive."""
+
+    ITEM_CREATED = "item.created"
+    ITEM_DECIDED = "item.decided"
+    ITEM_ESCALATED = "item.escalated"
+    ITEM_WITHDRAWN = "item.withdrawn"
+    RUN_SUSPENDED = "run.suspended"
+    RUN_RESUMED = "run.resumed"
+    RUN_FINISHED = "run.finished"
 
 
 class Event(NamedTuple):

@@ -8,12 +8,13 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import EarlierDenial
+from sayso.core.records.events import WebhookEvent
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.core.text.redaction import Redacted
 from service.channels.cards import Card, build_card, item_link
 from service.core.operations.masking import Definitions, collect_secrets
-from service.core.store.announcements import Announcement, WebhookEvent
+from service.core.store.announcements import Announcement
 
 
 class Part(BaseModel):

@@ -2,29 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from enum import StrEnum
 from hashlib import sha256
 from uuid import UUID
 
 from sayso.core.clock import DAY_MS, iso_utc
 from sayso.core.records.base import Immutable
+from sayso.core.records.events import WebhookEvent
 from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.keys import TenantKeys
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
-
-
-class WebhookEvent(StrEnum):
-    """The types of event that endpoints receive."""
-
-    ITEM_CREATED = "item.created"
-    ITEM_DECIDED = "item.decided"
-    ITEM_ESCALATED = "item.escalated"
-    ITEM_WITHDRAWN = "item.withdrawn"
-    RUN_SUSPENDED = "run.suspended"
-    RUN_RESUMED = "run.resumed"
-    RUN_FINISHED = "run.finished"
 
 
 class Announcement(Immutable):

@@ -5,13 +5,14 @@ Files are read by reviewers and by the key that owns the run. Agents cannot read
 
 import base64
 import binascii
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Path
 from pydantic import Field
 
 from sayso.errors import InvalidInput
-from sayso.wire.models import RequestBody, Timestamp, View
+from sayso.wire.discussions import AttachmentContent, AttachmentPage, AttachmentView, CommentPage, CommentView
+from sayso.wire.models import RequestBody
 from service.edge.api.dependencies import (
     Caller,
     IdempotencyKey,
@@ -40,32 +41,6 @@ class AttachmentRequest(RequestBody):
 
     name: str = Field(min_length=1, max_length=LONGEST_NAME, examples=["receipt.png"])
     content: str = Field(min_length=1, description="The bytes in base64.", examples=["JVBERi0xLjcK"])
-
-
-class AttachmentView(View):
-    """A file attached to an item."""
-
-    id: str
-    name: str
-    media_type: str = Field(description="What the bytes are; the sender's statement does not count.")
-    size: int
-    sha256: str
-    author: str
-    author_kind: Literal["agent", "human"]
-    at: Timestamp = Field(validation_alias="at_ms")
-
-
-class AttachmentPage(View):
-    """The files of an item, the earliest first."""
-
-    attachments: list[AttachmentView]
-
-
-class AttachmentContent(View):
-    """A file and its content."""
-
-    attachment: AttachmentView
-    content: str = Field(description="The bytes in base64.")
 
 
 @attachments.post("", operation_id="attachFile", responses=WRITES)
@@ -110,23 +85,6 @@ class CommentRequest(RequestBody):
     """A comment for the other reviewers."""
 
     text: str = Field(min_length=1, max_length=LONGEST_COMMENT, examples=["The customer called; the order is real."])
-
-
-class CommentView(View):
-    """A comment on an item."""
-
-    id: str
-    suspension_id: str
-    item_id: str
-    author: str = Field(description="The reviewer who wrote it.")
-    text: str
-    at: Timestamp = Field(validation_alias="at_ms")
-
-
-class CommentPage(View):
-    """Comments in order, the earliest first."""
-
-    comments: list[CommentView]
 
 
 @comments.post("/suspensions/{suspension_id}/items/{item_id}/comments", operation_id="addComment", responses=WRITES)

@@ -1,21 +1,35 @@
 """Routes of webhooks: endpoints that receive events, failed messages, and senders of signed decisions."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Body, Path
 from pydantic import Field
 
+from sayso.core.records.events import WebhookEvent
 from sayso.core.signing import public_key_of
-from sayso.wire.models import RequestBody, Timestamp, View, moment
+from sayso.wire.models import RequestBody, moment
+from sayso.wire.webhooks import (
+    EndpointList,
+    EndpointView,
+    EventList,
+    FailureList,
+    FailureView,
+    NewEndpointView,
+    NewSenderView,
+    RedeliverView,
+    Scheme,
+    SenderList,
+    SenderView,
+)
 from service.channels.webhook.events import describe_schema
-from service.core.store.announcements import Delivery, WebhookEvent
+from service.core.store.announcements import Delivery
 from service.edge.api.dependencies import Admin, Caller, Parts
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.webhooks import endpoints as managing
 from service.features.webhooks import senders as sending
-from service.features.webhooks.endpoints import EndpointDraft, NewEndpoint, Scheme
-from service.features.webhooks.store import Endpoint, EndpointState, Sender
+from service.features.webhooks.endpoints import EndpointDraft, NewEndpoint
+from service.features.webhooks.store import Endpoint, Sender
 
 endpoints = APIRouter(prefix="/webhooks/endpoints", tags=["webhooks"], route_class=SignedInRoute)
 events = APIRouter(prefix="/webhooks/events", tags=["webhooks"], route_class=SignedInRoute)
@@ -37,59 +51,10 @@ class EndpointRequest(RequestBody):
     description: str = Field(default="", max_length=200)
 
 
-class EndpointView(View):
-    """An endpoint without its secret."""
-
-    id: str
-    url: str
-    events: tuple[WebhookEvent, ...]
-    owner: str | None = Field(description="The agent whose runs it is about; null for all runs.")
-    description: str
-    state: EndpointState
-    reason: str = Field(description="Why it is disabled.")
-    signature: Scheme
-    public_key: str | None = Field(description="The key that verifies ed25519 signatures.")
-    created_by: str
-    created_at: Timestamp
-
-
-class NewEndpointView(EndpointView):
-    """An endpoint with its new secret."""
-
-    secret: str | None = Field(description="The only copy, `whsec_…`; null for ed25519.")
-
-
-class EndpointList(View):
-    """Endpoints, the oldest first."""
-
-    endpoints: list[EndpointView]
-
-
 class OverlapRequest(RequestBody):
     """How long the old secret stays valid beside the new one."""
 
     overlap_s: int = Field(default=86_400, strict=True, ge=0, le=LONGEST_OVERLAP_S)
-
-
-class FailureView(View):
-    """A message that was refused and is not delivered."""
-
-    id: str
-    event_id: str = Field(validation_alias="message_id", description="The `webhook-id` that the receiver sees.")
-    endpoint_id: str
-    type: str
-    created_at: Timestamp = Field(validation_alias="created_at_ms")
-    tries: int
-    status: int = Field(description="The last HTTP status; 0 without a response.")
-    reason: str
-    last_try_at: Timestamp = Field(validation_alias="tried_at_ms")
-    next_try_at: Timestamp | None = Field(description="Null once it was given up.")
-
-
-class FailureList(View):
-    """Failed messages, the latest first."""
-
-    failures: list[FailureView]
 
 
 class RedeliverRequest(RequestBody):
@@ -98,47 +63,11 @@ class RedeliverRequest(RequestBody):
     ids: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field(min_length=1, max_length=200)
 
 
-class RedeliverView(View):
-    """How many messages are sent again."""
-
-    redelivered: int
-
-
-class EventList(View):
-    """The JSON Schema of each event."""
-
-    events: dict[WebhookEvent, dict[str, Any]]
-
-
 class SenderRequest(RequestBody):
     """A new sender, and the reviewer in whose name it decides."""
 
     name: str = Field(min_length=1, max_length=64, examples=["pager"])
     reviewer: str = Field(min_length=1, max_length=64, examples=["anna"])
-
-
-class SenderView(View):
-    """A sender without its secrets."""
-
-    id: str
-    name: str
-    reviewer: str
-    path: str = Field(description="Where it sends its decisions.")
-    created_by: str
-    created_at: Timestamp
-    revoked_at: Timestamp | None
-
-
-class NewSenderView(SenderView):
-    """A sender with its new secret."""
-
-    secret: str = Field(description="The only copy, `whsec_…`.")
-
-
-class SenderList(View):
-    """Senders, the oldest first."""
-
-    senders: list[SenderView]
 
 
 @events.get("", operation_id="listWebhookEvents", responses=problems(401))

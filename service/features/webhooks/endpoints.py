@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from sayso.core.clock import new_id
 from sayso.core.records.decisions import ActorKind
+from sayso.core.records.events import WebhookEvent
 from sayso.core.signing import new_signing_key, new_signing_secret
 from sayso.errors import Conflict, NotAllowed, NotFound
+from sayso.wire.webhooks import Scheme
 from service.core.auth.credentials import Principal
 from service.core.operations.challenges import Challenge, challenge_receiver
 from service.core.outgoing.breakers import EVENTS_RETRY_FOR_MS
-from service.core.store.announcements import Delivery, WebhookEvent
+from service.core.store.announcements import Delivery
 from service.core.store.attempts import Allowance
 from service.core.store.deliveries import Deliveries
 from service.core.wiring import Wiring
@@ -23,9 +25,6 @@ DISABLED_BY = "Disabled by "
 """How the reason begins of an endpoint that a person disabled."""
 
 PER_OWNER = Allowance("webhook-verifications", 30, 60)
-
-Scheme = Literal["hmac", "ed25519"]
-"""How messages are signed: with a secret that both sides know, or with a key whose public half receivers have."""
 
 
 @dataclass(frozen=True)

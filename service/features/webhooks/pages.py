@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.core.records.events import WebhookEvent
 from sayso.core.signing import public_key_of
 from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
+from sayso.wire.webhooks import Scheme
 from service.core.auth.reviewers import require_role
-from service.core.store.announcements import WebhookEvent
 from service.edge.web.errors import show_page_again
 from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form
 from service.edge.web.pages import show
@@ -65,7 +66,7 @@ async def create_endpoint(request: Request, visitor: SignedIn) -> Response:
         events = tuple(event for event in WebhookEvent if post.get(f"event:{event}"))
         if not events:
             raise InvalidInput(_("Choose at least one event."))
-        scheme: managing.Scheme = "ed25519" if post.get("signature") == "ed25519" else "hmac"
+        scheme: Scheme = "ed25519" if post.get("signature") == "ed25519" else "hmac"
         made = await managing.register_endpoint(
             wiring_of(request),
             visitor.principal,

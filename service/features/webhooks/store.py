@@ -1,13 +1,15 @@
 """Endpoints and senders with their secrets, two of which are valid while one is replaced, and waiting announcements."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 from redis.asyncio.client import Pipeline
 
 from sayso.core.records.base import Immutable
-from service.core.store.announcements import Announcement, WebhookEvent
+from sayso.core.records.events import WebhookEvent
+from sayso.wire.webhooks import EndpointState
+from service.core.store.announcements import Announcement
 from service.core.store.connection.connecting import text, translated
 from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
@@ -125,9 +127,6 @@ class AnnouncementQueue:
 
 
 ENDPOINT_PREFIX = "whe_"
-
-EndpointState = Literal["unverified", "active", "disabled"]
-"""An endpoint receives events once it returned a challenge, until it answers 410 or an admin disables it."""
 
 
 class Endpoint(Immutable):

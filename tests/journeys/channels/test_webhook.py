@@ -11,8 +11,9 @@ from standardwebhooks import Webhook
 
 from demo.journeys import REVIEWER
 from launch.waits import wait_until
-from sayso.client.webhooks import SenderView, create_endpoint, create_sender, delete_endpoint, verify_endpoint
+from sayso.client.webhooks import create_endpoint, create_sender, delete_endpoint, verify_endpoint
 from sayso.core.clock import now_ms
+from sayso.wire.webhooks import NewSenderView
 from tests.journeys.channels.desks import BANK, ChannelDesk, signed_in
 from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls
 from tests.journeys.stacks import PATIENCE_S
@@ -30,7 +31,7 @@ def secret(office: Office) -> Iterator[str]:
 
 
 @pytest.fixture
-def sender(office: Office) -> SenderView:
+def sender(office: Office) -> NewSenderView:
     """A sender that decides in anna's name."""
     return office.desk.people[REVIEWER].exchange(create_sender("pager", "anna"))
 
@@ -48,7 +49,7 @@ def await_event(receiver: Receiver, secret: str, kind: str, run_id: str) -> dict
     return found[0]
 
 
-def send(desk: ChannelDesk, sender: SenderView, secret: str, body: dict[str, Any]) -> httpx.Response:
+def send(desk: ChannelDesk, sender: NewSenderView, secret: str, body: dict[str, Any]) -> httpx.Response:
     """Send a decision with a signature by this secret."""
     raw, at = json.dumps(body), datetime.fromtimestamp(now_ms() // 1000, UTC)
     headers = {
@@ -59,7 +60,7 @@ def send(desk: ChannelDesk, sender: SenderView, secret: str, body: dict[str, Any
     return httpx.post(f"{desk.stack.url}{sender.path}", content=raw, headers=headers, timeout=PATIENCE_S)
 
 
-def test_edit_of_a_signed_sender_is_executed(office: Office, secret: str, sender: SenderView) -> None:
+def test_edit_of_a_signed_sender_is_executed(office: Office, secret: str, sender: NewSenderView) -> None:
     desk, receiver = office.over("webhook"), office.receiver
     asked = desk.ask(BANK)
     item = await_event(receiver, secret, "item.created", asked.run.id)["item"]

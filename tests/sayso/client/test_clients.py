@@ -138,11 +138,11 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     (inquiry,) = agent("inquiries", suspension.id).inquiries
     agent("answer_inquiry", suspension.id, "i1", inquiry.id, "A-1")
     (comment,) = admin("comment", suspension.id, "i1", "The order is real.").comments
-    assert admin("comments", suspension.run.id).comments == (comment,)
+    assert admin("comments", suspension.run.id).comments == [comment]
     assert agent.refused("comments", suspension.run.id) == NotAllowed.__name__
     (file,) = agent("attach", suspension.id, "i1", "log.txt", b"a log").attachments
     assert admin("attachment", suspension.id, "i1", file.id).bytes == b"a log"
-    assert admin("exchange", discussions.list_attachments(suspension.id, "i1")).attachments == (file,)
+    assert admin("exchange", discussions.list_attachments(suspension.id, "i1")).attachments == [file]
     (item,) = admin("find", suspension.id).items
     assert admin("decide", suspension.id, item, "approve", args={"amount": 4}).outcome.verdict == "approved"
     assert suspension.id in [one.id for one in admin("waiting", "decided").suspensions]

@@ -8,10 +8,11 @@ import pytest
 from httpx import Response
 from pydantic import SecretStr
 
+from sayso.core.records.events import WebhookEvent
 from sayso.core.text.redaction import MASK
 from service.channels.webhook.events import build_event
 from service.core.settings import Settings
-from service.core.store.announcements import Announcement, WebhookEvent
+from service.core.store.announcements import Announcement
 from tests.service.channels.given import BEYOND, PAIRS, SECRET, TYPED, WHOLE, call_with, read_views, redeem
 from tests.service.channels.webhook.test_inbound import NEW, send
 from tests.service.edge.api.test_exact_integers import call

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.channels.receivers import serving
+from sayso.core.records.events import WebhookEvent
 from service.core.settings import Settings
-from service.core.store.announcements import WebhookEvent
 from service.features.webhooks.store import Endpoints, Senders
 from tests.builders import make_pending
 from tests.receivers import deliver_events
