@@ -15,11 +15,11 @@ from rich.text import Text
 from sayso.cli.logins import connect
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show, show_line
 from sayso.client import Client, administration
-from sayso.client.administration import Finding
 from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, SaysoError, Unavailable, UnknownName
+from sayso.wire.administration import FindingView
 
 
-def show_findings(console: Console, findings: list[Finding]) -> None:
+def show_findings(console: Console, findings: list[FindingView]) -> None:
     """Print one line for each finding, and what to do."""
     for finding in findings:
         sign = Text("ok  ", "green") if finding.ok else Text("NO  ", "bold red")
@@ -28,14 +28,14 @@ def show_findings(console: Console, findings: list[Finding]) -> None:
             console.print(Text.assemble("    → ", show_line(finding.todo, width=500)))
 
 
-def diagnose() -> list[Finding]:
+def diagnose() -> list[FindingView]:
     """Return the findings, up to the first failure that hides the remaining parts."""
     try:
         client = connect()
     except SaysoError as error:
-        return [Finding(part="login", ok=False, message=error.message, todo="")]
+        return [FindingView(part="login", ok=False, message=error.message, todo="")]
     with client:
-        findings: list[Finding] = []
+        findings: list[FindingView] = []
         for part, path, todo in (
             ("server", "/healthz", "Start it with `make up`, or set SAYSO_URL to its address."),
             ("store", "/readyz", "Start the store, or correct the service's SAYSO_REDIS_URL."),
@@ -43,15 +43,15 @@ def diagnose() -> list[Finding]:
             try:
                 client.exchange(administration.probe(path))
             except SaysoError as error:
-                return [*findings, Finding(part=part, ok=False, message=error.message, todo=todo)]
-            findings.append(Finding(part=part, ok=True, message=f"{client.url} answers."))
+                return [*findings, FindingView(part=part, ok=False, message=error.message, todo=todo)]
+            findings.append(FindingView(part=part, ok=True, message=f"{client.url} answers.", todo=""))
         try:
             findings += client.exchange(administration.DIAGNOSE).findings
         except NotAllowed:
             message = "The agent's key is valid. The other parts require a reviewer's key."
-            findings.append(Finding(part="login", ok=True, message=message))
+            findings.append(FindingView(part="login", ok=True, message=message, todo=""))
         except NotAuthenticated as error:
-            findings.append(Finding(part="login", ok=False, message=error.message, todo="Run `sayso login`."))
+            findings.append(FindingView(part="login", ok=False, message=error.message, todo="Run `sayso login`."))
         return findings
 
 

@@ -1,15 +1,16 @@
 """Commands for passwords, sessions, reviewers and keys."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
 from sayso.cli.logins import Login, connect, read_login, save_login
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client import administration
-from sayso.client.administration import Key
 from sayso.core.canonical_json import parse_json
+from sayso.core.records.decisions import KeyKind
 from sayso.errors import InvalidInput
+from sayso.wire.administration import KeyView, NewKeyView
 
 people = typer.Typer(help="Manage reviewers and their sessions. Requires an admin.", no_args_is_help=True)
 sessions = typer.Typer(help="List and end your own sessions.", no_args_is_help=True)
@@ -130,7 +131,7 @@ def _end_sessions(name: str | None, session_id: str | None) -> None:
 
 keys = typer.Typer(help="Manage keys. Requires an admin; a reviewer's key is made by its person.", no_args_is_help=True)
 
-KINDS = ("agent", "reviewer", "provisioner")
+KINDS = get_args(KeyKind)
 
 
 @keys.command("create")
@@ -182,13 +183,13 @@ def revoke(key_id: str) -> None:
     make_console().print(show_line(f"{revoked.id} of {revoked.name} is revoked."))
 
 
-def _print_new(key: Key) -> None:
+def _print_new(key: NewKeyView) -> None:
     make_console(error=True).print(show_line(f"{key.id}: a key of the {key.kind} {key.name}, shown only once."))
     secret = key.key or "This request was sent before, so its key is not shown again."
     make_console().print(show_line(secret, width=400), soft_wrap=True)
 
 
-def _describe_state(key: Key) -> str:
+def _describe_state(key: KeyView) -> str:
     if key.revoked_at is not None:
         return f"revoked {format_time(key.revoked_at)}"
     if not key.listed:

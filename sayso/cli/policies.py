@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from sayso.cli.logins import connect
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show, show_line
 from sayso.client import administration, rulebook
-from sayso.client.administration import CallExplained, RulesChecked
 from sayso.client.rulebook import VersionView
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.clock import now_ms
@@ -19,6 +18,7 @@ from sayso.core.policy.files.findings import Known, find_findings
 from sayso.core.policy.files.packages import check_packages, find_missing, read_policy
 from sayso.core.sentences.items import describe_resemblance
 from sayso.errors import InvalidInput, NotAuthenticated, Unavailable
+from sayso.wire.administration import Explained, RulesChecked
 
 policies = typer.Typer(help="Check, explain, test, replay and compare rules.", no_args_is_help=True)
 
@@ -92,7 +92,7 @@ def _read_call(text: str) -> JsonObject | None:
     return call
 
 
-def _explain_locally(call: JsonObject | None, rules: Path) -> CallExplained:
+def _explain_locally(call: JsonObject | None, rules: Path) -> Explained:
     if call is None:
         raise InvalidInput("Only a desk knows items. Give the call as JSON, or omit --rules.")
     check_packages("cli,policies")
@@ -105,7 +105,7 @@ def _explain_locally(call: JsonObject | None, rules: Path) -> CallExplained:
         fault = error.errors(include_url=False)[0]
         place = ".".join(map(str, fault["loc"]))
         raise InvalidInput(f"The call is not valid: {place}: {fault['msg']}.") from error
-    return CallExplained.model_validate(describe_explanation(explain(read_policy(rules), event)))
+    return Explained.model_validate(describe_explanation(explain(read_policy(rules), event)))
 
 
 def read_raw(file: Path) -> bytes:
@@ -155,9 +155,9 @@ def _check_locally(raw: bytes, file: Path) -> RulesChecked:
     try:
         policy = parse_beside(raw, file)
     except RulebookError as error:
-        return RulesChecked(ok=False, rules=0, faults=tuple(map(str, error.problems)))
-    warnings = tuple(find_findings(policy, Known(now_ms=now_ms())))
-    return RulesChecked(ok=True, rules=len(policy.rules), version=policy.version, warnings=warnings)
+        return RulesChecked(ok=False, rules=0, version=None, faults=list(map(str, error.problems)), warnings=[])
+    warnings = list(find_findings(policy, Known(now_ms=now_ms())))
+    return RulesChecked(ok=True, rules=len(policy.rules), version=policy.version, faults=[], warnings=warnings)
 
 
 def _read_text(raw: bytes, file: Path) -> str:

@@ -9,12 +9,12 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 from pydantic import JsonValue
 
 from sayso.client import discussions, requests, retries, rulebook
-from sayso.client.administration import Key, KeyPage, SessionView
 from sayso.client.requests import Request, new_key, segment
 from sayso.client.retries import Flow, RetryPolicy
 from sayso.client.rulebook import MandateView
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.terms import REPORT_WITHIN_S
+from sayso.wire.administration import KeyList, KeyView, NewKeyView, SessionView
 from sayso.wire.discussions import AttachmentContent, AttachmentPage, CommentPage
 from sayso.wire.items import ItemView
 from sayso.wire.models import ViewT
@@ -284,9 +284,9 @@ class Operations:
         return opened
 
     @operation
-    def keys(self) -> Flow[KeyPage]:
+    def keys(self) -> Flow[KeyList]:
         """Return all keys. Requires an admin."""
-        return self._send(Request("GET", _KEYS, KeyPage))
+        return self._send(Request("GET", _KEYS, KeyList))
 
     @operation
     def create_key(
@@ -297,22 +297,22 @@ class Operations:
         context: JsonObject | None = None,
         owner: str | None = None,
         key: str | None = None,
-    ) -> Flow[Key]:
+    ) -> Flow[NewKeyView]:
         """Create a key. Its secret is returned only here; rules read `context` as facts about its holder.
 
         `owner` is the person who owns an agent's key.
         """
         body: JsonObject = {"name": name, "kind": kind, **({"context": context} if context else {})}
         body |= {"owner": owner} if owner is not None else {}
-        return self._send(Request("POST", _KEYS, Key, body=body, key=key or new_key()))
+        return self._send(Request("POST", _KEYS, NewKeyView, body=body, key=key or new_key()))
 
     @operation
-    def rotate_key(self, key_id: str, overlap_s: int = 3600, *, key: str | None = None) -> Flow[Key]:
+    def rotate_key(self, key_id: str, overlap_s: int = 3600, *, key: str | None = None) -> Flow[NewKeyView]:
         """Create a successor of a key. The old key stays valid for `overlap_s`."""
         path = f"{_KEYS}/{segment(key_id)}/rotate"
-        return self._send(Request("POST", path, Key, body={"overlap_s": overlap_s}, key=key or new_key()))
+        return self._send(Request("POST", path, NewKeyView, body={"overlap_s": overlap_s}, key=key or new_key()))
 
     @operation
-    def revoke_key(self, key_id: str) -> Flow[Key]:
+    def revoke_key(self, key_id: str) -> Flow[KeyView]:
         """Revoke a key. It fails everywhere within a second."""
-        return self._send(Request("POST", f"{_KEYS}/{segment(key_id)}/revoke", Key))
+        return self._send(Request("POST", f"{_KEYS}/{segment(key_id)}/revoke", KeyView))

@@ -22,6 +22,11 @@ class ActorKind(StrEnum):
     WORKER = "worker"
 
 
+KeyKind = Literal["agent", "reviewer", "provisioner"]
+"""An agent starts and reads its own runs; a reviewer decides as that person; a provisioner manages instances of the
+Agent Approval Protocol."""
+
+
 def _is_empty(value: object) -> bool:
     return not value
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import new_id, new_secret, now_ms
+from sayso.core.records.decisions import KeyKind
 from sayso.core.records.freezes import NamedKey, Revocations, find_revoked
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.core.auth.reviewers import NOBODY, hash_token, refuse_our_names
 from service.core.cache import Memory, Refresher
 from service.core.settings import SHORTEST_KEY
-from service.core.store.people import ApiKey, KeyKind, Made, People, StoredKey, Tokens
+from service.core.store.people import ApiKey, Made, People, StoredKey, Tokens
 
 
 class RevocationCache:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.core.policy.rules import ASKING
-from sayso.core.records.decisions import Actor, ActorKind, DecisionAction, list_filled
+from sayso.core.records.decisions import Actor, ActorKind, DecisionAction, KeyKind, list_filled
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord, Who
 from sayso.core.records.terms import GROUP_PREFIX
@@ -15,7 +15,7 @@ from sayso.errors import Conflict, NotAllowed, NotAuthenticated, NotFound, TooMa
 from service.core.auth.credentials import Principal, require_own_password
 from service.core.auth.reviewers import NAME_PATTERN, Origin, SignIn, require_role
 from service.core.operations.runs import withdraw_runs
-from service.core.store.people import ApiKey, KeyKind, Reviewer, StoredKey
+from service.core.store.people import ApiKey, Reviewer, StoredKey
 from service.core.store.suspensions.reading import split_readable
 from service.core.wiring import Wiring
 

@@ -1,13 +1,14 @@
 """Reviewers, sessions, API keys and instances. Only hashes of passwords and tokens are stored."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import Field
 from redis.asyncio.client import Pipeline
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable
+from sayso.core.records.decisions import KeyKind
 from service.core.settings.limits import LONGEST_SESSION_S
 from service.core.store.connection.connecting import text, translated
 from service.core.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
@@ -74,11 +75,6 @@ class OpenSession(NamedTuple):
     token_hash: str
     session: Session
     left_ms: int
-
-
-KeyKind = Literal["agent", "reviewer", "provisioner"]
-"""An agent starts and reads its own runs; a reviewer decides as that person; a provisioner manages instances of the
-Agent Approval Protocol."""
 
 
 class ApiKey(Immutable):

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Body, Path
 from pydantic import ConfigDict, Field
 
 from sayso.core.records.freezes import SCOPE_PATTERN
-from sayso.wire.models import RequestBody, Timestamp, View
+from sayso.wire.administration import FreezeList, FreezeView
+from sayso.wire.models import RequestBody
 from service.core.operations.known_names import freeze_known
 from service.edge.api.dependencies import Admin, Parts, Person
 from service.edge.api.routes import SignedInRoute
@@ -47,28 +48,6 @@ class UnfreezeRequest(RequestBody):
         description="`move`: add the lost time to the deadlines. `pass`: only for a freeze of time; the store's "
         "clock is right, and the deadlines have passed.",
     )
-
-
-class FreezeView(View):
-    """A freeze. The clock process creates those with the scope `time` when the store's clock jumps."""
-
-    id: str
-    scope: str
-    reason: str
-    by: str
-    at: Timestamp = Field(validation_alias="at_ms")
-    jumped_to: Timestamp | None = Field(
-        validation_alias="jumped_to_ms",
-        description="For `time`: the store's time after the jump; `at` is the time before it.",
-    )
-    unfrozen_by: str | None
-    unfrozen_at: Timestamp | None = Field(validation_alias="unfrozen_at_ms")
-
-
-class FreezeList(View):
-    """Current freezes, the oldest first."""
-
-    freezes: list[FreezeView]
 
 
 @router.get("", operation_id="listFreezes", responses=problems(401, 403))

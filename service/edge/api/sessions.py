@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import Field, SecretStr
 
-from sayso.wire.models import RequestBody, Timestamp, View, moment
+from sayso.wire.administration import SessionView
+from sayso.wire.models import RequestBody, moment
 from service.core.auth.hosts import check_host, origin_of
 from service.core.auth.reviewers import SignIn
 from service.core.operations.people import sign_in as sign_in_by
@@ -25,17 +26,6 @@ class SignInRequest(RequestBody):
 
     name: str = Field(min_length=1, max_length=64, examples=["anna"])
     password: Password
-
-
-class SessionView(View):
-    """A new session with the only copy of its token."""
-
-    token: str = Field(examples=["3f1c…"])
-    name: str
-    roles: tuple[str, ...]
-    password_by: str = Field(description="Who else set the password: change it first. Empty for yourself.")
-    expires_at: Timestamp = Field(description="When the session ends in any case.")
-    idle_timeout_s: int = Field(description="The session ends after this many seconds without use.")
 
 
 @opening.post("", status_code=201, operation_id="signIn", responses=problems(400, 401, 415, 421, 429))

@@ -10,6 +10,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.core.policy.files.findings import Known
 from sayso.errors import NotAuthenticated, NotFound
+from sayso.wire.administration import FindingList, FindingView, RulesChecked
 from sayso.wire.models import ListFiles, RequestBody, Timestamp, View
 from service.channels.config import describe_settings
 from service.channels.previews import send_test_card
@@ -146,21 +147,6 @@ async def send_test(
 diagnostics = APIRouter(tags=["health"], route_class=SignedInRoute)
 
 
-class FindingView(View):
-    """The state of one part of Sayso."""
-
-    part: str
-    ok: bool
-    message: str
-    todo: str = Field(description="What to do; empty if the part works.")
-
-
-class FindingList(View):
-    """All findings."""
-
-    findings: list[FindingView]
-
-
 class RulesRequest(RequestBody):
     """The text of a rules file."""
 
@@ -169,16 +155,6 @@ class RulesRequest(RequestBody):
     text: str
     file: str = Field(default="policy.yaml", max_length=200, description="The file name to use in faults.")
     lists: ListFiles = Field(default_factory=dict)
-
-
-class RulesChecked(View):
-    """Whether the rules are valid."""
-
-    ok: bool
-    rules: int
-    version: str | None
-    faults: list[str] = Field(description="All faults with their lines.")
-    warnings: list[str] = Field(description="Valid parts of the rules that cannot work, as far as Sayso can tell.")
 
 
 @diagnostics.get("/diagnostics", operation_id="getDiagnostics", responses=problems(401, 403))

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.core.clock import new_secret, now_ms
+from sayso.core.records.decisions import KeyKind
 from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
 from service.channels.notices import reset_password
@@ -17,7 +18,7 @@ from service.core.auth.reviewers import require_log_reader, require_role
 from service.core.operations import people as managing
 from service.core.operations.people import add_reviewer, deactivate_reviewer, find_shortages, list_duties
 from service.core.store.activity import Activity
-from service.core.store.people import ApiKey, KeyKind, Reviewer
+from service.core.store.people import ApiKey, Reviewer
 from service.core.store.suspensions.reading import UnreadableRecord
 from service.edge.web.errors import show_page_again
 from service.edge.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form

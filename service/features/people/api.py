@@ -5,16 +5,28 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Body, Depends, Path, Request
 from pydantic import Field, JsonValue
 
-from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.canonical_json import digest_json
+from sayso.core.records.decisions import KeyKind
 from sayso.errors import NotAllowed
-from sayso.wire.models import RequestBody, Timestamp, View, moment
+from sayso.wire.administration import (
+    EndedSessions,
+    KeyList,
+    KeyView,
+    NewKeyView,
+    OpenSessionView,
+    ReviewerList,
+    ReviewerView,
+    SessionList,
+    SessionView,
+)
+from sayso.wire.models import RequestBody, moment
 from service.channels.notices import reset_password
 from service.core.auth.credentials import Principal
 from service.core.auth.hosts import origin_of
 from service.core.auth.reviewers import hash_token, id_of_session
 from service.core.operations import people as managing
 from service.core.operations import people as operations
-from service.core.store.people import ApiKey, KeyKind, OpenSession, Session
+from service.core.store.people import ApiKey, OpenSession, Session
 from service.core.store.suspensions.commits import Idempotency
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import (
@@ -28,7 +40,7 @@ from service.edge.api.dependencies import (
     ReviewerName,
 )
 from service.edge.api.routes import SignedInRoute, bearer_token
-from service.edge.api.sessions import Password, SessionView, view_session
+from service.edge.api.sessions import Password, view_session
 from service.edge.http.openapi import WRITES, problems
 
 reviewers = APIRouter(prefix="/reviewers", tags=["reviewers"], route_class=SignedInRoute)
@@ -62,23 +74,6 @@ class ManagerRequest(RequestBody):
     manager: str | None = Field(min_length=1, max_length=64, description="The name of a person; null for none.")
 
 
-class ReviewerView(View):
-    """A person who may decide; admins also manage people and keys."""
-
-    name: str
-    roles: tuple[str, ...]
-    active: bool
-    manager: str | None
-    password_by: str = Field(description="Who else set the password; empty once the person has changed it.")
-    created_at: Timestamp = Field(validation_alias="created_at_ms")
-
-
-class ReviewerList(View):
-    """All reviewers by name."""
-
-    reviewers: list[ReviewerView]
-
-
 class KeyRequest(RequestBody):
     """A new key. Keys with the same name and kind belong to the same agent, reviewer or provisioner."""
 
@@ -99,40 +94,10 @@ class KeyRequest(RequestBody):
     )
 
 
-class KeyView(View):
-    """A key without its secret."""
-
-    id: str
-    name: str
-    kind: KeyKind
-    created_at: Timestamp = Field(validation_alias="created_at_ms")
-    revoked_at: Timestamp | None = Field(validation_alias="revoked_at_ms")
-    ends_at: Timestamp | None = Field(validation_alias="ends_at_ms", description="When a rotated key becomes invalid.")
-    context: JsonObject
-    owner: str | None
-    created_by: str = Field(description="The person who made the key; empty where nobody is known.")
-    listed: bool = Field(
-        default=True, description="False for a key that no Sayso made: find out who wrote it, and revoke it."
-    )
-    last_used_at: Timestamp | None = Field(default=None, description="To a minute; null for a key that was never used.")
-
-
 class RotateRequest(RequestBody):
     """How long the old key stays valid beside the new one."""
 
     overlap_s: int = Field(default=3600, strict=True, ge=0, le=30 * 86_400)
-
-
-class NewKeyView(KeyView):
-    """A new key with its secret."""
-
-    key: Annotated[str | None, Field(default=None, description="The only copy; null if the request is repeated.")]
-
-
-class KeyList(View):
-    """All keys, the oldest first."""
-
-    keys: list[KeyView]
 
 
 @reviewers.post("", status_code=201, operation_id="addReviewer", responses=WRITES)
@@ -261,30 +226,6 @@ class OwnPasswordRequest(RequestBody):
 
     current: Password
     password: Password
-
-
-class OpenSessionView(View):
-    """A valid session."""
-
-    id: str
-    opened_at: Timestamp
-    expires_at: Timestamp = Field(description="When it ends in any case.")
-    idle_until: Timestamp = Field(description="When it ends without use.")
-    address: str = Field(description="The address of the client that signed in, if known.")
-    client: str = Field(description="The User-Agent of the client that signed in; it is not verified.")
-    current: bool = Field(description="Whether this request uses the session.")
-
-
-class SessionList(View):
-    """Valid sessions, the newest first."""
-
-    sessions: list[OpenSessionView]
-
-
-class EndedSessions(View):
-    """The number of ended sessions."""
-
-    ended: int
 
 
 async def member_of(person: Person) -> Principal:

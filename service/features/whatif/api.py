@@ -12,6 +12,7 @@ from sayso.features.whatif.explaining import TrialCall
 from sayso.features.whatif.matrix import Past
 from sayso.features.whatif.replays import Effect
 from sayso.features.whatif.text import describe_explanation
+from sayso.wire.administration import Explained
 from sayso.wire.models import ListFiles, RequestBody, SentTimestamp, Timestamp, View, moment
 from service.core.operations.known_names import read_manifests
 from service.edge.api.dependencies import Admin, Parts, Person, Wait
@@ -329,32 +330,6 @@ class TrialRequest(RequestBody):
 
     call: TrialCall | None = None
     item: str | None = Field(default=None, max_length=200, description="A suspension's id, or `suspension/item`.")
-
-
-class RuleTrial(View):
-    """One rule tried on the call."""
-
-    rule_id: str
-    action: str
-    match: str = Field(description="decides, matches, differs, unknown, disabled or shadow.")
-    part: str = Field(description="The first part of the rule that the call does not meet, such as `tool`.")
-    saw: JsonObject = Field(description="What the condition read, or what the call has for that part.")
-    would: str | None = Field(description="The action of a shadow rule that would have decided.")
-    sentence: str
-
-
-class Explained(View):
-    """The decision on the call, and every rule in the order of trial."""
-
-    action: str
-    effect: str = Field(description="What would happen to the call.")
-    reason: str
-    rule_id: str | None = Field(description="The rule that decides; null for the default, or in doubt.")
-    rule_version: str
-    error: str | None = Field(description="What could not be evaluated.")
-    absolute: bool = Field(description="Whether nothing lifts the denial.")
-    resembles: list[str] = Field(description="Names in rules that the tool's name resembles.")
-    rules: list[RuleTrial]
 
 
 @trials.post("/policy/explain", operation_id="explainCall", responses=problems(400, 401, 403, 404, 415))

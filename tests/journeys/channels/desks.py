@@ -16,10 +16,11 @@ from demo.stacks import Stack
 from demo.turns import Turn, load_turns
 from launch.waits import wait_until
 from sayso.client import Client
-from sayso.client.administration import ReviewerView, change_password
+from sayso.client.administration import change_password
 from sayso.client.people import create_contact_code
 from sayso.client.requests import Request, new_key
 from sayso.core.canonical_json import JsonObject
+from sayso.wire.administration import ReviewerView
 from sayso.wire.items import ItemView
 from sayso.wire.suspensions import SuspensionView
 from service.core.settings import CHECKOUT

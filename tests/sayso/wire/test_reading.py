@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import to_json
 
+from sayso.wire.administration import KeyView, ReviewerView, SessionView
 from sayso.wire.models import View
 from sayso.wire.reading import read_view
 from sayso.wire.suspensions import EventView, RedeemedItem, RunRefView, RunView, SuspensionPage, SuspensionView
@@ -39,6 +40,18 @@ def test_what_is_null_or_later_may_be_missing_in_an_older_response() -> None:
     facts = {"context": {}, "claimed_context": {}, "started_at": RUN["created_at"]}
     ref = read_view(RunRefView, to_json(started | facts))
     assert (ref.key_maker, ref.environment, ref.key_id, ref.who) == ("", "", None, None)
+
+
+def test_keys_and_people_of_the_first_version_are_read() -> None:
+    key = {"id": "key_1", "name": "bot", "kind": "robot", "created_at": RUN["created_at"], "context": {}}
+    read = read_view(KeyView, to_json(key))
+    assert (read.kind, read.owner, read.created_by, read.listed, read.last_used_at) == ("robot", None, "", True, None)
+    person = {"name": "anna", "roles": ["reviewer"], "active": True, "created_at": RUN["created_at"]}
+    reviewer = read_view(ReviewerView, to_json(person))
+    session = read_view(
+        SessionView, to_json(person | {"token": "t", "expires_at": RUN["created_at"], "idle_timeout_s": 1})
+    )
+    assert (reviewer.manager, reviewer.password_by, session.password_by) == (None, "", "")
 
 
 @pytest.mark.parametrize("model", [RunView, SuspensionView, SuspensionPage, EventView, RedeemedItem])

@@ -9,12 +9,12 @@ from sayso.core.records.events import TrailEntry
 from sayso.core.records.items import Doubt, Item
 from sayso.core.records.suspensions import Lease, Receipt, RunRef, SuspensionRecord
 from sayso.core.records.terms import Terms
+from sayso.wire.administration import KeyView, ReviewerView
 from sayso.wire.items import DecisionView, DeliveryView, DoubtView, ItemView, OutcomeView, PermitView, TermsView
 from sayso.wire.models import View
 from sayso.wire.suspensions import EventView, LeaseView, ReceiptView, RunRefView, RunView, SuspensionView
 from service.core.store.people import ApiKey, Reviewer
 from service.core.store.runs.runs import Run
-from service.features.people.api import KeyView, ReviewerView
 
 OUR_OWN = {
     SuspensionRecord: {

@@ -3,8 +3,8 @@
 from typing import Any
 
 from sayso.client import administration
-from sayso.client.administration import CallExplained
 from sayso.core.records.terms import RuleTerms
+from sayso.wire.administration import Explained
 from tests.builders import ask, make_pending, register_agent
 from tests.service.worlds import World
 
@@ -28,7 +28,7 @@ async def explain(world: World, who: str = "anna", status: int = 200, **body: An
 
 async def test_explain_says_what_each_rule_saw(world: World) -> None:
     call = {"tool": "refund", "args": {"amount": 5}, "at": "2026-12-01T19:00Z"}
-    found = CallExplained.model_validate(await explain(world, call=call))
+    found = Explained.model_validate(await explain(world, call=call))
     assert (found.action, found.rule_id, found.absolute) == ("deny", "nights", False)
     assert [(one.rule_id, one.match, one.part) for one in found.rules] == [
         ("large", "differs", "when"),
