@@ -1,6 +1,7 @@
 """Give every test that needs one a real store: one private server a pytest process, emptied for each test."""
 
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,12 @@ def module_store_url(store_url: str) -> str:
 
 def empty(store_url: str) -> None:
     """Remove everything from the store."""
-    with Redis.from_url(store_url) as client:
-        client.flushall()
+    _client_of(store_url).flushall()
+
+
+@cache
+def _client_of(store_url: str) -> Redis:
+    return Redis.from_url(store_url)
 
 
 @pytest.fixture

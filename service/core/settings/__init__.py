@@ -15,7 +15,7 @@ from typing import Literal, Self
 from urllib.parse import quote, urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from sayso.errors import InvalidInput
 from service.core.settings.limits import EdgeSettings, LimitSettings, PeriodSettings, WebhookSettings, Words
@@ -151,6 +151,19 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """Token with which Prometheus reads `/metrics`. Without it that address is closed."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least important kind of log line that is written."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the environment alone; no files are named, and asking for them takes as long again."""
+        del settings_cls, dotenv_settings, file_secret_settings
+        return init_settings, env_settings
 
     @field_validator("home", "policy", "channels", "drills", "assessors", "token_issuers", mode="after")
     @classmethod

@@ -14,6 +14,7 @@ from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.connection import UnixDomainSocketConnection
+from redis.driver_info import DriverInfo
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
@@ -36,6 +37,7 @@ LOST = (RedisConnectionError, RedisTimeoutError, OSError)  # the server may have
 WRITING = "#!lua\nreturn redis.call('TIME')"
 """A script that a store which accepts no writes refuses; it writes nothing."""
 
+_DRIVER = DriverInfo()  # redis-py reads its own metadata, a millisecond, for each connection that is not given it
 _REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
 _BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
 
@@ -49,6 +51,7 @@ def connect(url: str, *, blocking: bool = False) -> Redis:
         socket_connect_timeout=5,
         retry=Retry(NoBackoff(), 0),
         health_check_interval=0,
+        driver_info=_DRIVER,
     )
     return Redis(connection_pool=pool)
 
@@ -63,7 +66,7 @@ def connect_blocking(url: str, **options: Any) -> BlockingRedis:
     """Return a blocking client for `redis://`, `rediss://` or `unix://`."""
     if url.startswith("unix://"):
         options["connection_class"] = _UnixConnection
-    return BlockingRedis.from_url(url, **options)
+    return BlockingRedis.from_url(url, driver_info=_DRIVER, **options)
 
 
 def text(raw: bytes | str) -> str:
