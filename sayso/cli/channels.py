@@ -14,9 +14,9 @@ from sayso.cli.logins import connect
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show_line
 from sayso.client import Client
 from sayso.client import channels as requests
-from sayso.client.channels import HeadlessItem, PersonFigures, RuleCost, ToolFigures
 from sayso.core.sentences.times import describe_brief
 from sayso.errors import InvalidInput, Unavailable
+from sayso.wire.channels import HeadlessView, PersonFiguresView, RuleCostView, ToolFiguresView
 
 _PREVIEWS = "service.channels.previews"
 
@@ -131,7 +131,7 @@ def rules(span: RangeOption = "30d", json: JsonOption = False) -> None:
         print_ready(costs)
 
 
-def print_ready(costs: Iterable[RuleCost]) -> None:
+def print_ready(costs: Iterable[RuleCostView]) -> None:
     """Print which rules have proposed grants that people may put in force; nothing for none."""
     ready = [cost.sentence for cost in costs if cost.proposals]
     console = make_console()
@@ -141,19 +141,19 @@ def print_ready(costs: Iterable[RuleCost]) -> None:
         console.print(show_line("See `sayso grants list`, and put a proposal in force with `sayso grants confirm ID`."))
 
 
-def _describe_rule(cost: RuleCost) -> tuple[str, ...]:
+def _describe_rule(cost: RuleCostView) -> tuple[str, ...]:
     measured = f"{cost.measured} of {cost.decisions}"
     time = _took(cost.people_ms) if cost.measured else "unknown"
     counts = map(str, (cost.denied, cost.edited, cost.fallback, cost.disagreed, cost.near_misses))
     return ("default" if cost.rule == "-" else cost.rule, str(cost.asked), time, measured, *counts)
 
 
-def _describe_tool(figures: ToolFigures) -> tuple[str, ...]:
+def _describe_tool(figures: ToolFiguresView) -> tuple[str, ...]:
     counts = (str(figures.asked), _share(figures.approve_rate), str(figures.edited))
     return (figures.tool, *counts, _took(figures.p50_ms), _took(figures.p95_ms), str(figures.fallback))
 
 
-def _describe_person(person: PersonFigures) -> tuple[str, ...]:
+def _describe_person(person: PersonFiguresView) -> tuple[str, ...]:
     fast = person.fast / person.measured if person.measured else None
     approved = person.approved / (person.approved + person.denied) if person.approved + person.denied else None
     instant = person.instant / person.approvals_measured if person.approvals_measured else None
@@ -171,8 +171,8 @@ def _took(span_ms: int | None) -> str:
     return "" if span_ms is None else describe_brief(span_ms)
 
 
-def _list_items(client: Client, since: str | None, until: str | None) -> list[HeadlessItem]:
-    items: list[HeadlessItem] = []
+def _list_items(client: Client, since: str | None, until: str | None) -> list[HeadlessView]:
+    items: list[HeadlessView] = []
     skip: int | None = 0
     while skip is not None:
         page = client.exchange(requests.report_headless(since, until, skip, _PAGE))

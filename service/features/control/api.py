@@ -7,7 +7,8 @@ from pydantic import Field
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.transitions.second_look import LONGEST_REASON, Opinion
-from sayso.wire.models import RequestBody, Timestamp, View
+from sayso.wire.channels import DrillList, DrillView, PlantedView, SecondLookList, SeenCallView, WaitingCallView
+from sayso.wire.models import RequestBody
 from service.core.desk.second_look import SeenCall
 from service.edge.api.dependencies import Admin, Parts, Person
 from service.edge.api.routes import SignedInRoute
@@ -19,36 +20,11 @@ from service.features.control.store import Recents
 drills = APIRouter(prefix="/drills", tags=["reports"], route_class=SignedInRoute)
 
 
-class DrillView(View):
-    """A template of a false call."""
-
-    id: str
-    agent: str
-    requested_by: str
-    tool: str
-    args: JsonObject
-    signs: list[str] = Field(description="What the reviewer reads after the decision.")
-
-
-class DrillList(View):
-    """The templates of the drills file."""
-
-    every_h: int = Field(description="The hours between scheduled drills; 0 for none.")
-    drills: list[DrillView]
-
-
 class DrillRequest(RequestBody):
     """The drill to plant."""
 
     template: str = Field(max_length=40, examples=["unknown-recipient"])
     reviewer: str = Field(max_length=64, description="The only reviewer who can decide it.", examples=["anna"])
-
-
-class PlantedView(View):
-    """A planted drill."""
-
-    suspension_id: str
-    item_id: str
 
 
 @drills.get("", operation_id="listDrills", responses=problems(401, 403))
@@ -69,35 +45,6 @@ second_look = APIRouter(prefix="/second-looks", tags=["reports"], route_class=Si
 
 RunId = Annotated[str, Path(min_length=1, max_length=100, examples=["run_019aa4a2f4a5b6c7d8e9f0a1b2c3d4e5"])]
 Seq = Annotated[int, Path(ge=1, le=2**53, description="The number of the event that allowed or decided the call.")]
-
-
-class SeenCallView(View):
-    """A call that was drawn after it was allowed or decided."""
-
-    run_id: str
-    seq: int = Field(description="The number of the event that allowed or decided it.")
-    agent: str
-    tool: str
-    args: JsonObject = Field(description="Its arguments without secrets.")
-    rule_id: str | None
-    verdict: str = Field(description="`allowed` by the rules, or the verdict of the people.")
-    decided_by: list[str] = Field(description="The people who decided it, who cannot take its second look.")
-    at: Timestamp = Field(validation_alias="at_ms")
-    suspension_id: str | None = Field(description="The suspension that people decided.")
-    item_id: str | None
-
-
-class WaitingCallView(SeenCallView):
-    """A call that waits for a second look."""
-
-    may_take: bool = Field(description="Whether you can take this second look.")
-
-
-class SecondLookList(View):
-    """The calls that have waited longest, those that you can take first."""
-
-    calls: list[WaitingCallView]
-    total: int = Field(description="How many calls wait.")
 
 
 class OpinionRequest(RequestBody):

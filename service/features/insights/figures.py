@@ -8,10 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from sayso.core.clock import DAY_MS, HOUR_MS
 from sayso.core.text.language import _, ngettext
+from sayso.wire.channels import Range
 from service.core.store.rules import DEFAULT
 from service.core.wiring import Wiring
 from service.features.control.store import Recents
@@ -139,9 +140,6 @@ def _describe(rule: str, metrics: Counter[str]) -> RuleCost:
         wrong=metrics[Metric.RULE_WRONG],
         near=metrics[Metric.RULE_NEAR],
     )
-
-
-Range = Literal["24h", "7d", "30d", "90d"]
 
 
 class _Span(NamedTuple):

@@ -8,12 +8,13 @@ from fastapi.responses import Response
 
 from sayso.core.sentences.times import describe_brief
 from sayso.core.text.language import _, mark
+from sayso.wire.channels import Range
 from service.edge.web.additions import ItemPage
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, wiring_of
 from service.features.control.store import Recents
 from service.features.insights.attention import find_warning, read_limits
-from service.features.insights.figures import RANGES, Insights, Range, read_insights
+from service.features.insights.figures import RANGES, Insights, read_insights
 
 RANGE_NAMES: dict[Range, str] = {
     "24h": mark("24 h"),

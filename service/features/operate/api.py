@@ -11,6 +11,7 @@ from sayso.core.clock import now_ms
 from sayso.core.policy.files.findings import Known
 from sayso.errors import NotAuthenticated, NotFound
 from sayso.wire.administration import FindingList, FindingView, RulesChecked
+from sayso.wire.channels import AnswerList, AnswerView, ChannelList, ChannelView, SettingView
 from sayso.wire.models import ListFiles, RequestBody, Timestamp, View
 from service.channels.config import describe_settings
 from service.channels.previews import send_test_card
@@ -77,28 +78,6 @@ channels = APIRouter(prefix="/channels", tags=["channels"], route_class=SignedIn
 ChannelName = Annotated[str, Path(min_length=1, max_length=40, examples=["ops-slack"])]
 
 
-class SettingView(View):
-    """A field of a channel; a secret is shown as `set, hidden`."""
-
-    name: str
-    text: str
-
-
-class ChannelView(View):
-    """A configured channel."""
-
-    name: str
-    kind: str
-    destination: str = Field(description="The provider's host.")
-    settings: tuple[SettingView, ...]
-
-
-class ChannelList(View):
-    """All configured channels by name."""
-
-    channels: list[ChannelView]
-
-
 class TrialRequest(RequestBody):
     """The receiver of a test card."""
 
@@ -108,19 +87,6 @@ class TrialRequest(RequestBody):
         description="A reviewer with an address on the channel; empty for the channel's own destination.",
         examples=["anna"],
     )
-
-
-class AnswerView(View):
-    """The provider's answer at one address."""
-
-    accepted: bool
-    text: str = Field(description="The provider's id of the message, or the reason of the failure.")
-
-
-class AnswerList(View):
-    """The provider's answers, one for each address of the person."""
-
-    answers: list[AnswerView]
 
 
 @channels.get("", operation_id="listChannels", responses=problems(401, 403))

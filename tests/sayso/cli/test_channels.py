@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from sayso.cli.channels import print_ready
-from sayso.client.channels import RuleCost
+from sayso.wire.channels import RuleCostView
 from tests.sayso.cli.test_commands import Run, desk, sayso  # noqa: F401
+from tests.sayso.views import view
 
 Desk = tuple[str, str, str, str]
 
@@ -52,10 +53,8 @@ def test_report_rules_prints_a_table_or_json(desk: Desk, sayso: Run) -> None:  #
 
 
 def test_report_rules_names_grants_that_are_ready(capsys: pytest.CaptureFixture[str]) -> None:
-    names = ("asked", "denied", "edited", "fallback", "decisions", "measured", "people_ms")
-    figures = dict.fromkeys(names, 412)
     costs = [
-        RuleCost.model_validate({"rule": rule, "proposals": ready, "sentence": f"{rule}: 412 asks", **figures})
+        view(RuleCostView, rule=rule, proposals=ready, sentence=f"{rule}: 412 asks")
         for rule, ready in (("refunds-under-50", 1), ("payouts", 0))
     ]
     print_ready(costs)

@@ -1,14 +1,15 @@
 """Rows of the reports."""
 
 from sayso.cli.channels import _describe_person
-from sayso.client.channels import PersonFigures
+from sayso.wire.channels import PersonFiguresView
 
 
 def test_row_of_a_reviewer_counts_drills_and_names_both_flags() -> None:
-    one = PersonFigures(
+    one = PersonFiguresView(
         name="anna",
         decided=4,
         measured=4,
+        p50_look_ms=None,
         fast=1,
         night=0,
         approved=3,
