@@ -1,8 +1,11 @@
 """Give every test that needs one a real store: one private server a pytest process, emptied for each test."""
 
+import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import structlog
@@ -32,10 +35,19 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
             one.add_marker(pytest.mark.browser)
 
 
+MEMORY = Path("/dev/shm")
+FREE_BYTES = 4 * 1024**3  # files of the store grow to about 500 MB
+
+
 @pytest.fixture(scope="session")
-def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a real server, as durable as the one in use; other tests of this process have left things in it."""
-    with running_server(tmp_path_factory.mktemp("store")) as url:
+def store_url() -> Iterator[str]:
+    """The URL of a real server, as durable as the one in use; other tests of this process have left things in it.
+
+    Its files lie in memory where there is enough: syncing each write to a disk takes as long as the rest of a test.
+    """
+    has_room = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > FREE_BYTES
+    folder = TemporaryDirectory(prefix="sayso-", dir=MEMORY if has_room else None)
+    with folder as name, running_server(Path(name)) as url:
         yield url
 
 
