@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pydantic import JsonValue
 
 from demo.effects import Effect
-from sayso.core.records.events import EventType, TrailEntry, find_break
+from sayso.core.records.chain import find_break
+from sayso.core.records.events import EventType, TrailEntry
 
 LOWERED_AMOUNT = 750.0
 CHECK_OUT = "2022-05-07"

@@ -1,6 +1,7 @@
 """Make trails as the store keeps them."""
 
-from sayso.core.records.events import Event, TrailEntry, TrailHead, write_events
+from sayso.core.records.chain import write_events
+from sayso.core.records.events import Event, TrailEntry, TrailHead
 
 
 def append_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tuple[TrailHead, list[TrailEntry]]:

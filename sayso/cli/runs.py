@@ -19,7 +19,8 @@ from sayso.cli.screens import (
     show_runs,
 )
 from sayso.client import Client, administration, requests
-from sayso.core.records.events import ChainCheck, EventType, TrailEntry, TrailHead
+from sayso.core.records.chain import ChainCheck
+from sayso.core.records.events import EventType, TrailEntry, TrailHead
 from sayso.errors import NotFound, SaysoError
 from sayso.wire.suspensions import EventView, RunView, TrailPage
 

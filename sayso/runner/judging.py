@@ -230,7 +230,7 @@ def _as_asked(agent: Agent, about: PolicyEvent, entry: BatchCall) -> PolicyEvent
     """Return the event of a call, as of the time at which the agent asked if it was asked about."""
     event = _with_call(agent, about, entry.call)
     if entry.ask is not None and entry.ask.assessment is not None:
-        event = event.model_copy(update={"memory": event.memory | recall_assessment(entry.ask.assessment)})
+        event = event.model_copy(update={"readings": event.readings | recall_assessment(entry.ask.assessment)})
     asked_ms = entry.ask.judged_at_ms if entry.ask is not None else None
     return event if asked_ms is None else event.model_copy(update={"at_ms": asked_ms})
 

@@ -66,7 +66,7 @@ class Refresher:
         self._running = None
 
 
-class Memory(Generic[Value]):
+class Cache(Generic[Value]):
     """A value of the store, as of less than a second ago. With a `refresher` its uses seldom wait for a read."""
 
     def __init__(self, read: Callable[[], Awaitable[Value]], refresher: Refresher | None = None) -> None:

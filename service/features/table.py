@@ -9,7 +9,7 @@ from typing import NamedTuple
 from service.core.store.announcements import announce, notify_endpoint
 from service.core.store.channels import queue_cards
 from service.core.store.connection.commits import Writer
-from service.core.store.counters import note_memory
+from service.core.store.counters import write_counters
 from service.core.store.precedents import note_precedents
 from service.core.store.rules import note_rules
 from service.core.store.suspensions.facets import file_items
@@ -60,7 +60,7 @@ FEATURES = (
     Feature("precedents", writers=(note_precedents,)),
     Feature("webhooks", writers=(announce,)),
     Feature("insights", writers=(note_facts,)),
-    Feature("memory", writers=(note_memory,)),
+    Feature("counters", writers=(write_counters,)),
 )
 HOOKS = Hooks(
     consequences=Permissions(),

@@ -4,8 +4,9 @@ import asyncio
 from collections import Counter
 
 from sayso.core.clock import new_id
+from sayso.core.records.chain import find_break
 from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest, Verdict
-from sayso.core.records.events import EventType, find_break
+from sayso.core.records.events import EventType
 from sayso.core.records.items import ItemDraft, ItemTool
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import Change, RunRef, Status, SuspensionRecord

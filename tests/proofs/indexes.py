@@ -5,7 +5,8 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from sayso.core.records.events import EventType, TrailEntry, find_break
+from sayso.core.records.chain import find_break
+from sayso.core.records.events import EventType, TrailEntry
 from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.core.transitions.legal import LEGAL
 from service.core.store.keys import TenantKeys

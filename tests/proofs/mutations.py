@@ -37,7 +37,7 @@ DECIDING = _tests(
     " transitions/test_requester_notices transitions/test_each_of"
 )
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
-MEMORY = _tests("counters/test_counting")
+COUNTERS = _tests("counters/test_counting")
 HANDING = _tests("transitions/test_handing desk/test_handing resume/test_handed")
 STORE = _tests("test_commit_writes test_saving test_commits test_counters desk/test_handing")
 BATCHES = _tests("test_batches test_precomputing")
@@ -54,15 +54,16 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/legal.py": DECIDING + EXECUTION + TABLE,
         "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + _tests("transitions/test_voiding"),
         "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT,
+        "transitions/quorum.py": DECIDING + TABLE,
         "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT + _tests("transitions/test_early_results"),
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + _tests("transitions/test_deliveries"),
         "transitions/sightings.py": DECIDING + TABLE,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
-        "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + MEMORY + HANDING,
+        "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING,
         "transitions/freezing.py": FREEZES + TABLE + _tests("desk/test_freezing"),
         "transitions/due.py": _tests("test_due test_doubted_time desk/test_freezing desk/test_desk"),
         "runner/revalidation.py": _tests(
-            "runner/test_revalidation runner/test_revalidation_memory runner/test_revalidation_times"
+            "runner/test_revalidation runner/test_revalidation_counters runner/test_revalidation_times"
             " runner/test_revalidation_mandates runner/test_kept_judgements"
         ),
         "desk/suspending.py": DESK,
@@ -88,8 +89,10 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("part", "key.ends_at_ms is None"): "a key with a successor was rotated, so it has an end",
     },
     "transitions/deciding.py": {("part", "not lost"): "an item that loses no decision stays equal"},
+    "transitions/quorum.py": {
+        ("guard", "quorum.approve == 1 and not quorum.each_of"): "counting gives the same result"
+    },
     "transitions/decision_checks.py": {
-        ("guard", "quorum.approve == 1 and not quorum.each_of"): "counting gives the same result",
         (
             "guard",
             "type(by) is Actor and (groups, for_person) == (by.groups, by.for_person)",

@@ -9,8 +9,8 @@ from redis.asyncio import Redis
 
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action
+from sayso.core.records.chain import find_break
 from sayso.core.records.decisions import DecisionRequest
-from sayso.core.records.events import find_break
 from sayso.core.records.items import ItemKind
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import RunEnd, RunRef, RunStatus, SuspensionRecord

@@ -16,7 +16,7 @@ from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDiges
 from service.channels.cards import Card
 from service.core.auth.credentials import TENANT
 from service.core.auth.duty import find_quiet_hold, is_quiet, joins_digest
-from service.core.cache import Memory
+from service.core.cache import Cache
 from service.core.concurrency import Slots
 from service.core.outgoing.breakers import PROBE_EVERY_MS, Breakers, event_retry_after_ms, retry_after_ms
 from service.core.store.attempts import Allowance, Attempts
@@ -35,8 +35,8 @@ class ContactBook:
     """The linked addresses of a tenant's active reviewers, each as of less than a second ago."""
 
     wiring: Wiring
-    recipients: dict[tuple[str, str, str], Memory[tuple[Recipient, ...]]] = field(default_factory=dict)
-    preferences: dict[tuple[str, ...], Memory[Preferences]] = field(default_factory=dict)
+    recipients: dict[tuple[str, str, str], Cache[tuple[Recipient, ...]]] = field(default_factory=dict)
+    preferences: dict[tuple[str, ...], Cache[Preferences]] = field(default_factory=dict)
 
     async def find_preferences(self, person: str, reviewers: Sequence[str]) -> Preferences:
         """Return how a person is notified whom these reviewers include."""
@@ -60,11 +60,11 @@ class ContactBook:
         return tuple(recipients)
 
 
-async def _recall(known: dict[Key, Memory[Value]], key: Key, read: Callable[[], Awaitable[Value]]) -> Value:
+async def _recall(known: dict[Key, Cache[Value]], key: Key, read: Callable[[], Awaitable[Value]]) -> Value:
     """Return a value as of less than a second ago."""
     if key not in known and len(known) >= _MOST:
         known.clear()
-    return await known.setdefault(key, Memory(read)).find()
+    return await known.setdefault(key, Cache(read)).find()
 
 
 ATTEMPT_S = 15.0

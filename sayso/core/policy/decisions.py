@@ -44,7 +44,7 @@ class PolicyDecision(Immutable):
     `at_ms` is the time that the rules saw. `shadow` holds the shadow rules that would have decided. `computed` is what
     Sayso computed for the conditions of the rules behind the decision, by shorthand.
 
-    `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
+    `remembered` is what the counters of rules said. `charges` are what the call adds to them when it is let run, and
     `allowance` what it adds to those of the rule, or of the `grant` or `mandate` that allows it. Of a mandate the part
     that covers the call is kept; without any part, the call is outside of it. `learning` is set where a rule that asks
     learns grants.

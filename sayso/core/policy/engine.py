@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.policy.counters.assessing import list_strictest, try_assessment, want_assessment, weigh_assessment
 from sayso.core.policy.counters.readings import Wanted
-from sayso.core.policy.counters.recalling import list_shadow_charges, list_wanted, weigh_memory
+from sayso.core.policy.counters.recalling import list_shadow_charges, list_wanted, weigh_counters
 from sayso.core.policy.counters.restraining import want_restraints
 from sayso.core.policy.decisions import PolicyDecision, ShadowDecision, stricter
 from sayso.core.policy.events import PolicyEvent
@@ -141,7 +141,7 @@ class Policy(Immutable):
     def remembering(self) -> tuple[PolicyRule, ...]:
         """The enabled rules that read counters, permissions, denials or assessors. Shadow rules never limit."""
         kept = [rule for rule in self.rules if rule.enabled]
-        reads = [(rule.condition.memory, rule.grants, rule.mandates, rule.assess, rule.restrains) for rule in kept]
+        reads = [(rule.condition.counters, rule.grants, rule.mandates, rule.assess, rule.restrains) for rule in kept]
         return tuple(rule for rule, parts in zip(kept, reads, strict=True) if any(parts))
 
     @cached_property
@@ -158,7 +158,7 @@ class Policy(Immutable):
             case = Case(event, self.names, self.model_prices)
             alike = find_alike(self.tool_names, event.tool_name or "")
         except SaysoError:
-            return  # a person is asked without reading memory
+            return  # a person is asked without reading counters
         tried = [
             unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule for rule in self.remembering
         ]
@@ -177,7 +177,7 @@ class Policy(Immutable):
             for rule in rules:
                 if try_coverage(rule, case) is True:
                     yield from want_assessment(rule, case.event)
-                    if not rule.condition.memory:
+                    if not rule.condition.counters:
                         break
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
@@ -248,9 +248,9 @@ class Policy(Immutable):
             decided = self._decide(deciding, tuple(matched), error)
             decided = weigh_assessment(deciding, case.event, decided) if deciding is not None else decided
         decided["computed"] = case.list_computed([*doubted, *([deciding] if deciding is not None else [])])
-        return (
-            decided | weigh_memory(self.live, case.recalled, deciding, decided["reason"]) if case.recalled else decided
-        )
+        if not case.recalled:
+            return decided
+        return decided | weigh_counters(self.live, case.recalled, deciding, decided["reason"])
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
         fields: dict[str, Any] = {"rule_version": self.version, "error": error}

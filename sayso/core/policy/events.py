@@ -22,7 +22,7 @@ class PolicyEvent(Immutable):
     Arguments and context are not validated: a value that is not JSON is asked about. `subagent_name` is "" for the
     agent itself and None when unknown. `context` is trusted; `claimed` comes from the agent and is not checked.
     `at_ms` is the store's time at which the agent asked; it is only read for rules that need it. `tenant` to `progress`
-    say where the call comes from; None is unknown. `memory` holds what the counters of rules held when the call was
+    say where the call comes from; None is unknown. `readings` holds what the counters of rules held when the call was
     judged, and the grants in force. `definition` is the digest of the tool's definition.
     """
 
@@ -44,7 +44,7 @@ class PolicyEvent(Immutable):
     key: str | None = None
     who: Who | None = None
     progress: Progress | None = None
-    memory: dict[str, Reading] = Field(default_factory=dict)
+    readings: dict[str, Reading] = Field(default_factory=dict)
     definition: str | None = None
 
     @property
@@ -53,13 +53,13 @@ class PolicyEvent(Immutable):
 
     @cached_property
     def parts(self) -> dict[str, Any]:
-        """What the keys of rules that remember have read of the event; shared with copies that differ in `memory`."""
+        """What the keys of rules that remember have read of the event; shared with copies that differ in `readings`."""
         return {}
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with some fields replaced. The new values are not validated."""
         copied = super().model_copy(update=update, deep=deep)
-        if update is None or update.keys() != {"memory"}:
+        if update is None or update.keys() != {"readings"}:
             vars(copied).pop("parts", None)
         return copied
 

@@ -173,7 +173,7 @@ def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> Pol
     """Return the event of an item's call with these arguments, as of the time at which the agent asked."""
     asked_ms = item.judged_at_ms or record.created_at_ms
     call = {"tool_name": item.tool.name, "tool_args": args, "subagent_name": item.subagent}
-    known = {"definition": item.tool.definition, "memory": recall_assessment(item.assessment)}
+    known = {"definition": item.tool.definition, "readings": recall_assessment(item.assessment)}
     return make_event(record.run, record.step, record.progress, **call, **known, at_ms=asked_ms)
 
 

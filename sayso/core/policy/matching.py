@@ -26,7 +26,7 @@ MAX_ERROR_CHARS = 2000
 class Case:
     """An event that can be evaluated, and what the rules file defines for its conditions.
 
-    `recalled` holds what the memory of each rule that covers the event said, by rule.
+    `recalled` holds what the counters of each rule that covers the event said, by rule.
     """
 
     def __init__(self, event: PolicyEvent, names: Names = NO_NAMES, prices: Prices | None = None) -> None:
@@ -58,7 +58,7 @@ class Case:
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
     """Return whether the rule applies, or a text when that is unknown."""
     covers = try_coverage(rule, case)
-    if covers is True and rule.condition.memory:
+    if covers is True and rule.condition.counters:
         recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
         covers = recalled.applies
     return covers

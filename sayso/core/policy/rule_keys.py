@@ -12,11 +12,11 @@ from pydantic.config import JsonDict
 from sayso.core.policy.counters.readings import MAX_AMOUNT
 from sayso.core.records.assessments import Level
 from sayso.core.records.base import Immutable
-from sayso.core.records.charges import MemoryKey
+from sayso.core.records.charges import CounterKey
 from sayso.core.records.envelopes import MOST_GRANTED_CALLS
 from sayso.core.records.terms import RuleTerms, check_each_of, may_reach
 
-MEMORY_KEYS = ("limit", "budget", "over", "unseen", "above", "repeats")
+COUNTER_KEYS = ("limit", "budget", "over", "unseen", "above", "repeats")
 MOST_CALLS = 1_000_000
 MOST_SAMPLES = 500
 """The amounts that `above` compares with: the latest ones."""
@@ -150,14 +150,14 @@ class Repeats(Immutable):
     more_than: int = Field(default=1, ge=1, le=1_000)
 
 
-Stated = Sequence[tuple[MemoryKey, Any]]
+Stated = Sequence[tuple[CounterKey, Any]]
 """The keys of a rule, with what each states."""
 
 
 def list_stated(fields: Mapping[str, Any]) -> Stated:
     """Return the keys among the fields of a condition, those below `over` apart."""
     over: Over | None = fields["over"]
-    keys: tuple[tuple[MemoryKey, Any], ...] = (
+    keys: tuple[tuple[CounterKey, Any], ...] = (
         ("limit", fields["limit"]),
         ("budget", fields["budget"]),
         ("over.limit", over.limit if over is not None else None),
@@ -169,7 +169,7 @@ def list_stated(fields: Mapping[str, Any]) -> Stated:
     return tuple((key, stated) for key, stated in keys if stated is not None)
 
 
-def check_memory(keys: Stated, *, allows: bool, models: bool) -> None:
+def check_counters(keys: Stated, *, allows: bool, models: bool) -> None:
     """Refuse keys that have no clear meaning in a rule."""
     stated = {key.partition(".")[0] for key, _ in keys}
     if stated and models:

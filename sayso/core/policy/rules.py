@@ -22,8 +22,8 @@ from sayso.core.policy.rule_keys import (
     Stated,
     Unseen,
     check_assess,
+    check_counters,
     check_grants,
-    check_memory,
     list_stated,
 )
 from sayso.core.records.base import Immutable
@@ -136,7 +136,7 @@ class RuleCondition(Immutable):
     repeats: Repeats | None = None
 
     @cached_property
-    def memory(self) -> Stated:
+    def counters(self) -> Stated:
         """The keys of the rule that remember earlier calls, with what each states; empty for most rules."""
         return list_stated(vars(self))
 
@@ -283,7 +283,7 @@ class PolicyRule(Restrained):
         event, subjects = condition.event_type, info.data.get("subjects")
         wanted = {SUBJECTS[event]} if event else set(subjects or (Subject.TOOL_CALL,))
         if action := info.data.get("action"):
-            check_memory(condition.memory, allows=action is Action.ALLOW, models=wanted != {Subject.TOOL_CALL})
+            check_counters(condition.counters, allows=action is Action.ALLOW, models=wanted != {Subject.TOOL_CALL})
         if event and subjects and not {Subject.ANY, *wanted} & set(subjects):
             raise ValueError(f"event {event} is none of the rule's subjects; remove one of the two")
         if event and wanted == {Subject.LLM_CALL} and info.data.get("action") in ASKING:

@@ -13,7 +13,7 @@ SLOTS = 60
 MAX_TOTAL = 2**61
 """The limit of every counter, so that no sum overflows."""
 
-MemoryKey = Literal["limit", "budget", "over.limit", "over.budget", "unseen", "above", "repeats"]
+CounterKey = Literal["limit", "budget", "over.limit", "over.budget", "unseen", "above", "repeats"]
 """The keys of a rule that remember calls, as a rules file names them."""
 
 
@@ -40,7 +40,7 @@ class Remembered(Immutable):
     """
 
     rule_id: str
-    key: MemoryKey
+    key: CounterKey
     counter: str
     per_s: int
     total: int

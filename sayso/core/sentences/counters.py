@@ -1,4 +1,4 @@
-"""Sentences about the memory of rules: what a rule counts, and what it remembered about a call."""
+"""Sentences about the counters of rules: what a rule counts, and what it remembered about a call."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from sayso.core.sentences.times import describe_span
 from sayso.core.text.language import _
 
 
-def describe_memory(condition: RuleCondition) -> list[str]:
+def describe_counters(condition: RuleCondition) -> list[str]:
     """Return what the rule remembers in words, such as `within 5 in 1 h by agent`; none for most rules."""
     return [*_list_words(condition)]
 

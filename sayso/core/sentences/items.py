@@ -18,7 +18,8 @@ from sayso.core.text.lookalikes import count_lookalikes
 from sayso.core.text.summaries import list_texts
 from sayso.core.text.suspicions import count_hidden
 from sayso.core.transitions.closing import args_of
-from sayso.core.transitions.decision_checks import entitle, find_alike, find_counted, list_agreeing
+from sayso.core.transitions.decision_checks import entitle, find_alike
+from sayso.core.transitions.quorum import find_counted, list_agreeing
 
 _AFTER_DENIAL = {
     "continue": mark("If you deny it, the agent receives your reason and continues."),

@@ -13,7 +13,7 @@ from sayso.core.policy.engine import Policy
 from sayso.core.policy.rule_keys import AfterDenial
 from sayso.core.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, RuleCondition, Subject
 from sayso.core.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
-from sayso.core.sentences.counters import describe_memory
+from sayso.core.sentences.counters import describe_counters
 from sayso.core.sentences.names import join_words, name_each, name_reviewers
 from sayso.core.sentences.times import describe_span
 from sayso.core.text.language import cut
@@ -99,7 +99,7 @@ def describe_calls(rule: PolicyRule) -> str:
     words += f" outside {describe_window(condition.outside)}" if condition.outside is not None else ""
     if condition.when is not None:
         words += f" {describe_condition(condition.when)}"
-    return words + "".join(f", {fact}" for fact in [*_describe_facts(condition), *describe_memory(condition)])
+    return words + "".join(f", {fact}" for fact in [*_describe_facts(condition), *describe_counters(condition)])
 
 
 def list_agents(condition: RuleCondition) -> Sequence[str]:

@@ -33,10 +33,10 @@ from sayso.core.transitions.decision_checks import (
     check_in_time,
     check_item_open,
     check_reviewer,
-    is_quorum_met,
     is_repeat,
 )
 from sayso.core.transitions.legal import check_step
+from sayso.core.transitions.quorum import is_quorum_met
 from sayso.errors import InvalidInput, NotFound
 
 

@@ -4,12 +4,12 @@ from hmac import compare_digest
 
 from sayso.core.canonical_json import canonical_json
 from sayso.core.clock import iso_utc
-from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction, Delegate, Represented, list_filled
+from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction, Delegate, Represented
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.terms import GROUP_PREFIX, Terms
-from sayso.core.transitions.closing import args_of
 from sayso.core.transitions.legal import check_step
+from sayso.core.transitions.quorum import find_counted
 from sayso.errors import (
     AlreadyDecided,
     DeadlinePassed,
@@ -209,12 +209,6 @@ def entitle(record: SuspensionRecord, item: Item, by: Actor) -> Actor | None:
     return _keep(by, _find_groups(terms, chosen.groups), chosen.person) if chosen is not None else None
 
 
-def find_counted(item: Item, by: Actor) -> Decision | None:
-    """Return the earlier decision that counts for the same reviewer, made by them or by their delegate."""
-    person = by.for_person or by.id
-    return next((decision for decision in item.decisions if person in (decision.by.id, decision.by.for_person)), None)
-
-
 def _may_represent(record: SuspensionRecord, item: Item, by: Actor, absent: Represented) -> bool:
     excluded = record.run.list_excluded(item.terms)
     if not {by.id, *absent.through}.isdisjoint({*record.run.requesters, *excluded}) or absent.person in excluded:
@@ -243,23 +237,3 @@ def _check_number(record: SuspensionRecord, item: Item, decision: Decision) -> N
     ):
         fault = "is missing" if decision.number is None else "is not the right one"
         raise WrongNumber(f"The number {fault}. Ask {record.run.owner} for the two digits of this item.")
-
-
-def is_quorum_met(item: Item, decision: Decision) -> bool:
-    """Whether enough reviewers agree; approvals agree only on the same arguments."""
-    if decision.action is DecisionAction.DENY:
-        people = {denial.by.human for denial in item.decisions if denial.action is DecisionAction.DENY}
-        return len(people) >= item.terms.quorum.deny
-    quorum = item.terms.quorum
-    if quorum.approve == 1 and not quorum.each_of:
-        return True
-    agreeing = list_agreeing(item, decision)
-    enough = len({by.human for by in agreeing}) >= quorum.approve
-    return enough and len(list_filled(quorum.each_of, agreeing)) == len(quorum.each_of)
-
-
-def list_agreeing(item: Item, decision: Decision) -> list[Actor]:
-    """Return who has approved the same arguments, or given the same value, as this decision."""
-    args = canonical_json(args_of(item, decision))
-    alike = [other for other in item.decisions if other.action is decision.action]
-    return [other.by for other in alike if canonical_json(args_of(item, other)) == args]

@@ -46,7 +46,7 @@ def find_granting(rules: Iterable["PolicyRule"], rule_id: str | None) -> "Policy
 def apply_grant(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
     """Allow a call that its rule asks about without any doubt, and that a grant of this rule covers."""
     doubt = decision.error or decision.in_doubt or decision.resembles or decision.scrutinized
-    if doubt or decision.action is not Action.REQUEST_APPROVAL or not event.memory:
+    if doubt or decision.action is not Action.REQUEST_APPROVAL or not event.readings:
         return decision
     rule = find_granting(rules, decision.policy_id)
     if rule is None:
@@ -67,7 +67,7 @@ def digest_rule(rule: "PolicyRule") -> str:
 
 def find_grant(rule: "PolicyRule", event: "PolicyEvent") -> Covering | None:
     """Return the oldest grant that covers a call about which the rule asks, and has enough left for it."""
-    reading = event.memory.get(name_scope(rule.rule_id, event.agent))
+    reading = event.readings.get(name_scope(rule.rule_id, event.agent))
     if reading is None or not reading.grants:
         return None
     digest = digest_rule(rule)
@@ -122,7 +122,7 @@ def _list_named(grant: Grant) -> list[str]:
 
 def explain_uncovered(rule: "PolicyRule", event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
     """Return the decision, with the grant in force that would cover the call but for its other arguments."""
-    reading, digest = event.memory.get(name_scope(rule.rule_id, event.agent)), digest_rule(rule)
+    reading, digest = event.readings.get(name_scope(rule.rule_id, event.agent)), digest_rule(rule)
     near = (
         grant
         for grant in (reading.grants if reading is not None else ())
@@ -233,7 +233,7 @@ def _charge(grant: Grant, event: "PolicyEvent") -> tuple[Charge, ...] | None:
         amounts[grant.sum_counter] = (amount, grant.sum.max)
     charges: list[Charge] = []
     for counter, (amount, most) in amounts.items():
-        reading = event.memory.get(counter)
+        reading = event.readings.get(counter)
         if reading is None or (most is not None and reading.total + amount > most):
             return None
         charges.append(Charge(counter=counter, per_s=grant.per_s, amount=amount, most=most))

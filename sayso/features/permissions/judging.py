@@ -50,12 +50,12 @@ def note_learning(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision:
     Outside of the mandates of a run, and under an assessor's scrutiny, no grant allows anything.
     """
     doubt = decision.error or decision.in_doubt or decision.resembles
-    if doubt or decision.action is not Action.REQUEST_APPROVAL or not event.memory:
+    if doubt or decision.action is not Action.REQUEST_APPROVAL or not event.readings:
         return decision
     rule = find_granting(rules, decision.policy_id)
     if rule is None or rule.grants is None or rule.grants.learn is None:
         return decision
-    reading = event.memory.get(name_scope(rule.rule_id, event.agent))
+    reading = event.readings.get(name_scope(rule.rule_id, event.agent))
     if reading is None:
         return decision
     digest = digest_rule(rule)

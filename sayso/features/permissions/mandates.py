@@ -51,7 +51,7 @@ def apply_mandates(
     `terms` are for calls to ask about that the rules would have allowed.
     """
     scope = find_scope(event)
-    reading = event.memory.get(scope) if scope is not None else None
+    reading = event.readings.get(scope) if scope is not None else None
     held = reading.mandates if reading is not None else ()
     known = ((mandate.owner, mandate.agent, mandate.thread_id) for mandate in held)
     here = (event.started_by, event.agent, event.thread_id)
@@ -168,7 +168,7 @@ def _charge(mandate: Mandate, tool: MandatedTool, event: "PolicyEvent") -> tuple
             amounts[mandate.sum_counter] = (amount, mandate.envelope.sum)
     charges: list[Charge] = []
     for counter, (amount, most) in amounts.items():
-        reading = event.memory.get(counter)
+        reading = event.readings.get(counter)
         if reading is None or reading.total + amount > most:
             return None
         charges.append(Charge(counter=counter, per_s=mandate.per_s, amount=amount, most=most))

@@ -19,7 +19,7 @@ from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent, describe_provenance
 from sayso.core.policy.matching import Case, describe_error, try_rule
 from sayso.core.policy.questions import put_question
-from sayso.core.policy.rule_keys import MEMORY_KEYS
+from sayso.core.policy.rule_keys import COUNTER_KEYS
 from sayso.core.policy.rules import Action, PolicyRule, RuleCondition
 from sayso.core.records.base import Immutable
 from sayso.core.records.charges import Remembered
@@ -104,7 +104,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "when": ("when",),
     "subagent": ("subagent_name",),
     "after": ("after",),
-    "memory": MEMORY_KEYS,
+    "memory": COUNTER_KEYS,
 }
 
 

@@ -118,7 +118,7 @@ def judge_without_effect(
     """
     # Where no grant or mandate is recorded, none was in force.
     wanted = (need for need in policy.list_wanted(event) if not need.grants and need.tool is None)
-    if any(need.counter not in event.memory for need in wanted):
+    if any(need.counter not in event.readings for need in wanted):
         return None
     decision = policy.judge(event)
     if definition is not None and registered:
@@ -237,15 +237,15 @@ def _read_call(
         "context": run.facts,
         "claimed": run.claimed,
         "at_ms": data.get("at_ms", entry.at_ms),
-        "memory": _read_memory(data.get("remembered")) | _read_assessment(data.get("assessment")),
+        "readings": _read_counters(data.get("remembered")) | _read_assessment(data.get("assessment")),
     }
     try:
         whole = entry.erased_by is None
         grant = Grant.model_validate(data["grant"]) if whole and "grant" in data else None
         mandate = Mandate.model_validate(data["mandate"]) if whole and "mandate" in data else None
         event["definition"] = item.tool.definition if item is not None else _find_definition(grant, mandate)
-        event["memory"] |= _recall_grant(grant) if grant is not None else {}
-        event["memory"] |= _recall_mandate(mandate) if mandate is not None else {}
+        event["readings"] |= _recall_grant(grant) if grant is not None else {}
+        event["readings"] |= _recall_mandate(mandate) if mandate is not None else {}
         decisions = item.decisions if item is not None else ()
         people = [decision for decision in decisions if decision.by.kind is ActorKind.HUMAN]
         look_times = tuple(decision.shown.look_ms if decision.shown is not None else None for decision in people)
@@ -267,7 +267,7 @@ def _read_call(
         return None
 
 
-def _read_memory(remembered: JsonValue) -> JsonObject:
+def _read_counters(remembered: JsonValue) -> JsonObject:
     """Return what counters of rules held when the call was judged."""
     rows = [row for row in remembered if isinstance(row, dict)] if isinstance(remembered, list) else []
     return {str(row.get("counter")): {"total": row.get("total"), "samples": row.get("samples", 0)} for row in rows}

@@ -22,6 +22,7 @@ from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, describe_closing
 from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card
 from service.channels.slack import blocks as kit
+from service.channels.slack import limits
 from service.channels.slack.blocks import Block
 from service.channels.slack.members import find_reviewer
 from service.channels.slack.outbound import SlackChannel
@@ -247,7 +248,7 @@ class SlackDesk:
 
     async def say(self, url: str, text: str) -> None:
         """Tell the one person who pressed or typed."""
-        await self.channel.api.respond(url, kit.escape(kit.cut(text, kit.SECTION_CHARS)))
+        await self.channel.api.respond(url, kit.escape(limits.cut(text, limits.SECTION_CHARS)))
 
     def _note_decision(self, user: Presser, by: Actor, origin: Origin) -> None:
         """Log who pressed for whom; the decision's idempotency key keeps the same for the audit."""

@@ -12,6 +12,7 @@ from sayso.core.text.summaries import Leaf, list_values, write_pretty
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import FRAME_CHARS, Card, Line, build_digest
 from service.channels.slack import blocks as kit
+from service.channels.slack import limits
 from service.channels.slack.blocks import Block
 
 FACT_CHARS = 500
@@ -40,11 +41,12 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
     """Return the message of a card; `decides` are the actions that the channel takes."""
     before = [kit.header(card.headline), *kit.rich_texts(_list_facts(card))]
     after = list(_write_rest(card))
-    free = kit.MESSAGE_CHARS - NOTE_CHARS - sum(kit.count_chars(kit.read_text(block)) for block in (*before, *after))
+    used = sum(limits.count_chars(kit.read_text(block)) for block in (*before, *after))
+    free = limits.MESSAGE_CHARS - NOTE_CHARS - used
     shown, hidden = _fit(list_values(card.args), free)
     complete = not hidden and not card.masked
     actions = allowed_actions(card, complete=complete, decides=decides & DECIDES)
-    if kit.count_chars(write_pretty(card.args)) > kit.INPUT_CHARS:
+    if limits.count_chars(write_pretty(card.args)) > limits.INPUT_CHARS:
         actions -= {CardAction.EDIT}
     value = write_reference(card)
     buttons = [kit.button(text, action, value, style=style) for action, text, style in _BUTTONS if action in actions]
@@ -59,7 +61,7 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
     urgent = "Urgent: " if card.urgent else ""
     notification = f"{urgent}{card.headline}" if card.live else f"{card.headline}: {card.closing}"
     return Rendered(
-        body={"text": kit.escape(kit.cut(notification, kit.SECTION_CHARS)), "blocks": parts},
+        body={"text": kit.escape(limits.cut(notification, limits.SECTION_CHARS)), "blocks": parts},
         text=kit.read_text(parts),
         complete=complete,
         actions=actions,
@@ -69,7 +71,7 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
 def render_digest(cards: Sequence[Card]) -> Block:
     """Return the message about many open items."""
     digest = build_digest(
-        cards, kit.MESSAGE_CHARS - FRAME_CHARS, lambda entry: kit.count_chars(f"{entry.text} {entry.link}\n")
+        cards, limits.MESSAGE_CHARS - FRAME_CHARS, lambda entry: limits.count_chars(f"{entry.text} {entry.link}\n")
     )
     rows = (
         {"type": "rich_text_section", "elements": [kit.literal(f"{entry.text} "), kit.link(entry.link)]}
@@ -86,23 +88,23 @@ def write_reference(card: Card) -> str:
 
 def _list_facts(card: Card) -> Iterator[Block]:
     for warning in card.warnings:
-        yield kit.labelled("Warning", kit.cut(warning, FACT_CHARS))
+        yield kit.labelled("Warning", limits.cut(warning, FACT_CHARS))
     if card.urgent and card.live:
         yield kit.labelled("Urgent", "a rule marks this item as urgent")
-    yield kit.labelled("Tool", kit.cut(card.tool, FACT_CHARS), code=True)
-    yield from (kit.labelled(fact.label, kit.cut(fact.text, FACT_CHARS)) for fact in card.facts)
+    yield kit.labelled("Tool", limits.cut(card.tool, FACT_CHARS), code=True)
+    yield from (kit.labelled(fact.label, limits.cut(fact.text, FACT_CHARS)) for fact in card.facts)
 
 
 def _write_rest(card: Card) -> Iterator[Block]:
     """Yield what stands below the arguments: the claims of the agent and the progress of the item."""
-    claims = [Line(claim.label, kit.cut(claim.text, CLAIM_CHARS)) for claim in card.claims[:CLAIMS]]
+    claims = [Line(claim.label, limits.cut(claim.text, CLAIM_CHARS)) for claim in card.claims[:CLAIMS]]
     if claims:
         yield kit.divider()
         yield kit.context(UNCHECKED)
         yield {"type": "rich_text", "elements": [kit.quote(claims)]}
-    lines = [kit.labelled("Decision", kit.cut(decision, DECISION_CHARS)) for decision in card.decisions[-DECISIONS:]]
+    lines = [kit.labelled("Decision", limits.cut(decision, DECISION_CHARS)) for decision in card.decisions[-DECISIONS:]]
     if card.closing:
-        lines.append(kit.labelled("Closed", kit.cut(card.closing, CLOSING_CHARS)))
+        lines.append(kit.labelled("Closed", limits.cut(card.closing, CLOSING_CHARS)))
     yield from kit.rich_texts(lines)
 
 
@@ -114,8 +116,8 @@ def _fit(leaves: Sequence[Leaf], free: int) -> tuple[list[Block], int]:
     parts: list[Block] = [kit.labelled("Arguments", "exactly what will run")]
     for place, leaf in enumerate(leaves):
         row = _write_leaf(leaf)
-        size = sum(kit.count_chars(kit.read_text(block)) for block in row)
-        if size > min(free, kit.SECTION_CHARS):
+        size = sum(limits.count_chars(kit.read_text(block)) for block in row)
+        if size > min(free, limits.SECTION_CHARS):
             hidden = sum(len(leaf.path) + len(leaf.text) for leaf in leaves[place:])
             return list(kit.rich_texts([*parts, *_write_start(row, free)])), hidden
         parts += row
@@ -132,10 +134,10 @@ def _write_leaf(leaf: Leaf) -> list[Block]:
 
 def _write_start(row: Sequence[Block], free: int) -> list[Block]:
     """Return the beginning of a value that does not fit, so that a reader recognizes it."""
-    most = min(free, kit.SECTION_CHARS) - kit.count_chars(kit.read_text(row[0]))
+    most = min(free, limits.SECTION_CHARS) - limits.count_chars(kit.read_text(row[0]))
     if len(row) == 1 or most < INLINE_CHARS:
         return []
-    return [row[0], kit.preformatted(kit.cut(kit.read_text(row[1]).removesuffix("\n"), most))]
+    return [row[0], kit.preformatted(limits.cut(kit.read_text(row[1]).removesuffix("\n"), most))]
 
 
 def _write_notes(card: Card, hidden: int) -> Iterator[Block]:

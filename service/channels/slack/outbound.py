@@ -10,6 +10,7 @@ from uuid import NAMESPACE_URL, uuid5
 from service.channels.base import Background, CardAction, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.slack import blocks as kit
+from service.channels.slack import limits
 from service.channels.slack.api import SlackApi, SlackFailure, open_token, seal_token
 from service.channels.slack.blocks import Block
 from service.channels.slack.card import DECIDES, render_card, render_digest
@@ -121,7 +122,7 @@ class SlackChannel:
         return Posted(str(response.get("channel", place)), str(response.get("ts", "")))
 
     async def _reply(self, posted: Posted, text: str, event_id: str) -> None:
-        words = kit.escape(kit.cut(text, kit.SECTION_CHARS))
+        words = kit.escape(limits.cut(text, limits.SECTION_CHARS))
         await self.api.call(
             lambda web: web.chat_postMessage(
                 channel=posted.channel,

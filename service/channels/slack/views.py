@@ -17,6 +17,7 @@ from sayso.errors import InvalidInput, SaysoError, TooLarge
 from service.channels.base import CardAction
 from service.channels.cards import Card, item_link
 from service.channels.slack import blocks as kit
+from service.channels.slack import limits
 from service.channels.slack.blocks import Block
 from service.core.operations.masking import mask_item
 from service.forms.answers import Forms, mark_problems, read_answer, refill
@@ -69,25 +70,25 @@ def build_modal(action: CardAction, card: Card, forms: Forms, origin: Origin) ->
     view = {
         "type": "modal",
         "callback_id": f"{CALLBACK}{action}",
-        "title": kit.plain(_TITLES[action], kit.MODAL_TITLE_CHARS),
-        "submit": kit.plain(_SUBMITS[action], kit.MODAL_TITLE_CHARS),
-        "close": kit.plain("Cancel", kit.MODAL_TITLE_CHARS),
+        "title": kit.plain(_TITLES[action], limits.MODAL_TITLE_CHARS),
+        "submit": kit.plain(_SUBMITS[action], limits.MODAL_TITLE_CHARS),
+        "close": kit.plain("Cancel", limits.MODAL_TITLE_CHARS),
         "private_metadata": json.dumps(list(origin), separators=(",", ":")),
         "blocks": [*texts, *inputs],
     }
-    if len(view["blocks"]) > kit.MODAL_BLOCKS or len(str(view["private_metadata"])) > kit.METADATA_CHARS:
+    if len(view["blocks"]) > limits.MODAL_BLOCKS or len(str(view["private_metadata"])) > limits.METADATA_CHARS:
         raise TooLarge("This form is too large for Slack. Open the item's page to decide.")
     return view
 
 
 def result_modal(text: str) -> Block:
     """Return a modal that only shows a sentence."""
-    line = {"type": "rich_text_section", "elements": [kit.literal(kit.cut(text, kit.SECTION_CHARS) or "Done.")]}
+    line = {"type": "rich_text_section", "elements": [kit.literal(limits.cut(text, limits.SECTION_CHARS) or "Done.")]}
     return {
         "type": "modal",
         "callback_id": f"{CALLBACK}result",
-        "title": kit.plain("Sayso", kit.MODAL_TITLE_CHARS),
-        "close": kit.plain("Close", kit.MODAL_TITLE_CHARS),
+        "title": kit.plain("Sayso", limits.MODAL_TITLE_CHARS),
+        "close": kit.plain("Close", limits.MODAL_TITLE_CHARS),
         "blocks": [{"type": "rich_text", "elements": [line]}],
     }
 
@@ -118,7 +119,7 @@ def list_problems(
     """Return the problem of each field of a submitted modal, by block; empty if none belongs to a field."""
     marked = mark_problems(refill(forms, _read_post(action, forms, origin, values)), error, target)
     faulty = [field for field in _fields_of(action, marked) if field.problem]
-    return {field.key: kit.cut(field.problem, kit.SECTION_CHARS) for field in faulty}
+    return {field.key: limits.cut(field.problem, limits.SECTION_CHARS) for field in faulty}
 
 
 def _fields_of(action: CardAction, forms: Forms) -> Sequence[Field]:
@@ -128,7 +129,7 @@ def _fields_of(action: CardAction, forms: Forms) -> Sequence[Field]:
 def _write_field(field: Field) -> Block:
     whole = "Value" if field.requested else "Arguments as JSON"
     label = write_signs(field.shape.title or (whole if field.name is None else field.shown_name))
-    if kit.count_chars(label) > kit.LABEL_CHARS:
+    if limits.count_chars(label) > limits.LABEL_CHARS:
         raise TooLarge("The name of an argument is too long for a form in Slack. Open the item's page to edit.")
     optional = not field.required or (field.shape.kind == "text" and not field.requested)
     element = _write_choice(field) if _is_choice(field) else _write_text(field)
@@ -137,13 +138,13 @@ def _write_field(field: Field) -> Block:
 
 def _is_choice(field: Field) -> bool:
     shown = [label for _, label in field.options]
-    fits = 0 < len(shown) <= kit.OPTIONS and all(kit.count_chars(label) <= kit.OPTION_CHARS for label in shown)
+    fits = 0 < len(shown) <= limits.OPTIONS and all(limits.count_chars(label) <= limits.OPTION_CHARS for label in shown)
     return field.control == "choice" and fits
 
 
 def _write_choice(field: Field) -> Block:
     options = [
-        {"text": kit.plain(write_signs(label) or '""', kit.OPTION_CHARS), "value": f"o{place}"}
+        {"text": kit.plain(write_signs(label) or '""', limits.OPTION_CHARS), "value": f"o{place}"}
         for place, (_, label) in enumerate(field.options)
     ]
     chosen = next((place for place, (value, _) in enumerate(field.options) if value == field.text), None)
@@ -152,16 +153,16 @@ def _write_choice(field: Field) -> Block:
 
 
 def _write_text(field: Field) -> Block:
-    if kit.count_chars(field.text) > kit.INPUT_CHARS:
+    if limits.count_chars(field.text) > limits.INPUT_CHARS:
         raise TooLarge("A value is too long for a form in Slack. Open the item's page to edit.")
-    element = {"type": "plain_text_input", "action_id": _INPUT, "max_length": kit.INPUT_CHARS}
+    element = {"type": "plain_text_input", "action_id": _INPUT, "max_length": limits.INPUT_CHARS}
     multiline = {"multiline": True} if field.control in ("lines", "json", "text") else {}
     return {**element, **multiline, **({"initial_value": field.text} if field.text else {})}
 
 
 def _input(key: str, label: str, hint: str, element: Block, *, optional: bool) -> Block:
-    block = {"type": "input", "block_id": key, "label": kit.plain(label, kit.LABEL_CHARS), "element": element}
-    return {**block, "optional": optional, **({"hint": kit.plain(hint, kit.LABEL_CHARS)} if hint else {})}
+    block = {"type": "input", "block_id": key, "label": kit.plain(label, limits.LABEL_CHARS), "element": element}
+    return {**block, "optional": optional, **({"hint": kit.plain(hint, limits.LABEL_CHARS)} if hint else {})}
 
 
 def _read_post(action: CardAction, forms: Forms, origin: Origin, values: Any) -> dict[str, str]:
@@ -223,7 +224,7 @@ def build_home(person: str, pending: Sequence[Pending], public_url: str) -> Bloc
         need = write_signs(", ".join(filter(None, (item.tool.name, describe_wanted(mask_item(item))))))
         until = f"{write_signs(record.run.agent)}, until {iso_utc(item.terms.deadline_at_ms)}"
         button = kit.button("Open", "open", "", url=item_link(public_url, record.id, item.item_id))
-        lines = [kit.labelled(kit.cut(need, kit.PLAIN_CHARS), kit.cut(until, kit.PLAIN_CHARS))]
+        lines = [kit.labelled(limits.cut(need, limits.PLAIN_CHARS), limits.cut(until, limits.PLAIN_CHARS))]
         blocks += [{"type": "rich_text", "elements": lines}, {"type": "actions", "elements": [button]}]
     if not pending:
         blocks.append(kit.context("Nothing waits for you."))

@@ -10,7 +10,7 @@ from sayso.core.records.decisions import KeyKind
 from sayso.core.records.freezes import NamedKey, Revocations, find_revoked
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.core.auth.reviewers import NOBODY, hash_token, refuse_our_names
-from service.core.cache import Memory, Refresher
+from service.core.cache import Cache, Refresher
 from service.core.settings import SHORTEST_KEY
 from service.core.store.people import ApiKey, Made, People, StoredKey, Tokens
 
@@ -20,10 +20,10 @@ class RevocationCache:
 
     def __init__(self, people: People, refresher: Refresher) -> None:
         self._people = people
-        self._memory = Memory(self._read, refresher)
+        self._cache = Cache(self._read, refresher)
 
     async def find(self, *, fresh: bool = False) -> Revocations:
-        return await self._memory.find(fresh=fresh)
+        return await self._cache.find(fresh=fresh)
 
     async def _read(self) -> Revocations:
         keys = await self._people.list_keys()

@@ -11,7 +11,7 @@ from sayso.core.clock import new_secret, now_ms
 from sayso.core.records.decisions import OUR_NAMES, OUR_PREFIXES, Actor, ActorKind, Delegate, Represented
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from service.core.auth.passwords import Passwords
-from service.core.cache import Memory, Refresher
+from service.core.cache import Cache, Refresher
 from service.core.settings import Settings
 from service.core.settings.limits import network_of
 from service.core.store.attempts import Allowance, Attempts
@@ -91,7 +91,7 @@ class Reviewers:
         self._attempts, self._passwords = attempts, passwords
         self._idle_ms = settings.session_idle_s * 1000
         self._max_ms = settings.session_max_s * 1000
-        self._absences = Memory(duty.list_absences, refresher)
+        self._absences = Cache(duty.list_absences, refresher)
 
     async def add(self, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
         """Create a reviewer, whose first password `by` chose.

@@ -12,7 +12,7 @@ from sayso.core.records.decisions import Actor
 from sayso.core.records.freezes import TIME, Freeze
 from sayso.core.sentences.names import join_words
 from sayso.errors import Conflict, InvalidInput, NotFound
-from service.core.cache import Memory, Refresher
+from service.core.cache import Cache, Refresher
 from service.core.store.freezes import FreezeStore, Kept
 
 HOLDS_WITHIN_MS = 1_000  # the age, ms, up to which cached freezes allow a start
@@ -25,11 +25,11 @@ class Freezes:
 
     def __init__(self, store: FreezeStore, refresher: Refresher) -> None:
         self._store = store
-        self._memory = Memory(store.load, refresher)
+        self._cache = Cache(store.load, refresher)
 
     async def known(self, fresh: bool = False) -> tuple[Freeze, ...]:
         """Return all freezes, including ended ones, as cached or, with `fresh`, as of now."""
-        return (await self._memory.find(fresh=fresh)).freezes
+        return (await self._cache.find(fresh=fresh)).freezes
 
     async def in_force(self, *, fresh: bool = False) -> list[Freeze]:
         return [freeze for freeze in await self.known(fresh=fresh) if freeze.in_force]
@@ -128,4 +128,4 @@ class Freezes:
         return unfrozen
 
     def _last(self) -> Kept:
-        return self._memory.last() or Kept()
+        return self._cache.last() or Kept()

@@ -10,7 +10,8 @@ from sayso.core.records.decisions import Actor, ActorKind, DecisionAction, KeyKi
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord, Who
 from sayso.core.records.terms import GROUP_PREFIX
-from sayso.core.transitions.decision_checks import entitle, find_counted, list_agreeing, may_decide
+from sayso.core.transitions.decision_checks import entitle, may_decide
+from sayso.core.transitions.quorum import find_counted, list_agreeing
 from sayso.errors import Conflict, NotAllowed, NotAuthenticated, NotFound, TooManyRequests
 from service.core.auth.credentials import Principal, require_own_password
 from service.core.auth.reviewers import NAME_PATTERN, Origin, SignIn, require_role

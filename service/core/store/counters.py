@@ -26,7 +26,7 @@ from service.core.store.permissions import GRANTS, MANDATES, Kept, find_entitled
 from service.core.store.suspensions.reading import try_read
 
 
-def note_memory(commit: Commit, keys: TenantKeys, update: Update) -> None:
+def write_counters(commit: Commit, keys: TenantKeys, update: Update) -> None:
     """Count what a change adds to counters and takes back, and save the grants that it makes and uses."""
     counted = find_counted(update.before, update.change)
     count_charges(commit, keys, counted, update.at_ms)

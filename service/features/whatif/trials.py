@@ -65,7 +65,7 @@ async def try_call(
         known, paths = definition, ()
     judge = partial(wiring.desk.evaluations.judge, caller=f"trial:{event.agent}")
     wanted = await judge(partial(list_wanted, policy, (event,)))
-    event = event.model_copy(update={"memory": await wiring.desk.suspensions.recall(wanted)})
+    event = event.model_copy(update={"readings": await wiring.desk.suspensions.recall(wanted)})
     secrets = redact(event.tool_args, known.parameters if known is not None else None, paths)
     explanation = await asyncio.to_thread(judge_blocking, partial(explain, policy, event, definition))
     trials = tuple(_mask(trial, event, secrets) for trial in explanation.trials)

@@ -8,8 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 from sayso.core.clock import iso_utc
+from sayso.core.records.chain import find_break
 from sayso.core.records.decisions import ActorKind, DecisionAction, Verdict
-from sayso.core.records.events import EventType, find_break
+from sayso.core.records.events import EventType
 from tests.chaos.checking.cards import (
     find_armed_cards,
     find_lost_cards,

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from sayso.errors import NotAuthenticated, Unavailable
 from service.core.auth.credentials import CACHED_MS, TENANT
 from service.core.auth.reviewers import hash_token
-from service.core.cache import KEPT_MS, SHARED_MS, USED_WITHIN_MS, Memory, Refresher
+from service.core.cache import KEPT_MS, SHARED_MS, USED_WITHIN_MS, Cache, Refresher
 from service.core.settings import Settings
 from service.core.store.connection.watch import Watch
 from service.core.store.keys import SESSIONS
@@ -44,7 +44,7 @@ class Source:
         return self.reads
 
 
-def slow_memory(refresher: Refresher) -> tuple[Memory[str], list[asyncio.Future[str]]]:
+def slow_memory(refresher: Refresher) -> tuple[Cache[str], list[asyncio.Future[str]]]:
     """Return a cache, and the futures on which its first reads wait."""
     answers: list[asyncio.Future[str]] = [asyncio.get_running_loop().create_future() for _ in range(2)]
     waiting = iter(answers)
@@ -52,7 +52,7 @@ def slow_memory(refresher: Refresher) -> tuple[Memory[str], list[asyncio.Future[
     async def read() -> str:
         return await next(waiting)
 
-    return Memory(read, refresher), answers
+    return Cache(read, refresher), answers
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def refresher(clock: Clock) -> AsyncIterator[Refresher]:
 
 async def test_refreshed_value_is_found_without_a_read(clock: Clock, refresher: Refresher) -> None:
     source = Source()
-    memory = Memory(source.read, refresher)
+    memory = Cache(source.read, refresher)
     await memory.find()
     for _ in range(10):
         clock.at_ms += KEPT_MS - 1
@@ -79,7 +79,7 @@ async def test_refreshed_value_is_found_without_a_read(clock: Clock, refresher: 
 
 async def test_value_is_read_again_when_nothing_refreshes_it(clock: Clock, refresher: Refresher) -> None:
     source = Source()
-    memory = Memory(source.read, refresher)
+    memory = Cache(source.read, refresher)
     assert await memory.find() == 1
     clock.at_ms += KEPT_MS - 1
     assert await memory.find() == 1
@@ -89,7 +89,7 @@ async def test_value_is_read_again_when_nothing_refreshes_it(clock: Clock, refre
 
 async def test_unused_cache_is_refreshed_no_more(clock: Clock, refresher: Refresher) -> None:
     source = Source()
-    memory = Memory(source.read, refresher)
+    memory = Cache(source.read, refresher)
     await memory.find()
     clock.at_ms += USED_WITHIN_MS - 1
     await refresher.refresh()
@@ -104,7 +104,7 @@ async def test_unused_cache_is_refreshed_no_more(clock: Clock, refresher: Refres
 
 async def test_failed_refresh_leaves_the_age_of_the_value(clock: Clock, refresher: Refresher) -> None:
     sources = Source(), Source()
-    first, second = (Memory(one.read, refresher) for one in sources)
+    first, second = (Cache(one.read, refresher) for one in sources)
     assert (await first.find(), await second.find()) == (1, 1)
     for fault in (Unavailable(), ValueError("unreadable")):
         sources[0].fault = fault

@@ -26,18 +26,18 @@ def want_assessment(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[Wanted
     if rule.assess is None:
         return
     key = name_assessment(rule.assess.by, event)
-    if key not in event.memory:
+    if key not in event.readings:
         yield Wanted(key, 0, question=Question(key, rule.assess.by, _write_question(rule, event)))
 
 
 def recall_assessment(assessment: Assessment | None) -> dict[str, Reading]:
-    """Return the memory of an event with what an assessor said when its call was asked."""
+    """Return the readings of an event with what an assessor said when its call was asked."""
     return {} if assessment is None else {assessment.key: Reading(assessment=assessment)}
 
 
 def find_assessment(rule: "PolicyRule", event: "PolicyEvent") -> Assessment | None:
     """Return what the rule's assessor said about a call; None if that is unknown."""
-    reading = event.memory.get(name_assessment(rule.assess.by, event)) if rule.assess is not None else None
+    reading = event.readings.get(name_assessment(rule.assess.by, event)) if rule.assess is not None else None
     return reading.assessment if reading is not None else None
 
 

@@ -28,7 +28,7 @@ def remember(policy: Policy, event: PolicyEvent, times: int = 0, readings: Readi
     ledger = Ledger(policy, blank | dict(readings))
     for _ in range(times):
         ledger.judge_start(event, by_person=False)
-    return event.model_copy(update={"memory": ledger.readings})
+    return event.model_copy(update={"readings": ledger.readings})
 
 
 def _assume_low(question: Question | None) -> Assessment | None:
@@ -66,7 +66,7 @@ class Ledger:
         self, event: PolicyEvent, definition: ToolDefinition, *, registered: bool = True
     ) -> JsonObject | None:
         """Return what to record of a candidate about a call that is about to be judged; None without a candidate."""
-        known = event.model_copy(update={"memory": event.memory | self.readings})
+        known = event.model_copy(update={"readings": event.readings | self.readings})
         return self.policy.judge_beside(known, definition, registered=registered)
 
     def judge_start(
@@ -114,7 +114,7 @@ class Ledger:
 
     def _judge(self, event: PolicyEvent) -> PolicyDecision:
         if self.policy.remembering:
-            event = event.model_copy(update={"memory": event.memory | self.readings})
+            event = event.model_copy(update={"readings": event.readings | self.readings})
         return self.policy.judge(event)
 
     def _count(self, charges: Sequence[Charge], times: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""What rules want to know of the memory, under which names it is kept, and what was read.
+"""What rules want to know of the counters, under which names these are kept, and what was read.
 
 Amounts are whole numbers of millionths, so that no sum of money drifts.
 """

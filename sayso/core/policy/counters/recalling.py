@@ -14,7 +14,7 @@ from sayso.core.policy.counters.readings import Reading, Wanted, read_amount, to
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.rule_keys import Stated
 from sayso.core.policy.rules import Action, PolicyRule
-from sayso.core.records.charges import Charge, MemoryKey, Remembered
+from sayso.core.records.charges import Charge, CounterKey, Remembered
 from sayso.core.text.lookalikes import has_stacked_accents
 from sayso.core.text.redaction import MASK
 from sayso.errors import InvalidInput, SaysoError
@@ -38,7 +38,9 @@ _PREPARED = 4_096
 """The limit of cached names; a rulebook has as many as its rules use."""
 
 
-def name_counter(rule_id: str, key: MemoryKey, per_s: int, of: str, names: tuple[str, ...], by: list[JsonValue]) -> str:
+def name_counter(
+    rule_id: str, key: CounterKey, per_s: int, of: str, names: tuple[str, ...], by: list[JsonValue]
+) -> str:
     """Return a name that hides the values it counts by, which may be secret."""
     name = _begin_name(rule_id, key, per_s, of, names).copy()
     name.update(canonical_json([by])[1:])
@@ -46,12 +48,12 @@ def name_counter(rule_id: str, key: MemoryKey, per_s: int, of: str, names: tuple
 
 
 @lru_cache(_PREPARED)
-def _begin_name(rule_id: str, key: MemoryKey, per_s: int, of: str, names: tuple[str, ...]) -> "_Hash":
+def _begin_name(rule_id: str, key: CounterKey, per_s: int, of: str, names: tuple[str, ...]) -> "_Hash":
     """Return the digest of a canonical list up to its last member, which follows."""
     return sha256(canonical_json([rule_id, key, per_s, of, [*names]])[:-1] + b",")
 
 
-def find_amount(event: PolicyEvent, key: MemoryKey, path: str) -> tuple[int, str]:
+def find_amount(event: PolicyEvent, key: CounterKey, path: str) -> tuple[int, str]:
     """Return the amount of a call, and why it is unknown, if so."""
     try:
         return read_amount(find_value(event, path), path), ""
@@ -114,7 +116,7 @@ def _split(name: str) -> _Place:
 
 
 class Recalled(NamedTuple):
-    """What the memory of a rule says of a call: whether the rule applies, or why that is unknown.
+    """What the counters of a rule say of a call: whether the rule applies, or why that is unknown.
 
     `charges` are what the call adds if it is let run.
     """
@@ -127,7 +129,7 @@ class Recalled(NamedTuple):
 class _Part(NamedTuple):
     """One key of a rule for one call; `fault` says why the call's amount is unknown."""
 
-    key: MemoryKey
+    key: CounterKey
     wanted: Wanted
     amount: int
     most: int | None
@@ -137,7 +139,7 @@ class _Part(NamedTuple):
     at_least: int = 0
 
 
-_Unknown = tuple[MemoryKey, str]
+_Unknown = tuple[CounterKey, str]
 """A key, and why its counter is unknown."""
 
 Parts = dict[str, tuple[Stated, Sequence[_Part | _Unknown]]]
@@ -156,7 +158,7 @@ def list_wanted(rule: PolicyRule, event: PolicyEvent) -> Iterator[Wanted]:
 
 
 def recall(rule: PolicyRule, event: PolicyEvent) -> Recalled:
-    """Return what the memory of a rule says of a call that it covers."""
+    """Return what the counters of a rule say of a call that it covers."""
     remembered: list[Remembered] = []
     charges: list[Charge] = []
     says: list[tuple[str, bool | str]] = []
@@ -164,7 +166,7 @@ def recall(rule: PolicyRule, event: PolicyEvent) -> Recalled:
         if not isinstance(part, _Part):
             says.append(part)
             continue
-        reading = event.memory.get(part.wanted.counter)
+        reading = event.readings.get(part.wanted.counter)
         if reading is None:
             says.append((part.key, f"{part.key}: what it has counted is not known here"))
             continue
@@ -247,20 +249,20 @@ def _charge(part: _Part, reading: Reading) -> Charge:
 
 def _list_parts(rule: PolicyRule, event: PolicyEvent) -> Sequence[_Part | _Unknown]:
     """Return each key with its counter, or with the reason why its counter is unknown; each event is read once."""
-    stated, held = rule.condition.memory, event.parts.get(rule.rule_id)
+    stated, held = rule.condition.counters, event.parts.get(rule.rule_id)
     if held is None or held[0] is not stated:
         held = event.parts[rule.rule_id] = stated, tuple(_try_part(rule, key, value, event) for key, value in stated)
     return held[1]
 
 
-def _try_part(rule: PolicyRule, key: MemoryKey, stated: Any, event: PolicyEvent) -> _Part | _Unknown:
+def _try_part(rule: PolicyRule, key: CounterKey, stated: Any, event: PolicyEvent) -> _Part | _Unknown:
     try:
         return _read_part(rule, key, stated, event)
     except SaysoError as error:
         return key, f"{key}: {error.message}"
 
 
-def _read_part(rule: PolicyRule, key: MemoryKey, stated: Any, event: PolicyEvent) -> _Part:
+def _read_part(rule: PolicyRule, key: CounterKey, stated: Any, event: PolicyEvent) -> _Part:
     if key == "repeats":
         call: JsonObject = {"agent": event.agent, "tool": event.tool_name, "args": event.tool_args}
         wanted = Wanted(name_counter(rule.rule_id, key, stated.within, "", (), [call]), stated.within)
@@ -287,10 +289,10 @@ _read_most = lru_cache(4_096)(to_units)
 """Return the limit of a budget in units; a rulebook has few."""
 
 
-def weigh_memory(
+def weigh_counters(
     rules: Sequence[PolicyRule], recalled: Mapping[str, Recalled], deciding: PolicyRule | None, reason: str
 ) -> dict[str, Any]:
-    """Return what the memory of the rules said, the charges, and the reason with limits that are reached.
+    """Return what the counters of the rules said, the charges, and the reason with limits that are reached.
 
     `rules` are in the order of trial. Limits of charges count up to the rule that decides.
     """

@@ -35,7 +35,7 @@ DEFAULT = "default"
 _CALL_KEYS = {"tool": "tool_name", "args": "tool_args", "subagent": "subagent_name", "event": "event_type"}
 
 
-_OTHERS = {*_CALL_KEYS.values(), "memory", "at_ms", "definition", "thread_id"}
+_OTHERS = {*_CALL_KEYS.values(), "readings", "at_ms", "definition", "thread_id"}
 
 
 _EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _OTHERS} | _CALL_KEYS

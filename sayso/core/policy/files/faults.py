@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 from sayso.core.policy.files.yaml_documents import Document, Loc
 from sayso.core.policy.prices import ModelPrice
 from sayso.core.policy.rule_keys import (
-    MEMORY_KEYS,
+    COUNTER_KEYS,
     Above,
     Asks,
     Assess,
@@ -46,7 +46,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("during",): ("condition", "during"),
     ("outside",): ("condition", "outside"),
     ("when",): ("condition", "when"),
-    **{(name,): ("condition", name) for name in MEMORY_KEYS},
+    **{(name,): ("condition", name) for name in COUNTER_KEYS},
     ("ask",): ("request_payload",),
     ("terms",): ("terms",),
     **{(name,): (name,) for name in ("grants", "mandates", "assess", "after_denial", "asks")},

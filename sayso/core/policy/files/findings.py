@@ -59,7 +59,7 @@ def _find_dead(rules: Sequence[PolicyRule]) -> Iterable[str]:
         if not _is_wider(first, later):
             continue
         when = first.condition.when
-        if when in (None, later.condition.when) and not first.condition.memory:
+        if when in (None, later.condition.when) and not first.condition.counters:
             yield (
                 f"rule {later.rule_id}: never decides, because rule {first.rule_id} is tried first and matches all its "
                 "calls; raise its priority, or remove it"

@@ -11,7 +11,7 @@ from sayso.core.policy.conditions import MAX_EXPRESSION_CHARS
 from sayso.core.policy.files.cases import CALL_KEYS, EXPECTATIONS
 from sayso.core.policy.files.faults import LISTED, PARTS
 from sayso.core.policy.files.reading import VERSION
-from sayso.core.policy.rule_keys import MEMORY_KEYS
+from sayso.core.policy.rule_keys import COUNTER_KEYS
 from sayso.core.policy.rules import MODEL_FACTS, Action, PolicyRule
 
 _PERIOD = "A number with s, m, h, d or w, such as 1h or 90d."
@@ -167,7 +167,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
 
 
 _Schema = dict[str, Any]
-_SCRUTINY = [key for key in MEMORY_KEYS if key not in ("limit", "budget")]
+_SCRUTINY = [key for key in COUNTER_KEYS if key not in ("limit", "budget")]
 _ASKS = {"enum": [Action.REQUEST_APPROVAL, "defer", Action.REQUEST_USER_INPUT]}
 _MODEL_ONLY = {
     "anyOf": [
@@ -272,7 +272,7 @@ def _list_conditions() -> list[_Schema]:
     return [
         _when({"absolute": {"const": True}}, {"properties": {"action": {"const": Action.DENY}}}),
         _when({"mode": {"const": "shadow"}}, _TOOLS_ONLY),
-        _when({"mode": {"const": "shadow"}}, {"properties": dict.fromkeys(MEMORY_KEYS, False)}),
+        _when({"mode": {"const": "shadow"}}, {"properties": dict.fromkeys(COUNTER_KEYS, False)}),
         _when({"action": {"const": Action.ALLOW}}, {"properties": dict.fromkeys(_SCRUTINY, False)}),
         _when({"action": {"not": {"const": Action.ALLOW}}}, {"properties": {"limit": False, "budget": False}}),
         _when({"action": _ASKS}, _TOOLS_ONLY),
@@ -283,7 +283,7 @@ def _list_conditions() -> list[_Schema]:
         _when({"action": {"const": Action.REQUEST_USER_INPUT}}, _deny_fallback("approve")),
         {"if": _MODEL_ONLY, "then": {"properties": {"tool": False, "subagent": False}}},
         {"if": {"required": ["metadata"]}, "then": _MODEL_ONLY},
-        {"if": {"anyOf": [{"required": [key]} for key in MEMORY_KEYS]}, "then": _TOOLS_ONLY},
+        {"if": {"anyOf": [{"required": [key]} for key in COUNTER_KEYS]}, "then": _TOOLS_ONLY},
     ]
 
 

@@ -6,17 +6,9 @@ from typing import Any, NamedTuple
 import structlog
 
 from sayso.core.clock import DAY_MS
+from sayso.core.records.chain import describe_tombstones, find_break, write_entry, write_events
 from sayso.core.records.decisions import Actor, Erasure
-from sayso.core.records.events import (
-    Event,
-    EventType,
-    TrailEntry,
-    TrailHead,
-    describe_tombstones,
-    find_break,
-    write_entry,
-    write_events,
-)
+from sayso.core.records.events import Event, EventType, TrailEntry, TrailHead
 from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Unreadable
 from service.core.store.announcements import list_event_ids

@@ -18,7 +18,7 @@ from sayso.core.text.redaction import Redacted
 from sayso.core.transitions.masking import list_typed, mask_end
 from sayso.core.transitions.states import RunState, count_failed, find_run_state
 from sayso.errors import NotFound
-from service.core.cache import Memory
+from service.core.cache import Cache
 from service.core.store.connection.connecting import text, translated
 from service.core.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of, split_readable
 from service.core.store.suspensions.turns import Turn, number_turn
@@ -121,7 +121,7 @@ class Runs:
         self._intake = store.connections.intake
         self._pipeline = store.connections.changes
         self._index = RunIndex(store)
-        self._manifests = Memory(self._read_manifests, store.connections.refresher)
+        self._manifests = Cache(self._read_manifests, store.connections.refresher)
         self._definitions: dict[str, float] = {}
 
     async def read(self, run_id: str) -> Run:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sayso.core.canonical_json import JsonObject
+from sayso.core.records.chain import ChainCheck, find_break
 from sayso.core.records.decisions import RUNNING
-from sayso.core.records.events import ChainCheck, EventType, TrailEntry, TrailHead, find_break
+from sayso.core.records.events import EventType, TrailEntry, TrailHead
 from sayso.errors import Unreadable
 from service.core.store.connection.connecting import text, translated
 from service.core.store.runs.runs import read_entry

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from sayso.core.clock import DAY_MS, monotonic_ms
 from sayso.core.policy.counters.readings import Readings, Wanted
-from sayso.core.records.events import TrailHead, write_events
+from sayso.core.records.chain import write_events
+from sayso.core.records.events import TrailHead
 from sayso.core.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.core.transitions.masking import mask_contents
 from sayso.errors import TooManyRequests

@@ -178,43 +178,62 @@ class Suspensions(SuspensionLookups):
         new: bool = False,
         room: Room | None = None,
     ) -> Saved:
-        doubtful: tuple[str, Saved] | None = None
         state = self._recall(suspension_id, known, new=new)
+        ended = await self._try_cached(state, step, seen, room) if state is not None else None
+        if isinstance(ended, Saved):
+            return ended
+        return await self._read_and_change(suspension_id, step, seen, room, ended)
+
+    async def _try_cached(
+        self, state: State, step: Step, seen: Idempotency | None, room: Room | None
+    ) -> Saved | _Attempt | None:
+        """Change the cached record, and return as `_commit_change` does; None also where the change needs a read."""
+        try:
+            change = step(state.record, state.now_ms)
+        except SaysoError:
+            return None  # the cached record may be too old for the transition
+        return await self._commit_change(state, change, seen, room) if change.record is not state.record else None
+
+    async def _read_and_change(
+        self, suspension_id: str, step: Step, seen: Idempotency | None, room: Room | None, lost: _Attempt | None
+    ) -> Saved:
+        """Read the record, apply the step and commit, until no other change came first; `lost` was tried before."""
         for _ in range(_ROUNDS):
-            if state is None:
-                state = await self._find(suspension_id, seen)
-            if doubtful is not None and state.last_commit == doubtful[0]:
-                return doubtful[1]
+            state = await self._find(suspension_id, seen)
+            if lost is not None and state.last_commit == lost.commit_id:
+                return lost.saved
             if seen is not None and state.fingerprint is not None:
-                if state.fingerprint != seen.fingerprint:
-                    raise IdempotencyConflict(idempotency_key=seen.key)
-                if state.record is not None:
-                    return _unchanged(state.record, state)
-                return (await self.read(str(state.ref)))._replace(ref=state.ref)
-            try:
-                change = step(state.record, state.now_ms)
-            except SaysoError:
-                if state.fresh:
-                    raise
-                state = None
-                continue
+                return await self._repeat(state, seen)
+            change = step(state.record, state.now_ms)
             if change.record is state.record:
-                if state.fresh:
-                    return _unchanged(change.record, state)
-                state = None
-                continue
-            attempt = self._prepare(state, change, seen, room)
-            state = None
-            async with translated():
-                try:
-                    committed = await self._send(attempt)
-                except LOST:
-                    doubtful = (attempt.commit_id, attempt.saved)
-                    continue
-            if committed is not None:
-                self._remember(committed)
-                return committed
+                return _unchanged(change.record, state)
+            ended = await self._commit_change(state, change, seen, room)
+            if isinstance(ended, Saved):
+                return ended
+            lost = ended or lost
         raise Unavailable("Too many concurrent changes; nothing was changed. Try again in a moment.")
+
+    async def _repeat(self, state: State, seen: Idempotency) -> Saved:
+        """Return the result of the key's first request; raises `IdempotencyConflict` for a different request."""
+        if state.fingerprint != seen.fingerprint:
+            raise IdempotencyConflict(idempotency_key=seen.key)
+        if state.record is not None:
+            return _unchanged(state.record, state)
+        return (await self.read(str(state.ref)))._replace(ref=state.ref)
+
+    async def _commit_change(
+        self, state: State, change: Change, seen: Idempotency | None, room: Room | None
+    ) -> Saved | _Attempt | None:
+        """Commit a change; return the attempt if its answer was lost, and None if another change came first."""
+        attempt = self._prepare(state, change, seen, room)
+        async with translated():
+            try:
+                saved = await self._send(attempt)
+            except LOST:
+                return attempt
+        if saved is not None:
+            self._remember(saved)
+        return saved
 
     async def recall(self, wanted: Collection[Wanted]) -> Readings:
         """Return what the counters hold and assessors say; without counters nothing is read."""

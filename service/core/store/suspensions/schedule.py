@@ -5,7 +5,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from sayso.errors import TooManyRequests, Unreadable
-from service.core.cache import Memory, Refresher
+from service.core.cache import Cache, Refresher
 from service.core.settings import Settings
 from service.core.store.connection.connecting import WRITING, as_ms, text, translated
 from service.core.store.connection.pipeline import Script
@@ -144,7 +144,7 @@ class Backlog:
     """Refuses work for workers while they are behind. The length of the ready list is known to half a second."""
 
     def __init__(self, schedule: Schedule, limits: Settings, refresher: Refresher) -> None:
-        self._queue = Memory(schedule.read_queue, refresher)
+        self._queue = Cache(schedule.read_queue, refresher)
         self._limits = limits
 
     async def admit(self) -> None:

@@ -6,15 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sayso.core.records.events import (
-    Event,
-    EventType,
-    TrailEntry,
-    TrailHead,
-    describe_tombstones,
-    find_break,
-    write_entry,
-)
+from sayso.core.records.chain import describe_tombstones, find_break, write_entry
+from sayso.core.records.events import Event, EventType, TrailEntry, TrailHead
 from tests.trails import append_events
 
 EVENTS = tuple(Event(type=EventType.WARNING, data={"message": f"number {number}"}) for number in range(6))

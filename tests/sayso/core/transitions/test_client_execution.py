@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import MAX_DEPTH, MAX_NODES
+from sayso.core.records.chain import find_break
 from sayso.core.records.decisions import Report
-from sayso.core.records.events import TrailHead, find_break
+from sayso.core.records.events import TrailHead
 from sayso.core.records.items import ItemDraft
 from sayso.core.records.suspensions import Change, ResumeSpec, RunStatus, Status, SuspensionRecord
 from sayso.core.records.terms import REPORT_WITHIN_S

@@ -6,7 +6,7 @@ from sayso.core.records.items import ItemKind
 from sayso.core.text.redaction import MASK
 from sayso.core.transitions.closing import describe_decision
 from sayso.core.transitions.deciding import decide
-from sayso.core.transitions.decision_checks import is_quorum_met
+from sayso.core.transitions.quorum import is_quorum_met
 from tests.sayso.samples import T0, ask, pending, word
 
 

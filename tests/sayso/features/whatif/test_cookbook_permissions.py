@@ -93,7 +93,7 @@ def assess(name: str, said: Level | None) -> PolicyDecision:
     (event,) = (one.event for one in cases if one.name == name)
     key = name_assessment("fraud", event)
     found = {key: Reading(assessment=Assessment(key=key, assessor="fraud", level=said))} if said is not None else {}
-    return policy.judge(event.model_copy(update={"memory": found}))
+    return policy.judge(event.model_copy(update={"readings": found}))
 
 
 def test_refunds_follow_the_model_only_upwards() -> None:

@@ -61,7 +61,7 @@ def test_call_is_judged_again_with_what_rules_remembered() -> None:
     drafts, judged = evaluate_calls(cap(5), RUN, [ExternalCall(call, PAY)], readings=readings)
     trail = [TrailEntry(seq=seq, at_ms=T0, type=one.type, data=one.data, hash="") for seq, one in enumerate(judged, 1)]
     (found,) = list_calls(RUN, trail, {})
-    assert found.event.memory == readings
+    assert found.event.readings == readings
     assert [one.effect for one in rejudge(cap(5), [found], {}) if one] == [Effect.ALLOWED]
     assert [one.effect for one in rejudge(cap(4), [found], {}) if one] == [Effect.DENIED]
     assert list(rejudge(cap(4, "other"), [found], {})) == [None]

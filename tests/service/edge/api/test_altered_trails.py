@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from sayso.core.records.chain import write_entry, write_events
 from sayso.core.records.events import Event as TrailEvent
-from sayso.core.records.events import EventType, TrailEntry, TrailHead, write_entry, write_events
+from sayso.core.records.events import EventType, TrailEntry, TrailHead
 from service.core.auth.reviewers import hash_token
 from service.core.store.keys import KEYS
 from service.core.store.people import ApiKey

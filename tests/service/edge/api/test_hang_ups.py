@@ -14,7 +14,8 @@ import uvicorn
 from redis.asyncio import Redis
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from sayso.core.records.events import Event, EventType, TrailHead, write_events
+from sayso.core.records.chain import write_events
+from sayso.core.records.events import Event, EventType, TrailHead
 from service.app import create_app
 from service.core.auth.credentials import TENANT
 from service.core.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 from httpx import Response
 
 from sayso.core.clock import iso_utc
-from sayso.core.records.events import find_break
+from sayso.core.records.chain import find_break
 from sayso.core.records.items import ItemKind
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import EscalationStep, Fallback, Quorum, RuleTerms

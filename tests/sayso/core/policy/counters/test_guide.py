@@ -9,7 +9,7 @@ import pytest
 from tests.sayso.core.policy.counters.calls import Calls
 
 GUIDE = Path(__file__).parents[5] / "docs" / "policies.md"
-SECTION = GUIDE.read_text(encoding="utf-8").partition("\n## Memory\n")[2].partition("\n## ")[0]
+SECTION = GUIDE.read_text(encoding="utf-8").partition("\n## Counters\n")[2].partition("\n## ")[0]
 REFUNDS, MONEY = re.findall(r"^```yaml\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
 
 

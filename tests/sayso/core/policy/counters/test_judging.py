@@ -57,7 +57,7 @@ def test_budget_allows_while_the_sum_fits(amount: Any, decides: Action) -> None:
 def test_copy_of_a_call_counts_by_its_own_arguments() -> None:
     rules = policy(rule("r", "allow", limit={"count": 1, **HOUR, "by": "args.customer"}), default=ASK)
     about = event(customer="C17")
-    (first,), (again,) = rules.list_wanted(about), rules.list_wanted(about.model_copy(update={"memory": {}}))
+    (first,), (again,) = rules.list_wanted(about), rules.list_wanted(about.model_copy(update={"readings": {}}))
     (other,) = rules.list_wanted(about.model_copy(update={"tool_args": {"customer": "C18"}}))
     assert first == again != other
     changed = policy(rule("r", "allow", limit={"count": 2, **HOUR, "by": "agent"}), default=ASK)

@@ -56,7 +56,7 @@ def call(amount: int = 500, tool: str = "refund", said: Level | None = None, **p
         return event
     key = name_assessment("fraud", event)
     assessment = Assessment(key=key, assessor="fraud", level=said, **parts)
-    return event.model_copy(update={"memory": {key: Reading(assessment=assessment)}})
+    return event.model_copy(update={"readings": {key: Reading(assessment=assessment)}})
 
 
 def test_low_changes_nothing() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from sayso.core.records.events import EventType, find_break
+from sayso.core.records.chain import find_break
+from sayso.core.records.events import EventType
 from sayso.core.records.items import Prompt
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import Status, SuspensionRecord

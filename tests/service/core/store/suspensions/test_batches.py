@@ -8,7 +8,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from sayso.core.records.events import find_break
+from sayso.core.records.chain import find_break
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.transitions.deciding import decide, suspend
 from sayso.core.transitions.due import tick

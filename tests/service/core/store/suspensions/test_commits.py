@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
-from sayso.core.records.events import find_break
+from sayso.core.records.chain import find_break
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.transitions.deadlines import expire

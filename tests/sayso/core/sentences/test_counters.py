@@ -86,5 +86,5 @@ def test_describe_trial_says_what_the_rule_remembers() -> None:
     rules = policy(rule("cap", over={"limit": {"count": 5, **HOUR}}))
     about = event()
     readings = {one.counter: Reading(total=4) for one in rules.list_wanted(about)}
-    (trial,) = explain(rules, about.model_copy(update={"memory": readings})).trials
+    (trial,) = explain(rules, about.model_copy(update={"readings": readings})).trials
     assert describe_trial(trial) == "What it remembers does not make it apply. 4 of 5 calls in 1 h."
