@@ -51,10 +51,10 @@ def propose(*tools: dict[str, Any], outside: str = "deny", rules: Policy = RULES
 
 
 def judge(*mandates: Mandate, tool: str = "pay", rules: Policy = RULES, **args: Any) -> PolicyDecision:
-    memory = {name_scope_of(mandates[0]): Reading(mandates=mandates)}
-    memory |= {one.count_counter: Reading() for one in mandates}
+    readings = {name_scope_of(mandates[0]): Reading(mandates=mandates)}
+    readings |= {one.count_counter: Reading() for one in mandates}
     facts = {"started_by": RUN.owner, "thread_id": RUN.thread_id, "definition": TOOLS[tool].digest}
-    return rules.judge(event(tool, agent=RUN.agent, tool_args=args, memory=memory, subagent_name="", **facts))
+    return rules.judge(event(tool, agent=RUN.agent, tool_args=args, readings=readings, subagent_name="", **facts))
 
 
 def test_calls_outside_a_denying_plan_are_denied() -> None:
