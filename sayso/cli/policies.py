@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from sayso.cli.logins import connect
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show, show_line
 from sayso.client import administration, rulebook
-from sayso.client.rulebook import VersionView
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.clock import now_ms
 from sayso.core.policy.files.findings import Known, find_findings
@@ -19,6 +18,7 @@ from sayso.core.policy.files.packages import check_packages, find_missing, read_
 from sayso.core.sentences.items import describe_resemblance
 from sayso.errors import InvalidInput, NotAuthenticated, Unavailable
 from sayso.wire.administration import Explained, RulesChecked
+from sayso.wire.rulebook import VersionView
 
 policies = typer.Typer(help="Check, explain, test, replay and compare rules.", no_args_is_help=True)
 

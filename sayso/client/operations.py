@@ -11,13 +11,13 @@ from pydantic import JsonValue
 from sayso.client import discussions, requests, retries, rulebook
 from sayso.client.requests import Request, new_key, segment
 from sayso.client.retries import Flow, RetryPolicy
-from sayso.client.rulebook import MandateView
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.wire.administration import KeyList, KeyView, NewKeyView, SessionView
 from sayso.wire.discussions import AttachmentContent, AttachmentPage, CommentPage
 from sayso.wire.items import ItemView
 from sayso.wire.models import ViewT
+from sayso.wire.permissions import MandateView
 from sayso.wire.suspensions import (
     DecidedItem,
     ExternalEventsResponse,

@@ -12,7 +12,6 @@ from sayso.cli.logins import connect
 from sayso.cli.policies import YesOption, find_version, read_lists, read_raw, read_rules
 from sayso.cli.screens import JsonOption, format_time, make_console, make_table, print_json, show, show_line
 from sayso.client import Client, rulebook
-from sayso.client.rulebook import ReplayCell, ReplayView, ShadowView
 from sayso.core.clock import iso_utc, now_ms
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.files.packages import check_packages
@@ -20,13 +19,13 @@ from sayso.core.rendering.money import write_sum
 from sayso.core.text.summaries import write_pretty
 from sayso.errors import InvalidInput
 from sayso.features.whatif.text import describe_past, describe_review_time
+from sayso.wire.rulebook import CellView, Effect, ReplayView, ShadowView
 
 if TYPE_CHECKING:
     from sayso.core.policy.files.cases import Case
 
 
 _WAIT_S = 2
-_EFFECTS = ("allowed", "asked", "denied")
 _LISTED_CHARS = 800
 _FORBIDDEN = ("denied", "refused")
 
@@ -76,12 +75,12 @@ def show_replay(console: Console, replay: ReplayView) -> None:
     span = f"{format_time(replay.since)} to {format_time(replay.until)} UTC"
     console.print(show_line(f"{replay.file}, version {replay.version}: {replay.calls:,} recorded calls, {span}."))
     console.print(show_line(f"{replay.changed:,} {'would have gone otherwise' if replay.shadow else 'would change'}."))
-    table = make_table("", *(f"{'candidate:' if replay.shadow else 'now'} {effect}" for effect in _EFFECTS))
+    table = make_table("", *(f"{'candidate:' if replay.shadow else 'now'} {effect}" for effect in Effect))
     rows = dict.fromkeys((cell.past, cell.was) for cell in replay.cells)
     for past, was in rows:
         label = describe_past(past) + (f", {was} before" if replay.compares else "")
         cells = {cell.now: cell for cell in replay.cells if (cell.past, cell.was) == (past, was)}
-        table.add_row(label, *(show_line(_write_cell(cells.get(now))) for now in _EFFECTS))
+        table.add_row(label, *(show_line(_write_cell(cells.get(now))) for now in Effect))
     if rows:
         console.print(table)
     if any(cell.sums for cell in replay.cells):
@@ -116,14 +115,14 @@ def wait_for(client: Client, started: ReplayView) -> ReplayView:
     return replay
 
 
-def _write_cell(cell: ReplayCell | None) -> str:
+def _write_cell(cell: CellView | None) -> str:
     if cell is None:
         return "-"
     sums = ", ".join(write_sum(number, currency) for currency, number in sorted(cell.sums.items()))
     return f"{cell.count:,}" + (f" ({sums})" if sums else "")
 
 
-def _show_listed(console: Console, cell: ReplayCell, by: str) -> None:
+def _show_listed(console: Console, cell: CellView, by: str) -> None:
     console.print(show_line(f"{describe_past(cell.past).capitalize()}, and {by} {cell.now}:", "bold red"))
     for call in cell.listed:
         args = " ".join(write_pretty(call.args).split()) if call.args else ""

@@ -7,12 +7,12 @@ import typer
 from pydantic import BaseModel
 
 from sayso.cli.screens import JsonOption, make_console, print_json, show
-from sayso.client.rulebook import ReplayView
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.files.packages import check_packages
 from sayso.errors import InvalidInput
 from sayso.features.whatif.commands import SumOption, UntilOption, load_cases, load_policy, run_replay, show_replay
+from sayso.wire.rulebook import ReplayView
 
 if TYPE_CHECKING:
     from sayso.core.policy.files.cases import Case

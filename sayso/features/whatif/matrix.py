@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -20,7 +19,8 @@ from sayso.core.records.base import Immutable
 from sayso.core.records.decisions import Verdict
 from sayso.core.text.redaction import redact
 from sayso.errors import InvalidInput
-from sayso.features.whatif.replays import NOT_COUNTED, Effect, RecordedCall, Rejudged, effect_of
+from sayso.features.whatif.replays import NOT_COUNTED, RecordedCall, Rejudged, effect_of
+from sayso.wire.rulebook import Effect, Past
 
 _CONVERTED = re.compile(r"(?:double|int|uint)\(\s*args\.([A-Za-z_]\w*)\s*\)\s*[<>]=?")
 _ORDER = ("<", ">", "<=", ">=")
@@ -91,21 +91,6 @@ MOST_EXAMPLES = 50
 """The same for every other change."""
 
 _MOST_ARGS_CHARS = 600
-
-
-class Past(StrEnum):
-    """What happened to a recorded call."""
-
-    ALLOWED = "allowed"
-    """The rules allowed it."""
-    APPROVED = "approved"
-    """A person approved it, or gave the value."""
-    DENIED = "denied"
-    """A person denied it."""
-    UNDECIDED = "undecided"
-    """It was asked about, and no person decided."""
-    REFUSED = "refused"
-    """The rules denied it."""
 
 
 class Listed(Immutable):

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue, ValidationError
@@ -24,16 +23,9 @@ from sayso.core.records.suspensions import RunRef, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.language import mark
 from sayso.core.text.redaction import MASK
+from sayso.wire.rulebook import Effect
 
 NOT_COUNTED = mark("A rule remembers other calls than the rules of that time did.")
-
-
-class Effect(StrEnum):
-    """What rules do with a call."""
-
-    ALLOWED = "allowed"
-    ASKED = "asked"
-    DENIED = "denied"
 
 
 class Rejudged(Immutable):

@@ -20,7 +20,7 @@ from sayso.core.sentences.rules import (
 from sayso.core.sentences.times import describe_span
 from sayso.core.text.language import _
 from sayso.features.whatif.explaining import Explanation, Match, Trial
-from sayso.features.whatif.matrix import Past
+from sayso.wire.rulebook import Past
 
 _SHORTEST_MS = 1_000
 

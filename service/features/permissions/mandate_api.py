@@ -21,7 +21,7 @@ from sayso.core.text.invisible import write_signs
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.features.permissions.making import draft_from, name_mandate, name_suspension
 from sayso.features.permissions.plans import Definitions, draft_mandate
-from sayso.wire.models import Timestamp, View
+from sayso.wire.permissions import MandateList, MandateView
 from service.core.auth.credentials import Principal
 from service.core.operations.people import find_who, identify_request
 from service.core.wiring import Wiring
@@ -103,40 +103,6 @@ class MandateRequest(Plan):
         if isinstance(tools, list):
             check_plan_size(tools)
         return given
-
-
-class MandateView(View):
-    """A mandate, or the plan of one, and its use."""
-
-    id: str
-    state: MandateState
-    void: bool = Field(description="Whether a rule that permitted it is gone or changed; calls of that rule are asked.")
-    sentences: list[str] = Field(
-        description="Which calls run without asking, how often and for how long, and which are asked about or denied."
-    )
-    agent: str
-    owner: str
-    thread_id: str = Field(description="The conversation whose calls it covers.")
-    run_id: str | None = Field(description="The only run whose calls it covers; null for all of the conversation.")
-    title: str
-    count: int = Field(description="The most calls.")
-    sum: str | None = Field(description="The most that all calls may add up, as a number.")
-    at: Timestamp | None = Field(description="When it was approved; null before.")
-    until: Timestamp | None
-    approved_by: list[str]
-    suspension_id: str
-    item_id: str
-    calls: int = Field(description="The calls that it has let run, and those it holds a place for.")
-    total: str = Field(description="Their sum, as a number.")
-    last_used_at: Timestamp | None
-    revoked_by: str | None
-    revoked_at: Timestamp | None
-
-
-class MandateList(View):
-    """Approved mandates of the last month, the latest first."""
-
-    mandates: list[MandateView]
 
 
 @router.post("", status_code=201, operation_id="proposeMandate", responses=ASKS)

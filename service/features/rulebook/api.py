@@ -5,7 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from pydantic import Field
 
-from sayso.wire.models import ListFiles, RequestBody, Timestamp, View
+from sayso.wire.models import ListFiles, RequestBody
+from sayso.wire.rulebook import AttestationView, SpanView, VersionList, VersionText, VersionView
 from service.edge.api.dependencies import Admin, Parts, Person
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
@@ -28,49 +29,6 @@ class RestoreRequest(RequestBody):
     """The version that is in force, so that none is replaced unseen."""
 
     replaces: str = Field(max_length=100, examples=["1f3a9c1b2d4e5f60"])
-
-
-class AttestationView(View):
-    """A person who attests the bytes."""
-
-    by: str
-    at: Timestamp = Field(validation_alias="at_ms")
-
-
-class SpanView(View):
-    """A time in which a version was in force."""
-
-    start: Timestamp = Field(validation_alias="from_ms")
-    end: Timestamp | None = Field(validation_alias="to_ms", description="Null while it still is.")
-    how: str = Field(description="`start` or `changed` by a process, or `restored` by a person.")
-    by: str
-
-
-class VersionView(View):
-    """A version of the rules."""
-
-    version: str
-    digest: str = Field(description="The SHA-256 of its bytes.")
-    file: str
-    in_force: bool
-    withdrawn: bool = Field(description="Whether an admin put an earlier version in its place.")
-    attested: int = Field(description="How many people attest exactly these bytes.")
-    needed: int = Field(description="How many must, before a version takes force: SAYSO_POLICY_ATTESTATIONS.")
-    attestations: list[AttestationView]
-    spans: list[SpanView] = Field(description="When it was in force, the latest first.")
-
-
-class VersionText(VersionView):
-    """A version of the rules with its text."""
-
-    text: str
-    lists: dict[str, str] = Field(description="The texts of the files that its lists name.")
-
-
-class VersionList(View):
-    """The kept versions, the last saved first."""
-
-    versions: list[VersionView]
 
 
 @router.get("/versions", operation_id="listRuleVersions", responses=problems(401, 403))

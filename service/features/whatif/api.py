@@ -1,24 +1,31 @@
 """Routes of replays, of candidates in shadow, and of the trial of one call, which says why each rule decides or not."""
 
-from decimal import Decimal
 from typing import Annotated, Self
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import ConfigDict, Field, model_validator
 
-from sayso.core.canonical_json import JsonObject
 from sayso.errors import InvalidInput, NotFound
 from sayso.features.whatif.explaining import TrialCall
-from sayso.features.whatif.matrix import Past
-from sayso.features.whatif.replays import Effect
 from sayso.features.whatif.text import describe_explanation
 from sayso.wire.administration import Explained
-from sayso.wire.models import ListFiles, RequestBody, SentTimestamp, Timestamp, View, moment
+from sayso.wire.models import ListFiles, RequestBody, SentTimestamp, moment
+from sayso.wire.rulebook import (
+    CellView,
+    MissingView,
+    ReplayList,
+    ReplayView,
+    ReviewTimeView,
+    RuleChangeView,
+    ShadowsView,
+    ShadowView,
+    VersionText,
+)
 from service.core.operations.known_names import read_manifests
 from service.edge.api.dependencies import Admin, Parts, Person, Wait
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
-from service.features.rulebook.api import VersionText, view_text
+from service.features.rulebook.api import view_text
 from service.features.rulebook.versions import read_version
 from service.features.whatif.replays import ReplayRequest, RuleReplays
 from service.features.whatif.shadows import (
@@ -29,7 +36,7 @@ from service.features.whatif.shadows import (
     read_shadows,
     report_shadow,
 )
-from service.features.whatif.store import Replay, ReplayStatus, ReplayStore
+from service.features.whatif.store import Replay, ReplayStore
 from service.features.whatif.trials import read_past, try_call
 
 replays = APIRouter(prefix="/policy/replays", tags=["policy"], route_class=SignedInRoute)
@@ -62,94 +69,6 @@ class StartReplay(RequestBody):
         default=None, description="Rules to compare with, instead of what was done at the time; a whole file."
     )
     lists: ListFiles = Field(default_factory=dict)
-
-
-class ListedView(View):
-    """A call that would change, with secrets masked; long arguments are left out."""
-
-    run_id: str
-    suspension_id: str = Field(description="Empty for a call that became no item.")
-    item_id: str
-    at: Timestamp = Field(validation_alias="at_ms")
-    tool: str
-    agent: str
-    args: JsonObject
-    before: str = Field(description="The rule that decided it; empty for the default.")
-    now: str = Field(description="The rule that would decide it now; empty for the default.")
-    reason: str
-
-
-class CellView(View):
-    """Calls with the same past and the same effects."""
-
-    past: Past = Field(
-        description="`allowed` or `refused` by the rules; `approved` or `denied` by a person; or `undecided`: it was "
-        "asked about, and no person decided."
-    )
-    was: Effect = Field(description="What the rules did, or those to compare with would have done.")
-    now: Effect
-    count: int
-    sums: dict[str, Decimal] = Field(description="By currency; an empty one where the calls name none.")
-    listed: list[ListedView] = Field(description="The newest of them, if their effect changes.")
-
-
-class RuleChangeView(View):
-    """How many calls move from one rule to another; null is the default."""
-
-    before: str | None
-    after: str | None
-    was: Effect
-    now: Effect
-    count: int
-
-
-class MissingView(View):
-    """Calls that cannot be judged again, by what is missing."""
-
-    fact: str
-    count: int
-
-
-class ReviewTimeView(View):
-    """An estimate of the reviewers' time."""
-
-    measured: int = Field(description="Decisions of the range whose look was measured.")
-    typical_ms: int | None = Field(description="The median of these looks; it stands for the others.")
-    saved_ms: int = Field(description="Looks before calls that would no longer be asked about.")
-    added_ms: int = Field(description="Looks before calls that would be asked about, and were not.")
-
-
-class ReplayView(View):
-    """A replay, its progress, and what it has counted so far."""
-
-    id: str
-    by: str
-    status: ReplayStatus
-    error: str
-    file: str
-    version: str
-    compares: bool = Field(description="Whether `was` is of the rules in `base`.")
-    shadow: bool = Field(description="Whether `now` is what a candidate said in shadow; nothing was judged again.")
-    sum: str | None
-    since: Timestamp = Field(serialization_alias="from")
-    until: Timestamp = Field(serialization_alias="to")
-    started_at: Timestamp
-    ended_at: Timestamp | None
-    runs: int = Field(description="Runs that were read.")
-    of_runs: int = Field(description="About how many there are.")
-    calls: int = Field(description="Recorded calls in the range, also those that cannot be judged again.")
-    changed: int
-    cells: list[CellView]
-    changes: list[RuleChangeView]
-    missing: list[MissingView]
-    gaps: list[str] = Field(description="What of the range is no longer recorded.")
-    review_time: ReviewTimeView
-
-
-class ReplayList(View):
-    """The replays of the last day, the newest first."""
-
-    replays: list[ReplayView]
 
 
 @replays.post("", operation_id="startReplay", status_code=202, responses=WRITES | problems(403, 429))
@@ -258,25 +177,6 @@ class PromoteShadow(RequestBody):
     """The version that is in force, so that none is replaced unseen."""
 
     replaces: str = Field(max_length=100, examples=["1f3a9c1b2d4e5f60"])
-
-
-class ShadowView(View):
-    """A candidate, and when it judged calls in shadow."""
-
-    version: str
-    digest: str = Field(description="The SHA-256 of its bytes.")
-    file: str
-    by: str
-    start: Timestamp = Field(validation_alias="began_ms")
-    end: Timestamp | None = Field(validation_alias="ended_ms", description="Null while it is in shadow.")
-    ended_by: str
-
-
-class ShadowsView(View):
-    """The candidate in shadow, and those before it."""
-
-    current: ShadowView | None = Field(description="Null if none is in shadow.")
-    ended: list[ShadowView] = Field(description="The latest first.")
 
 
 @shadows.get("", operation_id="getShadow", responses=problems(401, 403))

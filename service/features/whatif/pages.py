@@ -13,9 +13,9 @@ from sayso.core.rendering.money import write_sum
 from sayso.core.text.language import _
 from sayso.core.text.summaries import Summary, summarize
 from sayso.errors import InvalidInput, SaysoError
-from sayso.features.whatif.matrix import Cell, Listed, Past
-from sayso.features.whatif.replays import Effect
+from sayso.features.whatif.matrix import Cell, Listed
 from sayso.features.whatif.text import describe_effect, describe_past, describe_review_time, describe_status
+from sayso.wire.rulebook import Effect, Past, ReplayStatus
 from service.core.auth.reviewers import require_role
 from service.edge.web.errors import show_page_again
 from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form, read_post
@@ -31,7 +31,7 @@ from service.features.whatif.shadows import (
     read_shadows,
     report_shadow,
 )
-from service.features.whatif.store import ReplayStatus, ReplayStore
+from service.features.whatif.store import ReplayStore
 
 _FILE = "candidate"
 _FORM = "pages/replays.html"

@@ -1,6 +1,5 @@
 """Replays of rules, kept for a day, and the candidate in shadow with those before it."""
 
-from enum import StrEnum
 from typing import Any
 
 from redis.asyncio.client import Pipeline
@@ -8,6 +7,7 @@ from redis.asyncio.client import Pipeline
 from sayso.core.records.base import Immutable
 from sayso.errors import Conflict, NotFound
 from sayso.features.whatif.matrix import Tally
+from sayso.wire.rulebook import ReplayStatus
 from service.core.store.connection.connecting import text, translated
 from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
@@ -16,19 +16,6 @@ KEPT_S = 86_400
 MOST_REPLAYS = 50
 SILENT_MS = 30_000
 """A running replay that reports nothing for this long has lost its process."""
-
-
-class ReplayStatus(StrEnum):
-    """The status of a replay."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-
-    @property
-    def ended(self) -> bool:
-        return self not in (ReplayStatus.WAITING, ReplayStatus.RUNNING)
 
 
 class Replay(Immutable):

@@ -25,9 +25,10 @@ from sayso.core.text.summaries import Summary, summarize, write_pretty
 from sayso.errors import InvalidInput, SaysoError
 from sayso.features.whatif.cases import CaseResult, run_cases
 from sayso.features.whatif.explaining import Match, Trial, TrialCall
-from sayso.features.whatif.replays import Changed, Comparison, Effect, RecordedCall, compare
+from sayso.features.whatif.replays import Changed, Comparison, RecordedCall, compare
 from sayso.features.whatif.text import describe_trial
 from sayso.runner.agents import AgentManifest
+from sayso.wire.rulebook import Effect
 from service.core.auth.reviewers import require_role
 from service.core.operations.known_names import find_known, read_manifests
 from service.core.policy.evaluations import judge_blocking

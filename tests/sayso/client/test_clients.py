@@ -161,8 +161,8 @@ def check_mandates(agent: Recorder, admin: Recorder) -> None:
     (item,) = admin("find", proposed.suspension_id).items
     admin("decide", proposed.suspension_id, item, "approve")
     made = agent("find_mandate", proposed.id)
-    assert (made.in_force, made.approved_by) == (True, ("root",))
-    assert admin("exchange", rulebook.LIST_MANDATES).mandates == (made,)
+    assert (made.in_force, made.approved_by) == (True, ["root"])
+    assert admin("exchange", rulebook.LIST_MANDATES).mandates == [made]
     assert agent("end_mandate", proposed.id).state == "revoked"
 
 

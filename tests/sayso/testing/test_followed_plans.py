@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from sayso.client.rulebook import MandateView
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.files.reading import parse_rulebook
 from sayso.testing import InProcessDesk
+from sayso.wire.permissions import MandateView
 from tests.sayso.test_followed_advice import Case, follow
 
 RULES = """\

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from sayso import Client
-from sayso.client.rulebook import MandateView
 from sayso.core.canonical_json import JsonObject
 from sayso.errors import IdempotencyConflict, InvalidInput, NotFound
 from sayso.testing import InProcessDesk
+from sayso.wire.permissions import MandateView
 
 RULES = """\
 version: 1
@@ -55,7 +55,7 @@ def test_approved_plan_lets_its_calls_run_and_no_others(desk: InProcessDesk) -> 
     client = desk.client("bot")
     assert verdict(client, "before", to="ann", amount=100) == "asked"
     mandate = propose(desk)
-    assert (mandate.in_force, mandate.approved_by, mandate.title) == (True, ("reviewer",), "Pay Ann")
+    assert (mandate.in_force, mandate.approved_by, mandate.title) == (True, ["reviewer"], "Pay Ann")
     assert verdict(client, "1", to="ann", amount=300) == "approved"
     assert verdict(client, "2", to="bob", amount=1) == "asked"
     assert verdict(client, "3", to="ann", amount=301) == "asked"

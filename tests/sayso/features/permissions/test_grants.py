@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from sayso import Client
-from sayso.client.rulebook import GrantView
 from sayso.core.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.features.permissions.commands import describe_use, read_grant, read_offer
+from sayso.wire.permissions import GrantView, LearnedView
 from tests.sayso.cli.test_commands import Run, sayso  # noqa: F401
 from tests.sayso.features.whatif.desks import Desk, serve_rules
+from tests.sayso.views import view
 
 POLICY = """
 version: 1
@@ -96,15 +97,6 @@ def test_options_are_read() -> None:
     ],
 )
 def test_proposed_grant_is_listed_with_its_figures(approved: int, granted_by: tuple[str, ...], says: str) -> None:
-    figures = {
-        "approvals": 20,
-        "probation": 10,
-        "ready": False,
-        "would_allow": 6,
-        "edited": 1,
-        "denied": 0,
-        "unanswered": 1,
-    }
-    shown = {"id": "gra_1", "sentence": "", "state": "", "rule_id": "r", "agent": "a", "tool": "t", "calls": 3}
-    shown |= {"until": "2026-11-27T17:00:00Z", "granted_by": granted_by, "learned": {**figures, "approved": approved}}
-    assert describe_use(GrantView.model_validate(shown)) == says
+    figures = {"probation": 10, "would_allow": 6, "approved": approved, "edited": 1, "unanswered": 1}
+    learned = view(LearnedView, **figures)
+    assert describe_use(view(GrantView, calls=3, granted_by=granted_by, learned=learned)) == says

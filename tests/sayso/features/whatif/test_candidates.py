@@ -21,8 +21,9 @@ from sayso.features.whatif.candidates import (
     PolicyBeside,
     list_judged_beside,
 )
-from sayso.features.whatif.replays import Effect, RecordedCall, list_calls
+from sayso.features.whatif.replays import RecordedCall, list_calls
 from sayso.runner.judging import judge_turn
+from sayso.wire.rulebook import Effect
 from tests.sayso.rule_builders import event, policy, rule
 from tests.sayso.runners import make_agent, turn
 from tests.sayso.samples import T0

@@ -19,13 +19,13 @@ from sayso.features.whatif.matrix import (
     MOST_LISTED,
     Amount,
     AmountFinder,
-    Past,
     RuleChange,
     Tally,
     find_past,
     tally,
 )
-from sayso.features.whatif.replays import NOT_KEPT, Effect, RecordedCall, effect_of, rejudge
+from sayso.features.whatif.replays import NOT_KEPT, RecordedCall, effect_of, rejudge
+from sayso.wire.rulebook import Effect, Past
 from tests.sayso.rule_builders import event, policy, rule
 
 LIVE = policy(

@@ -18,12 +18,12 @@ from sayso.features.whatif.replays import (
     NOT_KEPT,
     Changed,
     Comparison,
-    Effect,
     RecordedCall,
     compare,
     list_calls,
     rejudge,
 )
+from sayso.wire.rulebook import Effect
 from service.core.desk.changes import draft_suspension
 from tests.sayso.rule_builders import event, policy, rule
 from tests.sayso.samples import T0, ask, word

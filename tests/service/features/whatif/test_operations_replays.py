@@ -14,15 +14,15 @@ from sayso.core.records.decisions import DecisionRequest, Shown
 from sayso.core.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import InvalidInput, NotFound, TooManyRequests
-from sayso.features.whatif.matrix import Past
-from sayso.features.whatif.replays import ERASED, Effect
+from sayso.features.whatif.replays import ERASED
+from sayso.wire.rulebook import Effect, Past, ReplayStatus
 from service.core.operations.runs import erase_run
 from service.core.settings import Settings
 from service.core.store.connection.connecting import connect
 from service.core.wiring import Wiring
 from service.features.whatif.recorded import RawRun, RecordedRuns
 from service.features.whatif.replays import DELETED, PAGE_RUNS, PROCESSES, ReplayRequest, RuleReplays
-from service.features.whatif.store import SILENT_MS, Replay, ReplayStatus, ReplayStore
+from service.features.whatif.store import SILENT_MS, Replay, ReplayStore
 from tests.builders import await_calls_after, person, store_of
 from tests.service.worlds import World
 

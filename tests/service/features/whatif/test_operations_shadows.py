@@ -12,8 +12,7 @@ from sayso.core.records.events import EventType
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.features.whatif.candidates import NOT_BESIDE, PolicyBeside
-from sayso.features.whatif.matrix import Past
-from sayso.features.whatif.replays import Effect
+from sayso.wire.rulebook import Effect, Past, ReplayStatus
 from service.assembly import assemble
 from service.core.operations.runs import erase_run
 from service.core.settings import Settings
@@ -30,7 +29,7 @@ from service.features.whatif.shadows import (
     read_shadows,
     report_shadow,
 )
-from service.features.whatif.store import Replay, ReplayStatus
+from service.features.whatif.store import Replay
 from tests.builders import await_calls_after, person
 from tests.service.features.rulebook.test_operations_versions import write
 from tests.service.features.whatif.test_operations_replays import LIVE, WRONG, refund, replay, request

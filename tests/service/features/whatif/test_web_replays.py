@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from sayso.wire.rulebook import ReplayStatus
 from service.core.settings import Settings
 from service.core.wiring import Wiring
-from service.features.whatif.store import Replay, ReplayStatus, ReplayStore
+from service.features.whatif.store import Replay, ReplayStore
 from tests.builders import make_person
 from tests.service.edge.web.sites import Site, Visit, settings_for, visit
 from tests.service.edge.web.test_freezes import make_admin
