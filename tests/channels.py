@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sayso.wire.people import Preferences
 from service.channels.base import CardAction, DeliveryFailed, Recipient, Rendered, allowed_actions
 from service.channels.cards import Card
-from service.core.store.directory import Preferences
 
 ALL = frozenset(CardAction)
 

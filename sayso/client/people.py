@@ -1,4 +1,4 @@
-"""Requests and responses for groups, contacts, preferences and absences."""
+"""Requests for groups, contacts, preferences, absences and saved views."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,120 +7,23 @@ from pydantic import JsonValue
 
 from sayso.client.requests import Request, segment
 from sayso.core.canonical_json import JsonObject
-from sayso.wire.models import Empty, View
+from sayso.wire.models import Empty
+from sayso.wire.people import (
+    AbsenceList,
+    AbsenceView,
+    CodeView,
+    ContactList,
+    GroupList,
+    GroupView,
+    Preferences,
+    SavedViewList,
+    SavedViewView,
+    WhoView,
+)
 
-
-class GroupView(View):
-    """A group of reviewers."""
-
-    name: str
-    members: tuple[str, ...] = ()
-    editors: tuple[str, ...] = ()
-    working_hours: JsonObject | None = None
-
-
-class GroupPage(View):
-    """All groups, sorted by name."""
-
-    groups: tuple[GroupView, ...]
-
-
-class ContactView(View):
-    """A linked address."""
-
-    id: str
-    channel: str
-    address: str
-    label: str = ""
-    linked_at: datetime
-
-
-class ContactPage(View):
-    """A person's linked addresses."""
-
-    contacts: tuple[ContactView, ...]
-
-
-class ContactCode(View):
-    """A code that links an address once."""
-
-    code: str
-    channel: str
-    expires_at: datetime
-
-
-class AbsenceView(View):
-    """A time in which a person is absent."""
-
-    id: str
-    person: str
-    starts_at: datetime
-    ends_at: datetime
-    delegate: str | None = None
-
-
-class AbsencePage(View):
-    """Absences by start."""
-
-    absences: tuple[AbsenceView, ...]
-
-
-class HoursView(View):
-    """A span of local time on some weekdays."""
-
-    start: str
-    end: str
-    weekdays: tuple[str, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-
-
-class PreferencesView(View):
-    """How a person is notified."""
-
-    time_zone: str
-    quiet_hours: HoursView | None = None
-    working_hours: JsonObject | None = None
-    digest: str = "off"
-    cap_per_hour: int | None = None
-    language: str = "en"
-
-
-class AskedView(View):
-    """A person who is asked in a step, over a channel."""
-
-    step: int
-    at: datetime
-    reviewer: str
-    person: str
-    channel: str
-    sent_at: datetime | None = None
-    reason: str = ""
-
-
-class WhoView(View):
-    """Everybody who is asked, and the effect of the deadline."""
-
-    asked: tuple[AskedView, ...]
-    deadline_at: datetime
-    end: str
-
-
-class SavedViewView(View):
-    """A search of the inbox that you saved under a name."""
-
-    id: str
-    name: str
-    search: str
-
-
-class SavedViewPage(View):
-    """Saved views, sorted by name."""
-
-    views: tuple[SavedViewView, ...]
-
-
-LIST_GROUPS = Request("GET", "/api/v1/groups", GroupPage)
-LIST_ALL_ABSENCES = Request("GET", "/api/v1/absences", AbsencePage)
-LIST_VIEWS = Request("GET", "/api/v1/account/views", SavedViewPage)
+LIST_GROUPS = Request("GET", "/api/v1/groups", GroupList)
+LIST_ALL_ABSENCES = Request("GET", "/api/v1/absences", AbsenceList)
+LIST_VIEWS = Request("GET", "/api/v1/account/views", SavedViewList)
 
 
 def create_group(name: str, members: Sequence[str], editors: Sequence[str]) -> Request[GroupView]:
@@ -136,7 +39,8 @@ def find_group(name: str) -> Request[GroupView]:
 
 def change_group(group: GroupView, members: Sequence[str], editors: Sequence[str]) -> Request[GroupView]:
     """Replace a group's members and editors; its working hours stay."""
-    body: JsonObject = {"members": [*members], "editors": [*editors], "working_hours": group.working_hours}
+    hours = group.working_hours.model_dump(mode="json", warnings=False) if group.working_hours is not None else None
+    body: JsonObject = {"members": [*members], "editors": [*editors], "working_hours": hours}
     return Request("PUT", f"/api/v1/groups/{segment(group.name)}", GroupView, body=body)
 
 
@@ -145,14 +49,14 @@ def delete_group(name: str) -> Request[Empty]:
     return Request("DELETE", f"/api/v1/groups/{segment(name)}", Empty)
 
 
-def list_contacts(person: str | None) -> Request[ContactPage]:
+def list_contacts(person: str | None) -> Request[ContactList]:
     """List your own contacts, or those of a reviewer."""
-    return Request("GET", f"{path_of(person)}/contacts", ContactPage)
+    return Request("GET", f"{path_of(person)}/contacts", ContactList)
 
 
-def create_contact_code(channel: str) -> Request[ContactCode]:
+def create_contact_code(channel: str) -> Request[CodeView]:
     """Create a code for a channel."""
-    return Request("POST", "/api/v1/account/contacts/codes", ContactCode, body={"channel": channel})
+    return Request("POST", "/api/v1/account/contacts/codes", CodeView, body={"channel": channel})
 
 
 def unlink_contact(person: str | None, contact_id: str) -> Request[Empty]:
@@ -160,9 +64,9 @@ def unlink_contact(person: str | None, contact_id: str) -> Request[Empty]:
     return Request("DELETE", f"{path_of(person)}/contacts/{segment(contact_id)}", Empty)
 
 
-def list_absences() -> Request[AbsencePage]:
+def list_absences() -> Request[AbsenceList]:
     """List your own absences."""
-    return Request("GET", "/api/v1/account/absences", AbsencePage)
+    return Request("GET", "/api/v1/account/absences", AbsenceList)
 
 
 def add_absence(
@@ -178,14 +82,15 @@ def delete_absence(person: str | None, absence_id: str) -> Request[Empty]:
     return Request("DELETE", f"{path_of(person)}/absences/{segment(absence_id)}", Empty)
 
 
-def find_preferences(person: str | None) -> Request[PreferencesView]:
+def find_preferences(person: str | None) -> Request[Preferences]:
     """Read your own preferences, or those of a reviewer."""
-    return Request("GET", f"{path_of(person)}/preferences", PreferencesView)
+    return Request("GET", f"{path_of(person)}/preferences", Preferences)
 
 
-def save_preferences(person: str | None, preferences: PreferencesView) -> Request[PreferencesView]:
+def save_preferences(person: str | None, preferences: Preferences) -> Request[Preferences]:
     """Replace your own preferences, or those of a reviewer."""
-    return Request("PUT", f"{path_of(person)}/preferences", PreferencesView, body=preferences.model_dump(mode="json"))
+    body = preferences.model_dump(mode="json", warnings=False)  # a newer desk may have sent values unknown here
+    return Request("PUT", f"{path_of(person)}/preferences", Preferences, body=body)
 
 
 def show_who(rule: str, at: datetime, call: JsonValue = None) -> Request[WhoView]:

@@ -12,6 +12,7 @@ from sayso.core.clock import iso_utc, now_ms
 from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.records.items import Item
 from sayso.errors import TooManyRequests
+from sayso.wire.people import Preferences
 from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDigests, SharedOnly, destination_of
 from service.channels.cards import Card
 from service.core.auth.credentials import TENANT
@@ -20,7 +21,6 @@ from service.core.cache import Cache
 from service.core.concurrency import Slots
 from service.core.outgoing.breakers import PROBE_EVERY_MS, Breakers, event_retry_after_ms, retry_after_ms
 from service.core.store.attempts import Allowance, Attempts
-from service.core.store.directory import Preferences
 from service.core.wiring import Wiring
 from service.features.people.who import find_preferences, list_present
 from workers.notify.interruptions import Digests, Interruptions

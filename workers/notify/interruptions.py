@@ -10,11 +10,12 @@ from sayso.core.clock import now_ms
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import IllegalTransition, NotFound, TooManyRequests
+from sayso.wire.people import Preferences
 from service.channels.base import Recipient
 from service.channels.cards import Card
 from service.core.auth.duty import Hold, find_hold
 from service.core.store.attempts import Allowance, Attempts
-from service.core.store.directory import Preferences, find_chain
+from service.core.store.directory import find_chain
 from service.core.wiring import Wiring
 
 MOST_CARDS = 50

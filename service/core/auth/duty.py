@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 from sayso.core.calendar import FURTHEST_DAYS, WorkingHours, days_from, find_span, is_working, next_working_ms
 from sayso.core.clock import DAY_MS, HOUR_MS, iso_utc, new_id, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
+from sayso.wire.people import Preferences
 from service.core.auth.groups import check_working_hours
 from service.core.store.directory import (
     MOST_ABSENCES,
     Absence,
     DutyStore,
     Group,
-    Preferences,
     absent_delegate,
     find_absence,
 )

@@ -1,14 +1,14 @@
 """What is known of people: addresses in channels, groups, working hours, and who decides while one is absent."""
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 from redis.asyncio.client import Pipeline
 
-from sayso.core.calendar import Frozen, Hours, WorkingHours, check_time_zone
+from sayso.core.calendar import Frozen, WorkingHours
 from sayso.core.canonical_json import digest_json
 from sayso.errors import Conflict, InvalidInput
+from sayso.wire.people import Preferences
 from service.core.store.connection.connecting import text, translated
 from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
@@ -182,28 +182,6 @@ class GroupStore:
 
 
 MOST_ABSENCES = 50
-
-
-class Preferences(Frozen):
-    """How a person is notified."""
-
-    time_zone: str = Field(default="UTC", max_length=64, examples=["Europe/Berlin"])
-    quiet_hours: Hours | None = Field(default=None, description="When only urgent items interrupt.")
-    working_hours: WorkingHours | None = Field(default=None, description="Replaces the hours of the person's groups.")
-    digest: Literal["off", "hourly", "daily"] = "off"
-    cap_per_hour: int | None = Field(default=None, ge=1, le=1000, description="Most interruptions an hour.")
-    language: str = Field(default="en", pattern=r"^[a-z]{2,3}(-[A-Z]{2})?$", examples=["en"])
-
-    @field_validator("time_zone")
-    @classmethod
-    def _check_time_zone(cls, name: str) -> str:
-        return check_time_zone(name)
-
-    @model_validator(mode="after")
-    def _check_quiet_hours(self) -> Self:
-        if self.quiet_hours is not None and self.quiet_hours.is_always:
-            raise ValueError("quiet hours over the whole week leave no time to notify; omit a weekday, or shorten them")
-        return self
 
 
 class Absence(Frozen):

@@ -20,8 +20,11 @@ LICENSE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 
 Responses = dict[int | str, dict[str, Any]]
 
-_KEPT_NAME = ("sayso__wire__suspensions__WhoView", "service__edge__api__views__WhoView")
-"""The schema of a run's `who` keeps its first name, which generated clients use."""
+_KEPT_NAMES = {
+    "sayso__wire__suspensions__WhoView": "service__edge__api__views__WhoView",
+    "sayso__wire__people__WhoView": "service__features__people__directory_api__WhoView",
+}
+"""Schemas that keep their first names, which generated clients use."""
 
 _REF = {"$ref": "#/components/schemas/Problem"}
 _ALWAYS = (413, 422, 500, 503)
@@ -178,8 +181,12 @@ async def name_methods(request: Request, error: Exception, unlisted: Iterable[Ro
 
 def _build(app: FastAPI) -> dict[str, Any]:
     described = build_openapi(app, _TAGS, {"url": "/", "description": "The service that serves this file"})
-    built: dict[str, Any] = json.loads(json.dumps(described).replace(*_KEPT_NAME))
-    schemas = built.setdefault("components", {}).setdefault("schemas", {})
+    written = json.dumps(described)
+    for name, kept in _KEPT_NAMES.items():
+        written = written.replace(name, kept)
+    built: dict[str, Any] = json.loads(written)
+    components = built.setdefault("components", {})
+    schemas = components["schemas"] = dict(sorted(components.get("schemas", {}).items()))
     problem = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas |= problem.pop("$defs", {})
     schemas["Problem"] = problem

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from sayso.core.calendar import WEEKDAYS, Hours, WorkingHours
 from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
+from sayso.wire.people import Preferences
 from service.core.auth.credentials import require_own_password
 from service.core.auth.hosts import origin_of
 from service.core.auth.reviewers import hash_token, id_of_session
 from service.core.operations.people import list_own_keys
 from service.core.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
-from service.core.store.directory import Preferences
 from service.core.store.people import Session
 from service.edge.web.errors import show_page_again
 from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form, read_post

@@ -6,11 +6,23 @@ from fastapi import APIRouter, Path
 from pydantic import Field
 
 from sayso.core.calendar import WorkingHours
-from sayso.wire.models import RequestBody, SentTimestamp, Timestamp, View, moment
+from sayso.wire.models import RequestBody, SentTimestamp, moment
+from sayso.wire.people import (
+    AbsenceList,
+    AbsenceView,
+    AskedView,
+    CodeView,
+    ContactList,
+    ContactView,
+    GroupList,
+    GroupView,
+    Preferences,
+    WhoView,
+)
 from service.channels.previews import SampleCall
 from service.core.auth.credentials import require_own_password
 from service.core.auth.groups import MOST_MEMBERS
-from service.core.store.directory import Absence, Preferences
+from service.core.store.directory import Absence
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import Admin, OpenChannels, Parts, Person, ReviewerName
 from service.edge.api.routes import SignedInRoute
@@ -29,30 +41,6 @@ class CodeRequest(RequestBody):
     """The channel in which you will send the code."""
 
     channel: str = Field(min_length=1, max_length=40, examples=["telegram"])
-
-
-class CodeView(View):
-    """A code that links one address to you, once. Send it to Sayso in the channel."""
-
-    code: str
-    channel: str
-    expires_at: Timestamp = Field(validation_alias="expires_at_ms")
-
-
-class ContactView(View):
-    """An address in a channel that is linked to a person."""
-
-    id: str
-    channel: str
-    address: str
-    label: str = Field(description="What the channel calls the address.")
-    linked_at: Timestamp = Field(validation_alias="linked_at_ms")
-
-
-class ContactList(View):
-    """A person's contacts, the oldest first."""
-
-    contacts: list[ContactView]
 
 
 @own_contacts.get("", operation_id="listOwnContacts", responses=_PROBLEMS)
@@ -107,22 +95,6 @@ class AbsenceRequest(RequestBody):
     delegate: str | None = Field(
         default=None, max_length=64, description="Who decides meanwhile; null for nobody.", examples=["ben"]
     )
-
-
-class AbsenceView(View):
-    """A time in which a person is absent, and who decides for them then."""
-
-    id: str
-    person: str
-    starts_at: Timestamp = Field(validation_alias="from_ms")
-    ends_at: Timestamp = Field(validation_alias="to_ms")
-    delegate: str | None
-
-
-class AbsenceList(View):
-    """Absences by start."""
-
-    absences: list[AbsenceView]
 
 
 @own_duty.get("/preferences", operation_id="readOwnPreferences", responses=_PROBLEMS)
@@ -216,22 +188,6 @@ class GroupRequest(GroupChange):
     name: str = Field(min_length=1, max_length=64, description="Rules name it `group:<name>`.", examples=["payments"])
 
 
-class GroupView(View):
-    """Reviewers under one name, which rules write as `group:<name>`."""
-
-    name: str
-    members: tuple[str, ...]
-    editors: tuple[str, ...]
-    working_hours: WorkingHours | None
-    created_at: Timestamp = Field(validation_alias="created_at_ms")
-
-
-class GroupList(View):
-    """All groups by name."""
-
-    groups: list[GroupView]
-
-
 @groups.get("", operation_id="listGroups", responses=problems(401, 403))
 async def list_groups(caller: Person, parts: Parts) -> GroupList:
     """List all groups."""
@@ -275,26 +231,6 @@ class WhoRequest(RequestBody):
     rule: str = Field(min_length=1, max_length=200, examples=["refunds"])
     at: SentTimestamp = Field(examples=["2026-12-24T18:00:00Z"])
     call: SampleCall | None = Field(default=None, description="The call, with its owner; a refund by default.")
-
-
-class AskedView(View):
-    """A person who is asked in a step, over a channel."""
-
-    step: int = Field(description="0 for the rule's reviewers, then the steps of escalate.")
-    at: Timestamp = Field(validation_alias="at_ms")
-    reviewer: str = Field(description="The name or group in the rule; empty for everybody.")
-    person: str = Field(description="A reviewer or their delegate; empty for the channel's own destination.")
-    channel: str
-    sent_at: Timestamp | None = Field(validation_alias="sent_at_ms", description="Null if no card is sent.")
-    reason: str
-
-
-class WhoView(View):
-    """Everybody who is asked, and the effect of the deadline."""
-
-    asked: list[AskedView]
-    deadline_at: Timestamp
-    end: str
 
 
 @who.post("", operation_id="showWho", responses=WRITES)

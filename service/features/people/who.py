@@ -14,11 +14,12 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import FallbackAction, RuleTerms, group_of
 from sayso.core.sentences.deadlines import describe_fallback
 from sayso.errors import NotFound
+from sayso.wire.people import Preferences
 from service.channels.base import Channel, SharedOnly
 from service.channels.kinds import Channels
 from service.channels.previews import SampleCall, build_sample
 from service.core.auth.duty import Day, find_hold, find_working_hours, list_days
-from service.core.store.directory import Group, Preferences, absent_delegate, find_absence
+from service.core.store.directory import Group, absent_delegate, find_absence
 from service.core.wiring import Wiring
 
 MOST_PEOPLE = 30

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from sayso.wire.models import View
+from sayso.wire.people import SavedViewList, SavedViewView
 from service.edge.api.dependencies import Parts
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
@@ -14,20 +14,6 @@ from service.features.saved_views.store import SavedView, ViewStore
 account = APIRouter(prefix="/account/views", tags=["views"], route_class=SignedInRoute)
 
 ViewId = Annotated[str, Path(min_length=1, max_length=100, examples=["view_3f1c0a5b7d9e2f4a6b8c0d1e2f3a4b5c"])]
-
-
-class SavedViewView(View):
-    """A search of the inbox that you saved under a name."""
-
-    id: str
-    name: str
-    search: str
-
-
-class SavedViewList(View):
-    """Saved views, sorted by name."""
-
-    views: list[SavedViewView]
 
 
 @account.get("", operation_id="listOwnViews", responses=problems(401, 403))

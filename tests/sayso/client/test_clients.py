@@ -168,9 +168,9 @@ def check_mandates(agent: Recorder, admin: Recorder) -> None:
 
 def check_views(admin: Recorder) -> None:
     view = admin("exchange", people.save_view("Refunds", "tool:refund"))
-    assert admin("exchange", people.LIST_VIEWS).views == (view,)
+    assert admin("exchange", people.LIST_VIEWS).views == [view]
     admin("exchange", people.delete_view(view.id))
-    assert admin("exchange", people.LIST_VIEWS).views == ()
+    assert admin("exchange", people.LIST_VIEWS).views == []
 
 
 def check_runs(agent: Recorder, admin: Recorder) -> None:

@@ -7,8 +7,10 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import to_json
 
+from sayso.client.people import change_group, save_preferences
 from sayso.wire.administration import KeyView, ReviewerView, SessionView
 from sayso.wire.models import View
+from sayso.wire.people import GroupView, Preferences
 from sayso.wire.reading import read_view
 from sayso.wire.suspensions import EventView, RedeemedItem, RunRefView, RunView, SuspensionPage, SuspensionView
 
@@ -52,6 +54,23 @@ def test_keys_and_people_of_the_first_version_are_read() -> None:
         SessionView, to_json(person | {"token": "t", "expires_at": RUN["created_at"], "idle_timeout_s": 1})
     )
     assert (reviewer.manager, reviewer.password_by, session.password_by) == (None, "", "")
+
+
+def test_values_of_a_newer_desk_are_sent_back_as_they_were() -> None:
+    hours = {"time_zone": "Mars/Olympus", "hours": {"start": "24:30", "end": "08:00", "weekdays": ["sol"]}}
+    sent = {"time_zone": "Mars/Olympus", "digest": "weekly", "working_hours": hours}
+    body = save_preferences(None, read_view(Preferences, to_json(sent))).body
+    places = {"country": "", "subdivision": ""}
+    assert body == {
+        "quiet_hours": None,
+        "cap_per_hour": None,
+        "language": "en",
+        **sent,
+        "working_hours": hours | places,
+    }
+    group = {"name": "night", "members": [], "editors": [], "working_hours": hours, "created_at": RUN["created_at"]}
+    body = change_group(read_view(GroupView, to_json(group)), ["anna"], []).body
+    assert body == {"members": ["anna"], "editors": [], "working_hours": hours | places}
 
 
 @pytest.mark.parametrize("model", [RunView, SuspensionView, SuspensionPage, EventView, RedeemedItem])

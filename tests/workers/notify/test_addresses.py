@@ -4,8 +4,8 @@ import pytest
 
 from sayso.core.calendar import Hours, WorkingHours
 from sayso.core.clock import now_ms
+from sayso.wire.people import Preferences
 from service.channels.base import Recipient
-from service.core.store.directory import Preferences
 from service.core.wiring import Wiring
 from tests.builders import make_person
 from tests.waits import until

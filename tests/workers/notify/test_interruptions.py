@@ -11,9 +11,9 @@ from sayso.core.clock import now_ms
 from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import EscalationStep, RuleTerms
+from sayso.wire.people import Preferences
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.kinds import Channels
-from service.core.store.directory import Preferences
 from service.core.wiring import Wiring
 from tests.builders import ask, make_pending
 from tests.channels import Book, DigestChannel, MemoryChannel

@@ -7,9 +7,9 @@ import pytest
 from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import RuleTerms
+from sayso.wire.people import Preferences
 from service.channels.base import DeliveryFailed
 from service.channels.kinds import Channels
-from service.core.store.directory import Preferences
 from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending
 from tests.channels import Book, DigestChannel, MemoryChannel, RoomChannel

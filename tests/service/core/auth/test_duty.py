@@ -5,8 +5,9 @@ import pytest
 from sayso.core.calendar import Hours, WorkingHours
 from sayso.core.clock import DAY_MS, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
+from sayso.wire.people import Preferences
 from service.core.auth.duty import LONGEST_ABSENCE_MS
-from service.core.store.directory import MOST_ABSENCES, Preferences
+from service.core.store.directory import MOST_ABSENCES
 from service.core.wiring import Wiring
 from tests.builders import make_person
 

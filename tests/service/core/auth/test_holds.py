@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sayso.core.calendar import WEEKDAYS, Hours, WorkingHours
 from sayso.core.clock import DAY_MS, HOUR_MS
+from sayso.wire.people import Preferences
 from service.core.auth.duty import Hold, find_hold, is_quiet, joins_digest, next_awake_ms, next_digest_ms
-from service.core.store.directory import Preferences
 
 ZONES = ["UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia"]
 CLOCKS = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.sampled_from([0, 15, 59]))

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sayso.core.calendar import WEEKDAYS, Hours, WorkingHours, is_working
+from sayso.wire.people import Preferences
 from service.core.auth.duty import find_working_hours, is_quiet, next_awake_ms, next_open_ms
-from service.core.store.directory import Group, Preferences
+from service.core.store.directory import Group
 
 MINUTE_MS = 60_000
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia"]

@@ -4,8 +4,9 @@ from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 from sayso.core.calendar import Hours, WorkingHours
+from sayso.wire.people import Preferences
 from service.core.auth.duty import SLOTS, Day, list_days
-from service.core.store.directory import Absence, Preferences
+from service.core.store.directory import Absence
 
 MONDAY = date(2036, 11, 24)
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, ViewportSize, expect
 from sayso.core.calendar import Hours, WorkingHours
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
-from service.core.store.directory import Preferences
+from sayso.wire.people import Preferences
 from service.core.wiring import Wiring
 from service.features.whatif.shadows import begin_file_shadow, end_shadow, read_shadows
 from tests.browser import DESKTOP, PHONE

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 from sayso.core.calendar import Hours, WorkingHours
 from sayso.core.clock import HOUR_MS
 from sayso.core.policy.engine import Policy
+from sayso.wire.people import Preferences
 from service.channels.kinds import Channels
 from service.channels.previews import SampleCall
-from service.core.store.directory import Preferences
 from service.core.wiring import Wiring
 from service.features.people.who import plan, plan_weeks
 from tests.builders import make_person

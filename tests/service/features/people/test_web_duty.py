@@ -6,8 +6,8 @@ import pytest
 
 from sayso.core.clock import now_ms
 from sayso.core.sentences.times import describe_clock
+from sayso.wire.people import Preferences
 from service.core.settings import Settings
-from service.core.store.directory import Preferences
 from tests.service.edge.web.sites import add_people, visit
 
 DAY = timedelta(days=1) // timedelta(milliseconds=1)

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from sayso.core.calendar import WorkingHours
+from sayso.wire.people import Preferences
 from service.core.settings import Settings
-from service.core.store.directory import Preferences
 from service.core.wiring import Wiring
 from tests.browser import PHONE
 from tests.service.edge.web.sites import Site, add_people, settings_for, visit

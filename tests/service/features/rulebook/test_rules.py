@@ -8,8 +8,8 @@ from sayso.core.calendar import Hours, WorkingHours
 from sayso.core.policy.external import ExternalCall
 from sayso.core.records.suspensions import ResumeSpec
 from sayso.core.records.tools import ToolCall
+from sayso.wire.people import Preferences
 from service.core.settings import Settings
-from service.core.store.directory import Preferences
 from tests.builders import REFUND, run_ref
 from tests.service.edge.web.sites import add_people, settings_for, visit
 from tests.service.edge.web.stories import asked, decide, make_ask

@@ -1,0 +1,122 @@
+"""Views of groups, contacts, preferences, absences and saved views, and of who is asked when."""
+
+from typing import Literal, Self
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from sayso.core.calendar import Hours, WorkingHours, check_time_zone
+from sayso.wire.models import Timestamp, View
+
+
+class GroupView(View):
+    """Reviewers under one name, which rules write as `group:<name>`."""
+
+    name: str
+    members: tuple[str, ...]
+    editors: tuple[str, ...]
+    working_hours: WorkingHours | None
+    created_at: Timestamp = Field(validation_alias="created_at_ms")
+
+
+class GroupList(View):
+    """All groups by name."""
+
+    groups: list[GroupView]
+
+
+class ContactView(View):
+    """An address in a channel that is linked to a person."""
+
+    id: str
+    channel: str
+    address: str
+    label: str = Field(description="What the channel calls the address.")
+    linked_at: Timestamp = Field(validation_alias="linked_at_ms")
+
+
+class ContactList(View):
+    """A person's contacts, the oldest first."""
+
+    contacts: list[ContactView]
+
+
+class CodeView(View):
+    """A code that links one address to you, once. Send it to Sayso in the channel."""
+
+    code: str
+    channel: str
+    expires_at: Timestamp = Field(validation_alias="expires_at_ms")
+
+
+class AbsenceView(View):
+    """A time in which a person is absent, and who decides for them then."""
+
+    id: str
+    person: str
+    starts_at: Timestamp = Field(validation_alias="from_ms")
+    ends_at: Timestamp = Field(validation_alias="to_ms")
+    delegate: str | None
+
+
+class AbsenceList(View):
+    """Absences by start."""
+
+    absences: list[AbsenceView]
+
+
+class Preferences(View):
+    """How a person is notified."""
+
+    model_config = ConfigDict(extra="forbid", defer_build=False)  # it is a body, and stored, too
+
+    time_zone: str = Field(default="UTC", max_length=64, examples=["Europe/Berlin"])
+    quiet_hours: Hours | None = Field(default=None, description="When only urgent items interrupt.")
+    working_hours: WorkingHours | None = Field(default=None, description="Replaces the hours of the person's groups.")
+    digest: Literal["off", "hourly", "daily"] = "off"
+    cap_per_hour: int | None = Field(default=None, ge=1, le=1000, description="Most interruptions an hour.")
+    language: str = Field(default="en", pattern=r"^[a-z]{2,3}(-[A-Z]{2})?$", examples=["en"])
+
+    @field_validator("time_zone")
+    @classmethod
+    def _check_time_zone(cls, name: str) -> str:
+        return check_time_zone(name)
+
+    @model_validator(mode="after")
+    def _check_quiet_hours(self) -> Self:
+        if self.quiet_hours is not None and self.quiet_hours.is_always:
+            raise ValueError("quiet hours over the whole week leave no time to notify; omit a weekday, or shorten them")
+        return self
+
+
+class AskedView(View):
+    """A person who is asked in a step, over a channel."""
+
+    step: int = Field(description="0 for the rule's reviewers, then the steps of escalate.")
+    at: Timestamp = Field(validation_alias="at_ms")
+    reviewer: str = Field(description="The name or group in the rule; empty for everybody.")
+    person: str = Field(description="A reviewer or their delegate; empty for the channel's own destination.")
+    channel: str
+    sent_at: Timestamp | None = Field(validation_alias="sent_at_ms", description="Null if no card is sent.")
+    reason: str
+
+
+class WhoView(View):
+    """Everybody who is asked, and the effect of the deadline."""
+
+    asked: list[AskedView]
+    deadline_at: Timestamp
+    end: str
+
+
+class SavedViewView(View):
+    """A search of the inbox that you saved under a name."""
+
+    id: str
+    name: str
+    search: str
+
+
+class SavedViewList(View):
+    """Saved views, sorted by name."""
+
+    views: list[SavedViewView]
