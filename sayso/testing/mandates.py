@@ -8,18 +8,17 @@ from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
 from sayso.core.canonical_json import digest_json
-from sayso.core.clock import iso_utc
-from sayso.core.policy.counters.readings import list_mandate_counters, write_amount
+from sayso.core.policy.counters.readings import list_mandate_counters
 from sayso.core.records.decisions import Actor, ActorKind
-from sayso.core.records.permissions import GrantState, Mandate, MandateState
+from sayso.core.records.permissions import GrantState, MandateState
 from sayso.core.records.plans import MOST_TOOLS, Plan, PlannedCalls
 from sayso.core.records.suspensions import ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
-from sayso.core.sentences.plans import describe_plan
 from sayso.core.transitions.deciding import cancel, suspend
 from sayso.errors import InvalidInput, NotFound
 from sayso.features.permissions.making import draft_from, find_changed, find_confining, name_mandate, name_suspension
 from sayso.features.permissions.plans import draft_mandate
+from sayso.features.permissions.text import view_mandate
 from sayso.testing.records import DeskRecords
 from sayso.testing.requests import DefinitionBody, draft_suspension
 
@@ -124,23 +123,9 @@ class InProcessMandates:
             state = MandateState.DENIED
         else:
             state = MandateState.PROPOSED if record.status is Status.PENDING else MandateState.WITHDRAWN
-        until = iso_utc(approved.until_ms) if approved else None
-        return {**self._describe(mandate, now_ms), "state": state, "until": until}
-
-    def _describe(self, mandate: Mandate, now_ms: int) -> dict[str, JsonValue]:
-        envelope, plan = mandate.envelope, describe_plan(mandate.envelope)
         held = self._desk.counters.read(list_mandate_counters(mandate), now_ms)
-        asked = [f"Asked about each time: {call}" for call in plan.asked]
-        return {
-            **mandate.model_dump(
-                mode="json", include={"id", "agent", "owner", "thread_id", "title", "suspension_id", "item_id"}
-            ),
-            "void": find_changed(self._desk.policy, envelope) is not None,
-            "sentences": [*plan.calls, *asked, plan.limits, plan.outside],
-            "run_id": None,
-            "count": envelope.count,
-            "sum": write_amount(envelope.sum) if envelope.sum is not None else None,
-            "approved_by": [granter.id for granter in mandate.granters],
-            "calls": held[mandate.count_counter].total,
-            "total": write_amount(held[mandate.sum_counter].total) if mandate.sum_counter in held else "0",
-        }
+        total = held[mandate.sum_counter].total if mandate.sum_counter in held else 0
+        void = find_changed(self._desk.policy, mandate.envelope) is not None
+        calls = held[mandate.count_counter].total
+        shown: JsonValue = view_mandate(mandate, state, void=void, calls=calls, total=total).model_dump(mode="json")
+        return shown

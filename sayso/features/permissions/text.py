@@ -8,11 +8,13 @@ from sayso.core.records.permissions import (
     GrantState,
     Learned,
     Mandate,
+    MandateState,
 )
 from sayso.core.sentences.names import join_words
-from sayso.core.sentences.plans import describe_constraint, name_argument
+from sayso.core.sentences.plans import describe_constraint, describe_plan, name_argument
 from sayso.core.sentences.times import Moment, Sentence, compose, describe_clock, describe_span, write_sentence
 from sayso.core.text.language import _, ngettext
+from sayso.wire.permissions import MandateView
 
 
 def describe_grant(grant: Grant) -> Sentence:
@@ -114,6 +116,33 @@ def describe_mandate(mandate: Mandate) -> Sentence:
         where=where,
         limits=join_words(parts),
         until=Moment(mandate.until_ms),
+    )
+
+
+def view_mandate(
+    mandate: Mandate, state: MandateState, *, void: bool, calls: int = 0, total: int = 0, last_ms: int | None = None
+) -> MandateView:
+    """Return the view of a mandate after so many calls and this total in millionths, or of a plan of one."""
+    envelope, plan = mandate.envelope, describe_plan(mandate.envelope)
+    shown = {name: value for name, value in mandate if name in MandateView.model_fields}
+    asked = [f"Asked about each time: {call}" for call in plan.asked]
+    return MandateView.model_validate(
+        {
+            **shown,
+            "state": state,
+            "void": void,
+            "sentences": [*plan.calls, *asked, plan.limits, plan.outside],
+            "run_id": envelope.run_id or None,
+            "count": envelope.count,
+            "sum": write_amount(envelope.sum) if envelope.sum is not None else None,
+            "at": mandate.at_ms or None,
+            "until": mandate.until_ms if mandate.at_ms else None,
+            "approved_by": [granter.id for granter in mandate.granters],
+            "calls": calls,
+            "total": write_amount(total),
+            "last_used_at": last_ms,
+            "revoked_at": mandate.revoked_at_ms,
+        }
     )
 
 

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Path, Request, Response
 from pydantic import ConfigDict, Field, model_validator
 
 from sayso.core.clock import new_id
-from sayso.core.policy.counters.readings import write_amount
 from sayso.core.policy.engine import Policy
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.items import ItemDraft
@@ -16,11 +15,12 @@ from sayso.core.records.plans import MOST_PLAN_CHARS, MOST_TOOLS, Plan, PlannedC
 from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.schemas.bounds import check_size
-from sayso.core.sentences.plans import describe_plan, write_plan
+from sayso.core.sentences.plans import write_plan
 from sayso.core.text.invisible import write_signs
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.features.permissions.making import draft_from, name_mandate, name_suspension
 from sayso.features.permissions.plans import Definitions, draft_mandate
+from sayso.features.permissions.text import view_mandate
 from sayso.wire.permissions import MandateList, MandateView
 from service.core.auth.credentials import Principal
 from service.core.operations.people import find_who, identify_request
@@ -233,38 +233,11 @@ async def _read(parts: Wiring, record: SuspensionRecord) -> MandateView:
     if outcome is not None:
         state = MandateState.ENDED if outcome.may_run else MandateState.DENIED
     assert item.mandate is not None  # noqa: S101  `_find` refuses other items
-    return _describe(parts, draft_from(record, item, item.mandate, 0), state, None)
+    mandate = draft_from(record, item, item.mandate, 0)
+    return view_mandate(mandate, state, void=parts.feature(Granting).mandates.find_void(mandate))
 
 
 def _view(parts: Wiring, use: Use[Mandate], now_ms: int) -> MandateView:
-    return _describe(parts, use.grant, MandateState(use.grant.find_state(now_ms)), use)
-
-
-def _describe(parts: Wiring, mandate: Mandate, state: MandateState, use: Use[Mandate] | None) -> MandateView:
-    envelope, plan = mandate.envelope, describe_plan(mandate.envelope)
-    shown: dict[str, Any] = {
-        name: getattr(mandate, name) for name in Mandate.model_fields if name in MandateView.model_fields
-    }
-    return MandateView.model_validate(
-        {
-            **shown,
-            "state": state,
-            "void": parts.feature(Granting).mandates.find_void(mandate),
-            "sentences": [
-                *plan.calls,
-                *(f"Asked about each time: {call}" for call in plan.asked),
-                plan.limits,
-                plan.outside,
-            ],
-            "run_id": envelope.run_id or None,
-            "count": envelope.count,
-            "sum": write_amount(envelope.sum) if envelope.sum is not None else None,
-            "at": mandate.at_ms or None,
-            "until": mandate.until_ms if mandate.at_ms else None,
-            "approved_by": [granter.id for granter in mandate.granters],
-            "calls": use.calls if use is not None else 0,
-            "total": write_amount(use.total if use is not None else 0),
-            "last_used_at": use.last_ms if use is not None else None,
-            "revoked_at": mandate.revoked_at_ms,
-        }
-    )
+    mandate, void = use.grant, parts.feature(Granting).mandates.find_void(use.grant)
+    state = MandateState(mandate.find_state(now_ms))
+    return view_mandate(mandate, state, void=void, calls=use.calls, total=use.total, last_ms=use.last_ms)

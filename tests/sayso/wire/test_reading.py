@@ -12,7 +12,12 @@ from sayso.wire.administration import KeyView, ReviewerView, SessionView
 from sayso.wire.models import View
 from sayso.wire.people import GroupView, Preferences
 from sayso.wire.reading import read_view
+from sayso.wire.rulebook import ReplayStatus, ReplayView
 from sayso.wire.suspensions import EventView, RedeemedItem, RunRefView, RunView, SuspensionPage, SuspensionView
+from sayso.wire.webhooks import EventList
+from tests.sayso.views import view
+
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 RUN: dict[str, Any] = {
     "id": "run_1",
@@ -71,6 +76,18 @@ def test_values_of_a_newer_desk_are_sent_back_as_they_were() -> None:
     group = {"name": "night", "members": [], "editors": [], "working_hours": hours, "created_at": RUN["created_at"]}
     body = change_group(read_view(GroupView, to_json(group)), ["anna"], []).body
     assert body == {"members": ["anna"], "editors": [], "working_hours": hours | places}
+
+
+def test_an_event_of_a_newer_desk_keeps_its_name_as_text() -> None:
+    schemas = {"item.created": {"type": "object"}, "item.forgotten": {}}
+    assert read_view(EventList, to_json({"events": schemas})).events == schemas
+
+
+def test_a_replay_is_read_by_the_names_that_the_desk_sends() -> None:
+    shown = view(ReplayView, id="rpl_1", status=ReplayStatus.DONE, since=AT, until=AT, started_at=AT)
+    assert read_view(ReplayView, shown.model_dump_json(by_alias=True).encode()) == shown
+    with pytest.raises(ValidationError, match="from"):
+        read_view(ReplayView, shown.model_dump_json().encode())
 
 
 @pytest.mark.parametrize("model", [RunView, SuspensionView, SuspensionPage, EventView, RedeemedItem])
