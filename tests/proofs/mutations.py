@@ -39,7 +39,7 @@ DECIDING = _tests(
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 COUNTERS = _tests("counters/test_counting")
 HANDING = _tests("transitions/test_handing desk/test_handing resume/test_handed")
-STORE = _tests("test_commit_writes test_saving test_commits test_counters desk/test_handing")
+STORE = _tests("test_commit_writes test_saving test_commits permissions/test_counters desk/test_handing")
 BATCHES = _tests("test_batches test_precomputing")
 DESK = _tests(
     "desk/test_memory desk/test_rules_and_edits desk/test_desk desk/test_freezing test_reasking test_worker_execution"
