@@ -27,13 +27,12 @@ from sayso.core.records.freezes import Revocations
 from sayso.core.records.items import Item, ItemDraft, PresetOutcome
 from sayso.core.records.permissions import MANDATE_PREFIX
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.records.terms import RuleTerms
+from sayso.core.records.terms import DECIDING, RuleTerms
 from sayso.core.records.tools import ToolCall
 from sayso.core.transitions.permits import approved_args, may_start
 from sayso.runner.agents import Agent
 
 _CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", "fixed", "asked"}
-_KEPT_TERMS = ("reviewers", "quorum", "no_self_approval", "no_maker_approval")
 
 
 class Revalidation(NamedTuple):
@@ -245,6 +244,6 @@ def _keep(item: Item, denied: str | None) -> ItemDraft:
         start_by_ms=item.start_by_ms,
     )
     carried = {name: getattr(item, name) for name in _CARRIED}
-    terms = RuleTerms(**{name: getattr(item.terms, name) for name in _KEPT_TERMS})
+    terms = RuleTerms(**{name: getattr(item.terms, name) for name in DECIDING})
     rule_id, rule_version = item.terms.rule_id, item.terms.rule_version
     return ItemDraft(**carried, terms=terms, rule_id=rule_id, rule_version=rule_version, preset=preset)

@@ -5,7 +5,7 @@ from typing import Any
 
 from sayso.core.calendar import measure_ms
 from sayso.core.policy.rules import Action
-from sayso.core.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Sample, Terms, may_reach
+from sayso.core.records.terms import TERMS, Fallback, FallbackAction, Quorum, RuleTerms, Sample, Terms, may_reach
 
 STRICTNESS = {Action.ALLOW: 0, Action.REQUEST_APPROVAL: 1, Action.REQUEST_USER_INPUT: 1, Action.DENY: 2}
 """Allow is the least strict action and deny the strictest."""
@@ -14,7 +14,8 @@ _FALLBACKS = tuple(map(FallbackAction, ("fail", "deny", "escalate", "value", "ap
 """The fallbacks, strictest first."""
 
 _TIMES = ("timeout_s", "extend_by_s", "start_by_s")
-_STATED = ("reviewers", "quorum", "no_self_approval", "no_maker_approval", "escalate", "match_number", "fallback")
+_STATED = tuple(name for name, term in TERMS.items() if term.decides or term.restated)
+_REQUIRED = tuple(name for name in _STATED if TERMS[name].strictest is any)
 
 
 def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
@@ -34,20 +35,16 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
     same_steps = all(terms.escalate == first.escalate for terms in all_terms)
     steps = first.escalate if same_steps and any(terms.reviewers == reviewers for terms in all_terms) else ()
     update: dict[str, Any] = {
+        name: term.strictest(getattr(terms, name) for terms in all_terms)
+        for name, term in TERMS.items()
+        if term.strictest is not None
+    }
+    update |= {
         "reviewers": reviewers,
         "quorum": Quorum(approve=approve, deny=deny, each_of=each_of),
-        "no_self_approval": any(terms.no_self_approval for terms in all_terms),
-        "no_maker_approval": any(terms.no_maker_approval for terms in all_terms),
         "escalate": steps,
-        "unattended_approval": all(terms.unattended_approval for terms in all_terms),
         "fallback": _choose_fallback(all_terms, bool(steps)),
-        "secrets": tuple(dict.fromkeys(path for terms in all_terms for path in terms.secrets)),
-        "deadline_waits": all(terms.deadline_waits for terms in all_terms),
-        "match_number": any(terms.match_number for terms in all_terms),
         "sample": sample,
-        "urgent": any(terms.urgent for terms in all_terms),
-        "notify_requester": any(terms.notify_requester for terms in all_terms),
-        "channels": tuple(dict.fromkeys(name for terms in all_terms for name in terms.channels)),
     }
     stated = {name: [getattr(terms, name) for terms in all_terms if name in terms.model_fields_set] for name in _TIMES}
     update |= {name: min(values) for name, values in stated.items() if values}
@@ -75,9 +72,7 @@ def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
         or terms.quorum.approve > frozen.quorum.approve
         or terms.quorum.deny < frozen.quorum.deny
         or not {*terms.quorum.each_of} <= {*frozen.quorum.each_of}
-        or (terms.no_self_approval and not frozen.no_self_approval)
-        or (terms.no_maker_approval and not frozen.no_maker_approval)
-        or (terms.match_number and not frozen.match_number)
+        or any(getattr(terms, name) and not getattr(frozen, name) for name in _REQUIRED)
     )
 
 

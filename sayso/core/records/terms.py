@@ -4,9 +4,9 @@ A reviewer is a person's name or `group:<name>`. Membership is read when somebod
 absolute times, so a later change of the rule does not affect it.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
@@ -108,32 +108,87 @@ class Sample(Immutable):
         return self
 
 
+class Term(NamedTuple):
+    """What a field of terms is to the code that treats all of them alike.
+
+    `strictest` returns the value that satisfies those of several rules; without it, `strictest_terms` chooses. Fields
+    that say who `decides` stay in erased trails, and with a call that is judged anew. These and those to be `restated`
+    are what a rule would state of an item.
+    """
+
+    text: str
+    strictest: Callable[[Iterable[Any]], Any] | None = None
+    decides: bool = False
+    restated: bool = False
+
+
+def _join(values: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for names in values for name in names))
+
+
 class RuleTerms(Immutable):
     """Terms as a rule states them, in seconds from the creation of the item.
 
     The deadline is the earlier of `timeout_s` and `timeout`, which counts the `working_hours`.
     """
 
-    reviewers: tuple[str, ...] = ()
-    quorum: Quorum = Quorum()
-    no_self_approval: bool = True
-    no_maker_approval: bool = Field(default=False, exclude_if=lambda refused: not refused)
-    timeout_s: int = Field(default=APPROVAL_TIMEOUT_S, ge=0, le=LONGEST_WAIT_S)
-    working_hours: TimeWindow | None = None
-    timeout: WorkingTime | None = None
-    extend_by_s: int = Field(default=0, ge=0, le=LONGEST_WAIT_S)
-    start_by_s: int = Field(default=3600, ge=1, le=LONGEST_WAIT_S)
-    remind_after_s: tuple[Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)], ...] = ()
-    escalate: tuple[EscalationStep, ...] = ()
-    unattended_approval: bool = False
-    match_number: bool = False
-    deadline_waits: bool = False
-    fallback: Fallback = Fallback()
-    channels: tuple[str, ...] = ()
-    secrets: tuple[str, ...] = ()
-    urgent: bool = False
-    notify_requester: bool = False
-    sample: Sample | None = Field(default=None, exclude_if=lambda sample: sample is None)
+    reviewers: Annotated[
+        tuple[str, ...],
+        Term("Who may decide: names of people, and groups as group:NAME. Any reviewer without it.", decides=True),
+    ] = ()
+    quorum: Annotated[
+        Quorum,
+        Term(
+            "How many different people must approve, or deny, and of which groups one each must approve.", decides=True
+        ),
+    ] = Quorum()
+    no_self_approval: Annotated[
+        bool,
+        Term("Whether the requester cannot decide: the key, its owner, and the person it acts for.", any, decides=True),
+    ] = True
+    no_maker_approval: Annotated[
+        bool, Term("Whether the person who made the requester's key cannot decide, either.", any, decides=True)
+    ] = Field(default=False, exclude_if=lambda refused: not refused)
+    timeout_s: Annotated[int, Term("Seconds until the fallback decides; 0 decides at once.")] = Field(
+        default=APPROVAL_TIMEOUT_S, ge=0, le=LONGEST_WAIT_S
+    )
+    working_hours: Annotated[TimeWindow | None, Term("The hours that timeout counts.")] = None
+    timeout: Annotated[
+        WorkingTime | None,
+        Term("Instead of timeout_s: a working time such as `2 working days`. It needs working_hours."),
+    ] = None
+    extend_by_s: Annotated[int, Term("Seconds by which reviewers may extend the deadline.")] = Field(
+        default=0, ge=0, le=LONGEST_WAIT_S
+    )
+    start_by_s: Annotated[int, Term("Seconds until an approved call must have started.")] = Field(
+        default=3600, ge=1, le=LONGEST_WAIT_S
+    )
+    remind_after_s: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)], ...],
+        Term("Seconds after which the reviewers are reminded."),
+    ] = ()
+    escalate: Annotated[tuple[EscalationStep, ...], Term("Reviewers who join later.", restated=True)] = ()
+    unattended_approval: Annotated[
+        bool, Term("Must be true beside the fallback approve: the call then runs without a decision.", all)
+    ] = False
+    match_number: Annotated[
+        bool, Term("Whether an approval needs the two digits that the requester sees.", any, restated=True)
+    ] = False
+    deadline_waits: Annotated[
+        bool, Term("Whether the deadline waits for answers of the requester, within extend_by_s.", all)
+    ] = False
+    fallback: Annotated[Fallback, Term("What decides at the deadline.", restated=True)] = Fallback()
+    channels: Annotated[tuple[str, ...], Term("Names of channels over which the reviewers are notified.", _join)] = ()
+    secrets: Annotated[
+        tuple[str, ...], Term("Paths of arguments to mask, such as token, login.password or items[].key.", _join)
+    ] = ()
+    urgent: Annotated[
+        bool, Term("Whether cards are sent at once, also in quiet hours and outside working hours.", any)
+    ] = False
+    notify_requester: Annotated[bool, Term("Whether the requester is notified of the outcome.", any)] = False
+    sample: Annotated[Sample | None, Term("How many calls are drawn by chance for another person.")] = Field(
+        default=None, exclude_if=lambda sample: sample is None
+    )
 
     @field_validator("timeout")
     @classmethod
@@ -174,6 +229,15 @@ class RuleTerms(Immutable):
         if fallback.action is FallbackAction.VALUE and "value" not in fallback.model_fields_set:
             raise ValueError("fallback value needs a value; add it as value:")
         return fallback
+
+
+TERMS = {
+    name: term for name, field in RuleTerms.model_fields.items() for term in field.metadata if isinstance(term, Term)
+}
+"""The fields of `RuleTerms`."""
+
+DECIDING = tuple(name for name, term in TERMS.items() if term.decides)
+"""The fields that say who may decide."""
 
 
 class Terms(Immutable):

@@ -13,30 +13,11 @@ from sayso.core.policy.files.faults import LISTED, PARTS
 from sayso.core.policy.files.reading import VERSION
 from sayso.core.policy.rule_keys import COUNTER_KEYS
 from sayso.core.policy.rules import MODEL_FACTS, Action, PolicyRule
+from sayso.core.records.terms import TERMS
 
 _PERIOD = "A number with s, m, h, d or w, such as 1h or 90d."
 _BY = "What counts apart: agent, subagent, tool, run, an argument (args.customer) or a fact (context.team)."
-_TERMS = {
-    "reviewers": "Who may decide: names of people, and groups as group:NAME. Any reviewer without it.",
-    "quorum": "How many different people must approve, or deny, and of which groups one each must approve.",
-    "no_self_approval": "Whether the requester cannot decide: the key, its owner, and the person it acts for.",
-    "no_maker_approval": "Whether the person who made the requester's key cannot decide, either.",
-    "timeout_s": "Seconds until the fallback decides; 0 decides at once.",
-    "timeout": "Instead of timeout_s: a working time such as `2 working days`. It needs working_hours.",
-    "working_hours": "The hours that timeout counts.",
-    "extend_by_s": "Seconds by which reviewers may extend the deadline.",
-    "start_by_s": "Seconds until an approved call must have started.",
-    "remind_after_s": "Seconds after which the reviewers are reminded.",
-    "escalate": "Reviewers who join later.",
-    "match_number": "Whether an approval needs the two digits that the requester sees.",
-    "deadline_waits": "Whether the deadline waits for answers of the requester, within extend_by_s.",
-    "fallback": "What decides at the deadline.",
-    "channels": "Names of channels over which the reviewers are notified.",
-    "secrets": "Paths of arguments to mask, such as token, login.password or items[].key.",
-    "urgent": "Whether cards are sent at once, also in quiet hours and outside working hours.",
-    "notify_requester": "Whether the requester is notified of the outcome.",
-    "sample": "How many calls are drawn by chance for another person.",
-}
+_TERMS = {name: term.text for name, term in TERMS.items()}
 
 DESCRIPTIONS: dict[str, dict[str, str]] = {
     "Rule": {
@@ -158,11 +139,8 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "reason": "A text beside the rule's reason.",
     },
     "Repeats": {"within": _PERIOD, "more_than": "How many equal calls may run."},
-    "FileTerms": _TERMS,
-    "RuleTerms": {
-        **_TERMS,
-        "unattended_approval": "Must be true beside the fallback approve: the call then runs without a decision.",
-    },
+    "FileTerms": {name: text for name, text in _TERMS.items() if name != "unattended_approval"},
+    "RuleTerms": _TERMS,
 }
 
 

@@ -8,6 +8,7 @@ from sayso.core.records.decisions import Decision, Erasure
 from sayso.core.records.events import EventType, TrailEntry
 from sayso.core.records.items import Item, Prompt
 from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import DECIDING
 
 _WHO = ("by", "who", "agent", "owner", "worker", "holder", "person", "delegate", "channel", "reviewers", "subagent")
 _WHICH = (
@@ -17,7 +18,7 @@ _WHICH = (
 )
 _DECIDED = (
     *("action", "policy_id", "rule_id", "matched_rules", "rule_version", "absolute", "near_miss", "resembles"),
-    *("would_allow", "quorum", "no_self_approval", "no_maker_approval", "second_look", "verdict", "verdicts"),
+    *("would_allow", *DECIDING, "second_look", "verdict", "verdicts"),
     *("approved", "edited", "caught", "agrees", "ran", "success", "started", "look_ms", "effect", "approvals"),
 )
 _COUNTED = (
