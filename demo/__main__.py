@@ -11,12 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from demo.checks import find_faults
+from demo.agents import Effects
+from demo.checks import find_faults, render_timeline
 from demo.clients import SuspensionSeen
-from demo.effects import Effects
 from demo.journeys import Journey, request_text, run_demo
 from demo.stacks import running_stack
-from demo.timelines import render_timeline
 from launch.stops import catch_stop_signals
 from sayso.errors import SaysoError
 

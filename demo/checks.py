@@ -1,13 +1,14 @@
-"""Checks of the demo's run against its trail and the effects of its tools."""
+"""Checks of the demo's run against its trail and the effects of its tools; the trail as plain text."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import JsonValue
 
-from demo.effects import Effect
+from demo.agents import Effect
 from sayso.core.records.chain import find_break
 from sayso.core.records.events import EventType, TrailEntry
+from service.edge.web.content.timeline import Line, describe_trail
 
 LOWERED_AMOUNT = 750.0
 CHECK_OUT = "2022-05-07"
@@ -74,3 +75,18 @@ def _summarise(effect: Effect) -> tuple[str, str, str]:
     names = {tool: name for tool, name, _ in EXPECTED}
     name = names.get(effect.tool, "args")
     return effect.tool, name, str(effect.args.get(name, effect.args))
+
+
+MAX_CHARS = 160
+
+
+def render_timeline(trail: Sequence[TrailEntry]) -> Iterator[str]:
+    """Yield a line for each entry: seconds since the first entry, event type, and summary."""
+    for line in describe_trail(trail):
+        text = f"{(line.at_ms - trail[0].at_ms) / 1000:8.3f} s  {line.kind:<20}  {_summarise_event(line)}"
+        yield text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"
+
+
+def _summarise_event(line: Line) -> str:
+    more = ": ".join(part for part in (line.text, line.note, line.data) if part)
+    return " ".join(more.split())

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from demo.checks import CHECK_OUT, LOWERED_AMOUNT, SENT_TO
 from demo.clients import Client, ItemSeen, RunSeen, SuspensionSeen
+from demo.model import load_turns
 from demo.stacks import Stack
-from demo.turns import load_turns
 from sayso.core.records.events import EventType, TrailEntry
 
 AGENT = "demo"

@@ -3,10 +3,16 @@
 `python -m demo.model` listens on the port of `SAYSO_MODEL_URL`. It is stateless: the transcript selects the next turn.
 The first user message contains the recorded requests. The n-th response replays the n-th request. The last response
 summarises the results of the tools.
+
+Recorded model turns, and which of them a request replays.
+
+The recordings are in `turns.jsonl`. `NOTICE.md` names their source and licence.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -15,11 +21,67 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from demo.turns import Turn, load_turns, plan_turns
 from sayso.core.clock import new_id, now_ms
+from sayso.core.records.base import Immutable
+from service.core.logs import start
 from service.core.settings import Settings
-from service.core.starting import start
 from service.edge.http.connections import ServerConfig
+
+RECORDINGS = Path(__file__).with_name("turns.jsonl")
+
+
+class RecordedMessage(Immutable):
+    """A message to the model."""
+
+    role: str
+    content: str
+
+
+class RecordedTool(Immutable):
+    """A tool offered to the model."""
+
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+
+
+class RecordedCall(Immutable):
+    """A call of the model."""
+
+    name: str
+    arguments: dict[str, JsonValue]
+
+
+class Turn(Immutable):
+    """A recorded turn: the request, the offered tools, and the calls of the response."""
+
+    id: str
+    messages: tuple[RecordedMessage, ...]
+    tools: tuple[RecordedTool, ...]
+    calls: tuple[RecordedCall, ...]
+
+    @property
+    def request(self) -> str:
+        """The text of the user."""
+        return next(message.content for message in self.messages if message.role == "user")
+
+    def call_id(self, index: int) -> str:
+        """Return the id of the call at `index`, which is the same in every replay."""
+        return f"call_{self.id.rpartition('/')[2]}_{index}"
+
+
+@lru_cache(maxsize=1)
+def load_turns(path: Path = RECORDINGS) -> tuple[Turn, ...]:
+    """Return the recorded turns in file order."""
+    with path.open(encoding="utf-8") as lines:
+        return tuple(Turn.model_validate_json(line) for line in lines)
+
+
+def plan_turns(text: str, turns: Iterable[Turn]) -> tuple[Turn, ...]:
+    """Return the turns whose request is in `text`, in the order of the text."""
+    places = ((text.find(turn.request), turn) for turn in turns)
+    return tuple(turn for place, turn in sorted(places, key=lambda pair: pair[0]) if place >= 0)
+
 
 NOTHING_RECORDED = "I have no recording of this request. demo/turns.jsonl lists the requests that I can replay."
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 
+from launch import NotReady, PortTaken
 from launch.checks import check_port
-from launch.errors import NotReady, PortTaken
-from launch.homes import prepare_home
-from launch.leftovers import end_leftovers
+from launch.homes import end_leftovers, prepare_home
+from launch.stops import wait_until
 from launch.supervision import ProgramState, Supervisor
-from launch.waits import wait_until
 from sayso.core.clock import new_secret
 from service.core.settings import CHECKOUT, variable_of
 

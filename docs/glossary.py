@@ -9,12 +9,11 @@ from pathlib import Path
 from sayso.client import permits
 from sayso.core.policy import counters, engine, rules
 from sayso.core.records import (
-    assessments,
-    charges,
     decisions,
     events,
     freezes,
     items,
+    judgements,
     permissions,
     run_state,
     suspensions,
@@ -41,11 +40,11 @@ TERMS: dict[str, object] = {
     "actor": decisions.Actor,
     "absence": directory.Absence,
     "agent": agents.Agent,
-    "assessment": assessments.Assessment,
+    "assessment": judgements.Assessment,
     "batch": batches.Batch,
     "binding": items.Binding,
     "change": suspensions.Change,
-    "charge": charges.Charge,
+    "charge": judgements.Charge,
     "commit": writes.Commit,
     "contact": directory.Contact,
     "counters": counters,

@@ -2,8 +2,8 @@
 
 from launch.programs import SETUP, programs_for
 from launch.stacks import run
+from service.core.logs import SECRETS, start
 from service.core.settings import Settings
-from service.core.starting import SECRETS, start
 
 
 def main(settings: Settings) -> int:

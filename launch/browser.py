@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from launch.errors import NoBrowser
+from launch import NoBrowser
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PACKAGE = "chromium-headless-shell"

@@ -8,7 +8,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import BusyLoadingError, RedisError
 from redis.retry import Retry
 
-from launch.errors import PortTaken
+from launch import PortTaken
 from sayso.core.records.clock_readings import ClockReading
 from service.core.auth.credentials import TENANT
 from service.core.settings import EVERY_ADDRESS

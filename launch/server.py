@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from launch.errors import CannotStart, NoServer, NotReady
+from launch import CannotStart, NoServer, NotReady
 from launch.homes import data_folder, prepare_home, prepare_socket_folder
-from launch.waits import wait_until
+from launch.stops import wait_until
+from service.core.logs import start
 from service.core.settings import Settings, socket_path, store_url_at
-from service.core.starting import start
 
 FALLBACK_NAMES = ("valkey-server", "redis-server")
 DURABILITY = (
@@ -54,7 +54,7 @@ def server_argv(binary: Path, folder: Path, socket: Path) -> list[str]:
         str(binary),
         *("--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700"),
         *("--dir", str(folder), "--daemonize", "no"),
-        *("--set-proc-title", "no"),  # a new title would overwrite the environment that `launch.leftovers` reads
+        *("--set-proc-title", "no"),  # a new title would overwrite the environment that `launch.homes` reads
         *DURABILITY,
     ]
 

@@ -12,18 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from launch import CannotStart, NotReady
 from launch.checks import check_port, find_store_fault, is_healthy
-from launch.errors import CannotStart, NotReady
-from launch.homes import locked, logs_folder, prepare_home
-from launch.leftovers import end_leftovers, mark
-from launch.programs import SERVER, WORKER, Program
-from launch.stops import StopSignals, catch_stop_signals
+from launch.homes import end_leftovers, locked, logs_folder, mark, prepare_home
+from launch.programs import CHECK_EVERY_S, SERVER, WORKER, Program, Watch, watches_for
+from launch.stops import StopSignals, catch_stop_signals, wait_until
 from launch.supervision import STOP_GRACE_S, ProgramState, Supervisor, startup_log
-from launch.waits import wait_until
-from launch.watches import CHECK_EVERY_S, Watch, watches_for
 from service.core.jobs import worker_pids
+from service.core.logs import SECRETS
 from service.core.settings import CHECKOUT, Settings, variable_of
-from service.core.starting import SECRETS
 from service.core.store.connection.connecting import show_address
 
 READY_TIMEOUT_S = 60

@@ -1,7 +1,8 @@
-"""Turns stop signals into one `KeyboardInterrupt`, and a second Ctrl-C into an immediate stop."""
+"""Turns stop signals into one `KeyboardInterrupt`, and a second Ctrl-C into an immediate stop; waits for conditions."""
 
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -49,3 +50,16 @@ def catch_stop_signals() -> Iterator[StopSignals]:
     finally:
         for name in signals:
             signal.signal(name, signal.SIG_IGN)
+
+
+POLL_S = 0.05
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Return True once the condition holds, or False after the timeout."""
+    deadline_ms = monotonic_ms() + timeout_s * 1000
+    while not condition():
+        if monotonic_ms() >= deadline_ms:
+            return False
+        time.sleep(POLL_S)
+    return True

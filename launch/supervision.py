@@ -1,7 +1,7 @@
 """Keeps programs running under supervisord: writes its configuration and calls its XML-RPC interface.
 
 The server has the lowest priority in a group of its own, so it stops last. All others stop together. A work horse has
-its own process group and outlives a SIGKILL of its worker; `launch.leftovers` ends it.
+its own process group and outlives a SIGKILL of its worker; `launch.homes` ends it.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from supervisor.xmlrpc import SupervisorTransport
 
-from launch.errors import NotReady
+from launch import NotReady
 from launch.homes import logs_folder, prepare_socket_folder
 from launch.programs import SERVER, Program
 from service.core.settings import CHECKOUT, socket_path

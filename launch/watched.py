@@ -10,10 +10,9 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from launch.programs import CLOCK, SERVICE
-from launch.watches import CHECK_EVERY_S, Watch, watches_for
+from launch.programs import CHECK_EVERY_S, CLOCK, SERVICE, Watch, watches_for
+from service.core.logs import start
 from service.core.settings import Settings
-from service.core.starting import start
 
 PROGRAMS = (SERVICE, CLOCK)
 MODULES = {program.name: program.module for program in PROGRAMS}

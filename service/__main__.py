@@ -15,11 +15,10 @@ from sayso.errors import Unavailable
 from service.app import begin_closing, create_app
 from service.channels.config import InvalidChannels
 from service.channels.kinds import open_channels
-from service.core.logs import configure_logs
+from service.core.logs import configure_logs, start
 from service.core.outgoing.assessors import InvalidAssessors, assessors_of, check_receivers
-from service.core.policy.loading import rulebook_of
+from service.core.policy.publishing import rulebook_of
 from service.core.settings import Settings
-from service.core.starting import start
 from service.core.store.connection.connecting import OtherFormat, WeakDurability, check_durability, check_format
 from service.core.wiring import settle_memory
 from service.edge.http.connections import ServerConfig

@@ -30,7 +30,7 @@ from service.edge.api.quick_routes import Guard, Quick, QuickRoutes
 from service.edge.http.assets import Assets
 from service.edge.http.middleware import NO_TELEMETRY, Draining, Guards
 from service.edge.http.openapi import join_routes, name_methods, serve_document
-from service.edge.web.errors import render_problem
+from service.edge.web.pages import render_problem
 from service.features.control.drills import drills_of
 from service.features.operate.metrics import Readings
 from service.features.operate.pages import Checks

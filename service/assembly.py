@@ -10,7 +10,7 @@ from service.core.store.connection.connecting import connect, show_address
 from service.core.store.connection.watch import Watch
 from service.core.store.tenants import Connections
 from service.core.wiring import Process, Wiring
-from service.features.table import HOOKS
+from service.features.registry import HOOKS
 
 
 @asynccontextmanager

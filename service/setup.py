@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from sayso.core.clock import new_secret
 from sayso.errors import Conflict, SaysoError
 from service.assembly import assemble
+from service.core.logs import start
 from service.core.settings import Settings, variable_of
-from service.core.starting import start
 from service.core.store.connection.connecting import check_durability, check_format
 from service.core.wiring import Wiring
 

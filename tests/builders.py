@@ -24,7 +24,7 @@ from service.core.desk.changes import draft_suspension
 from service.core.store.people import Reviewer, Session
 from service.core.store.tenants import Connections, TenantStore
 from service.core.wiring import Wiring
-from service.features.table import HOOKS
+from service.features.registry import HOOKS
 from tests.waits import until
 
 

@@ -11,8 +11,8 @@ from babel.messages.pofile import read_po, write_po
 
 from sayso.core.problems import PROBLEM_TYPES
 from service.core.settings import CHECKOUT
-from service.edge.web.form_posts import EarlierSignIn
 from service.edge.web.languages import CATALOGUES, list_script_messages
+from service.edge.web.sessions import EarlierSignIn
 
 _FOLDERS = {"sayso": "python", "service": "python", "templates": "jinja2"}
 _KEYWORDS = {"_": None, "gettext": None, "mark": None, "ngettext": (1, 2), "translate_count": (1, 2)}

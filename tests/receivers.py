@@ -14,10 +14,10 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import Response
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from service.core.wiring import Wiring
-from workers.announcing import FanOut
 from workers.delivery import Courier
+from workers.outbox import FanOut
 
 SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 REGISTRATION = "6f1d3b62-2c8a-4d3c-9a86-0b6f3c2d1e4f"

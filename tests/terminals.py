@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from launch.browser import install_commands
-from launch.waits import wait_until
+from launch.stops import wait_until
 
 PATIENCE_S = 30
 

@@ -24,10 +24,9 @@ from sayso.errors import SaysoError, Unavailable
 from sayso.runner.agents import Agent
 from service.assembly import assemble
 from service.core.jobs import DrainQueue, build_worker
-from service.core.logs import configure_logs
-from service.core.policy.loading import rulebook_of
+from service.core.logs import configure_logs, start
+from service.core.policy.publishing import rulebook_of
 from service.core.settings import Settings
-from service.core.starting import start
 from service.core.store.connection.connecting import LOST, await_store, check_format, describe_fault, is_refusal
 from workers.resume.driving import import_agents
 

@@ -18,24 +18,24 @@ from sayso.errors import SaysoError, TooManyRequests, Unreadable
 from service.core.concurrency import Slots
 from service.core.logs import Trouble
 from service.core.operations.runs import withdraw_all
-from service.core.outgoing.breakers import (
+from service.core.outgoing.connections import UnsafeUrl, host_and_port
+from service.core.outgoing.http import (
     EVENTS_RETRY_FOR_MS,
     LONGEST_ASKED_MS,
     LONGEST_RETRY_MS,
+    Answer,
     Breakers,
     event_retry_after_ms,
     read_retry_after_ms,
     retry_after_ms,
 )
-from service.core.outgoing.connections import UnsafeUrl, host_and_port
-from service.core.outgoing.http import Answer
 from service.core.store.announcements import LANE, RETRY_FOR_MS, Delivery
 from service.core.store.attempts import Allowance
 from service.core.store.deliveries import CLAIM_MS, DELIVERED, Deliveries, Waiting
 from service.core.store.instances import Instances
 from service.core.wiring import Wiring
 from service.features.webhooks.store import ENDPOINT_PREFIX, Endpoints, list_valid
-from workers.repeating import repeat
+from workers import repeat
 
 BY_INSTANCE = Allowance("aap-messages-by", 600, 60)
 TO_PLACE = Allowance("aap-messages-to", 600, 60)

@@ -21,7 +21,7 @@ from benchmarks.measures import quantile, repeat
 from demo.stacks import Stack
 from launch.programs import SERVER
 from launch.server import is_ready
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.core.clock import monotonic_ms
 from sayso.core.records.decisions import Verdict
 from sayso.core.records.suspensions import SuspensionRecord

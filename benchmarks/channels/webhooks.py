@@ -38,8 +38,8 @@ from service.core.logs import configure_logs
 from service.core.settings import Settings
 from service.core.wiring import Wiring
 from service.features.webhooks.store import Endpoint, Endpoints, TimedSecret
-from workers.announcing import keep_announcing
 from workers.delivery import keep_delivering
+from workers.outbox import keep_announcing
 
 ENDPOINTS = 100
 MISBEHAVING = 30

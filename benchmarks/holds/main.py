@@ -26,7 +26,7 @@ from benchmarks.holds.service import HOLD
 from benchmarks.holds.views import list_reads
 from benchmarks.peers.processes import answers, starting
 from launch.server import running_server
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.core.clock import monotonic_ms
 from service.core.settings import CHECKOUT
 from service.core.settings.limits import UNLIMITED

@@ -13,7 +13,7 @@ from typing import Protocol
 import httpx
 from redis import Redis
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from service.core.settings import CHECKOUT
 
 READY_S = 60

@@ -24,7 +24,7 @@ from service.core.settings.limits import UNLIMITED
 from service.core.store.connection.pipeline import Pipeline
 from service.core.store.connection.watch import ALIVE_EVERY_S, Channels
 from service.core.store.keys import CHANGES, keys_of
-from service.core.store.suspensions.packing import unpack_body
+from service.core.store.suspensions.reading import unpack_body
 
 _LONGEST_S = 60
 

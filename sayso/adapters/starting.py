@@ -19,7 +19,7 @@ from sayso.runner.execution import CallExecutor, use_executor
 from sayso.runner.judging import judge_turn
 from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, read_turn
 from sayso.timeline.external_events import MAX_BATCH_EVENTS, fit_events
-from sayso.timeline.sources import SourceFormat
+from sayso.timeline.merging import SourceFormat
 from sayso.wire.suspensions import SuspensionView
 
 _TITLE_CHARS = 80

@@ -32,8 +32,8 @@ from sayso.cli.screens import JsonOption, make_console, print_json, show, show_l
 from sayso.cli.webhooks import webhooks
 from sayso.client import URL, Client
 from sayso.errors import InvalidInput, SaysoError
-from sayso.features.control.commands import app as second_look
-from sayso.features.control.commands import drills
+from sayso.features.control import app as second_look
+from sayso.features.control import drills
 from sayso.features.permissions.commands import app as grants
 from sayso.features.permissions.commands import mandates_app as mandates
 from sayso.features.whatif.commands import app as shadows

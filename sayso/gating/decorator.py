@@ -9,9 +9,8 @@ if TYPE_CHECKING:
 
     from sayso.client.permits import OnDoubt
     from sayso.core.canonical_json import JsonObject
-    from sayso.gating.execution import Gate
+    from sayso.gating.execution import AnyClient, Gate
     from sayso.gating.functions import GatedFunction
-    from sayso.gating.options import AnyClient
     from sayso.gating.parameters import KeyOf
 
     class _Options(TypedDict, total=False):
@@ -92,9 +91,8 @@ def gate(
     from sayso.core.records.tools import define
     from sayso.core.schemas.bounds import weigh
     from sayso.errors import InvalidInput
-    from sayso.gating.execution import Gate, Gated
+    from sayso.gating.execution import Gate, Gated, GateOptions
     from sayso.gating.functions import build_function
-    from sayso.gating.options import GateOptions
     from sayso.gating.parameters import read_parameters
     from sayso.runner.tools import tool
 

@@ -11,10 +11,10 @@ from pydantic import BaseModel, JsonValue
 from sayso.core.canonical_json import Around, JsonObject, check_json
 from sayso.core.policy.rules import Action
 from sayso.core.records.base import Immutable
-from sayso.core.records.charges import Charge
 from sayso.core.records.decisions import COVERED, ActorKind, Outcome, Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Doubt, ItemDraft
+from sayso.core.records.judgements import Charge
 from sayso.core.records.suspensions import RunStatus
 from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.core.transitions.permits import Choice, put_in_doubt, read_choice

@@ -13,12 +13,11 @@ from sayso.core.canonical_json import Around, JsonObject, parse_json
 from sayso.core.policy import decisions as asking
 from sayso.core.policy.budgets import complete
 from sayso.core.policy.counters.assessing import recall_assessment
-from sayso.core.policy.counters.ledger import NO_READINGS, Ledger
+from sayso.core.policy.counters.charging import NO_READINGS, Ledger
 from sayso.core.policy.counters.readings import Readings, Wanted
-from sayso.core.policy.decisions import PolicyDecision
+from sayso.core.policy.decisions import PolicyDecision, put_question
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
-from sayso.core.policy.questions import put_question
 from sayso.core.policy.rules import Action, same_json
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import RunStatus

@@ -10,10 +10,10 @@ from sayso.core.policy.counters.charging import CounterBook
 from sayso.core.policy.counters.readings import Readings, Wanted
 from sayso.core.policy.counters.restraining import is_denial, name_denials
 from sayso.core.policy.engine import Policy
-from sayso.core.records.charges import place_charges
 from sayso.core.records.decisions import EarlierDenial
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Doubt, ItemDraft
+from sayso.core.records.judgements import place_charges
 from sayso.core.records.terms import Fallback
 from sayso.core.records.tools import ToolResult
 from sayso.runner.agents import DENY, Agent

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from sayso.core.clock import monotonic_ms, now_ms
 from sayso.core.policy.budgets import Settle, settle_here
-from sayso.core.policy.counters.ledger import NO_READINGS
+from sayso.core.policy.counters.charging import NO_READINGS
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.records.events import Event, EventType

@@ -12,19 +12,18 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from sayso.core.policy.budgets import complete
-from sayso.core.policy.counters.ledger import NO_READINGS, Ledger
+from sayso.core.policy.counters.charging import NO_READINGS, Ledger
 from sayso.core.policy.counters.readings import Readings, Wanted
-from sayso.core.policy.decisions import PolicyDecision, build_item, find_misplaced
+from sayso.core.policy.decisions import PolicyDecision, build_item, find_misplaced, put_question
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.external import decides_alike, describe_item
-from sayso.core.policy.questions import put_question
 from sayso.core.policy.rules import ASKING, Action
-from sayso.core.records.charges import Charge
 from sayso.core.records.decisions import ActorKind, Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.freezes import Revocations
 from sayso.core.records.items import Item, ItemDraft, PresetOutcome
+from sayso.core.records.judgements import Charge
 from sayso.core.records.permissions import MANDATE_PREFIX
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import DECIDING, RuleTerms

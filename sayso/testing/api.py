@@ -12,12 +12,12 @@ from pydantic_core import to_json
 
 from sayso.core.canonical_json import digest_json, parse_json
 from sayso.core.clock import new_number
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.external import describe_calls, evaluate_calls, list_wanted
 from sayso.core.policy.rules import Action
-from sayso.core.records.charges import Charge
 from sayso.core.records.decisions import Actor, ActorKind, Report
 from sayso.core.records.items import Item, assign_numbers
+from sayso.core.records.judgements import Charge
 from sayso.core.records.suspensions import Change, Progress, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.core.transitions import client_execution

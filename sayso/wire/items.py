@@ -5,14 +5,13 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.assessments import Level
-from sayso.core.records.charges import Remembered
 from sayso.core.records.decisions import Actor, DecisionAction, Shown, Verdict
 from sayso.core.records.deliveries import DeliveryState
 from sayso.core.records.envelopes import ConstraintKind
 from sayso.core.records.items import Answer, ItemKind, ItemTool, Prompt
+from sayso.core.records.judgements import Level, Remembered
 from sayso.core.records.terms import EscalationStep, Fallback, Quorum
-from sayso.core.sentences.counters import describe_remembered
+from sayso.core.sentences.rules import describe_remembered
 from sayso.core.transitions.states import ItemState
 from sayso.wire.models import Later, Timestamp, View
 

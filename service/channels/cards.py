@@ -16,7 +16,6 @@ from sayso.core.records.decisions import ActorKind, EarlierDenial
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
-from sayso.core.sentences.deadlines import describe_fallback
 from sayso.core.sentences.items import (
     describe_characters,
     describe_number,
@@ -30,7 +29,7 @@ from sayso.core.sentences.outcomes import (
     describe_outcome,
     describe_outcome_when,
 )
-from sayso.core.sentences.times import write_sentence
+from sayso.core.sentences.times import describe_fallback, write_sentence
 from sayso.core.text.invisible import write_signs
 from sayso.core.text.language import cut
 from sayso.core.text.redaction import Redacted, redact

@@ -18,7 +18,7 @@ from service.channels.ntfy import NtfyChannel, NtfyConfig
 from service.channels.push import PushChannel, PushConfig
 from service.channels.slack.answering import listen as listen_to_slack
 from service.channels.slack.answering import router as slack_router
-from service.channels.slack.config import SlackConfig
+from service.channels.slack.api import SlackConfig
 from service.channels.slack.outbound import SlackChannel
 from service.channels.teams.inbound import router as teams_router
 from service.channels.teams.outbound import TeamsChannel, TeamsConfig, WorkflowChannel, WorkflowConfig

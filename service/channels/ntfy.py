@@ -8,10 +8,9 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator
 
 from sayso.core.text.invisible import UNCHECKED
-from service.channels.base import Recipient, Rendered, allowed_actions
+from service.channels.base import OneDestination, Recipient, Rendered, allowed_actions, explain_status, request
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
-from service.channels.providers import OneDestination, explain_status, request
 from service.core.settings.receivers import Secret
 
 MESSAGE_BYTES = 4096

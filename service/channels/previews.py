@@ -2,6 +2,8 @@
 
 `python -m service.channels.previews RULES --rule ID --call CALL.json` prints them without a desk. An operator sends a
 test card to check a channel; it asks nobody and decides nothing.
+
+Notices to one person about their account, over every channel that they have linked.
 """
 
 import argparse
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sayso.core.canonical_json import JsonObject, parse_json
@@ -269,3 +272,39 @@ def main() -> int:
 
 if __name__ == "__main__":
     raise SystemExit(main())
+
+
+_NOTICE_CLOSING = "This is a notice about your account. Nothing waits for a decision."
+_LOG = structlog.get_logger(__name__)
+
+
+async def reset_password(parts: Wiring, channels: Channels, name: str, password: str, by: str) -> None:
+    """Set a person's password and tell them over every channel that they have linked; raises `NotFound`.
+
+    The notices are sent in the background, so that no slow provider holds the reset.
+    """
+    await parts.reviewers.set_password(name, password, by)
+    if by != name:
+        text = f"{by} set your Sayso password. If you did not ask for that, tell another admin."
+        channels.notices.later(send_notices(parts, channels, name, text))
+
+
+def build_notice(text: str, at_ms: int, public_url: str) -> Card:
+    """Return a card that says something about an account and has no control but the link to it."""
+    return build_plain_card("notice", text, (Line("At", iso_utc(at_ms)),), _NOTICE_CLOSING, f"{public_url}/me")
+
+
+async def send_notices(parts: Wiring, channels: Channels, person: str, text: str) -> None:
+    """Send a notice to every address of a person; failures are logged, and stop no other."""
+    contacts = await parts.contacts.list_of(person)
+    card = build_notice(text, await parts.schedule.now_ms(), parts.settings.public_url)
+    linked = [(contact, channel) for contact in contacts if (channel := channels.find(contact.channel)) is not None]
+    sending = (
+        send_card(parts, channel, Recipient(person, contact.address), card, new_id("ntc"))
+        for contact, channel in linked
+    )
+    answers = await asyncio.gather(*sending, return_exceptions=True)
+    for (contact, _), answer in zip(linked, answers, strict=True):
+        accepted = not isinstance(answer, BaseException) and answer.accepted
+        why = "" if accepted else str(answer) if isinstance(answer, BaseException) else answer.text
+        _LOG.info("account_notice", person=person, channel=contact.channel, accepted=accepted, why=why)

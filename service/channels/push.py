@@ -26,9 +26,8 @@ from sayso.errors import InvalidInput, NotFound, Unreadable
 from service.channels.base import DeliveryFailed, Recipient, Rendered, allowed_actions
 from service.channels.cards import Card, build_digest
 from service.channels.config import ChannelConfig
-from service.core.outgoing.breakers import read_retry_after_ms
 from service.core.outgoing.connections import UnsafeUrl, check_url
-from service.core.outgoing.http import Answer
+from service.core.outgoing.http import Answer, read_retry_after_ms
 from service.core.settings.receivers import Secret
 from service.core.store.channels import Subscription, Subscriptions
 from service.core.store.directory import Contact

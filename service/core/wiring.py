@@ -19,8 +19,7 @@ from service.core.desk.desk import Desk
 from service.core.desk.freezing import Freezes
 from service.core.outgoing.assessors import Assessors, assessors_of, check_receivers
 from service.core.outgoing.http import Posts
-from service.core.policy.loading import Rulebook, rulebook_of
-from service.core.policy.publishing import RulesInForce
+from service.core.policy.publishing import Rulebook, RulesInForce, rulebook_of
 from service.core.settings import Settings
 from service.core.store.activity import ActivityStore
 from service.core.store.attempts import Attempts, Replays

@@ -6,12 +6,12 @@ from starlette.routing import Route
 from service.core.auth.hosts import check_host
 from service.edge.web import inbox, items, live, runs, sign_ins
 from service.edge.web.additions import Addition
-from service.edge.web.form_posts import check_origin
 from service.edge.web.languages import speak_language
-from service.features.alike import pages as alike
+from service.edge.web.sessions import check_origin
+from service.features import alike, phone
 from service.features.control import pages as control
+from service.features.discussions import discussing
 from service.features.discussions import pages as discussions
-from service.features.discussions import remarks
 from service.features.history import pages as history
 from service.features.insights import pages as insights
 from service.features.operate import pages as operate
@@ -19,7 +19,6 @@ from service.features.operate import slack_install, welcome
 from service.features.people import account_pages, admin_pages, group_pages
 from service.features.permissions import granting
 from service.features.permissions import pages as permissions
-from service.features.phone import pages as phone
 from service.features.rulebook import pages as rulebook
 from service.features.saved_views import pages as saved_views
 from service.features.webhooks import pages as webhooks
@@ -29,7 +28,7 @@ from service.features.whatif import trial_pages
 ADDITIONS = (
     Addition(inbox=saved_views.add_to_inbox),
     Addition(item=insights.add_to_item),
-    Addition(item=remarks.add_to_item, run=remarks.add_to_run, stream=discussions.Others),
+    Addition(item=discussing.add_to_item, run=discussing.add_to_run, stream=discussions.Others),
     Addition(item=granting.add_to_item, decision=granting.GRANTING),
 )
 _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))

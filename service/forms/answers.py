@@ -9,13 +9,21 @@ from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.records.decisions import DecisionRequest
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.tools import ToolDefinition
-from sayso.core.sentences.names import join_words
+from sayso.core.sentences import join_words
 from sayso.core.text.language import _
 from sayso.errors import InvalidInput, SaysoError, TooLarge
 from service.edge.http.bodies import misfit
 from service.forms.controls import Field, Post, normalize
-from service.forms.fields import args_fields, note_problems, read_fields, value_fields
-from service.forms.nested import change_form, clear_problems, find_changed, unfold_all
+from service.forms.fields import (
+    args_fields,
+    change_form,
+    clear_problems,
+    find_changed,
+    note_problems,
+    read_fields,
+    unfold_all,
+    value_fields,
+)
 
 
 @dataclass(frozen=True)

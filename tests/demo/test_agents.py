@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from demo.agents import support
-from demo.effects import Effects
-from demo.turns import RecordedCall, load_turns
+from demo.agents import Effects, support
+from demo.model import RecordedCall, load_turns
 from sayso.runner.tools import CallContext
 
 CALLS = [call for turn in load_turns() for call in turn.calls]

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import JsonValue
 
+from demo.agents import Effect
 from demo.checks import CALLS, EXPECTED, find_faults
-from demo.effects import Effect
 from sayso.core.records.events import Event, EventType, TrailEntry, TrailHead
 from tests.trails import append_events
 

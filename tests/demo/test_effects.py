@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from demo.effects import Effect, Effects
+from demo.agents import Effect, Effects
 
 
 def effect(key: str) -> Effect:

@@ -2,7 +2,7 @@
 
 from demo.clients import ItemSeen, ToolSeen
 from demo.journeys import choose_decision, request_text
-from demo.turns import RecordedCall, load_turns, plan_turns
+from demo.model import RecordedCall, load_turns, plan_turns
 
 BANK, MAILS, _, HOTELS, TICKETS = load_turns()
 

@@ -7,8 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from demo.model import NOTHING_RECORDED, create_app
-from demo.turns import Turn, load_turns
+from demo.model import NOTHING_RECORDED, Turn, create_app, load_turns
 
 BANK, MAILS, ADDRESSES, HOTELS, TICKETS = load_turns()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from demo.turns import load_turns
+from demo.model import load_turns
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.files.reading import load_rulebook

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from demo.stacks import find_ports, neutral_environ, running_stack
+from launch import NotReady
 from launch.checks import check_port
-from launch.errors import NotReady
-from launch.leftovers import find_leftovers
+from launch.homes import find_leftovers
 
 
 def test_find_ports_returns_two_free_neighbours() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from demo.timelines import MAX_CHARS, render_timeline
+from demo.checks import MAX_CHARS, render_timeline
 from sayso.core.records.events import EventType, TrailEntry
 
 

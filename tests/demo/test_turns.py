@@ -1,6 +1,6 @@
 """Tests of the recorded turns and their plan."""
 
-from demo.turns import Turn, load_turns, plan_turns
+from demo.model import Turn, load_turns, plan_turns
 
 TURNS = load_turns()
 

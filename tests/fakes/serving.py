@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 
 
 @contextmanager

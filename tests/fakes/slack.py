@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 from aiohttp import WSMsgType, web
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from tests.fakes.slack_api import ANNA, APP, ROOM, TEAM, Message, WebApi
 from tests.service.channels.conformance import Shown
 

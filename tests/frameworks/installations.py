@@ -13,7 +13,7 @@ from redis import Redis
 
 from demo.clients import Client
 from demo.stacks import Stack, neutral_environ, running_stack
-from launch.waits import wait_until
+from launch.stops import wait_until
 from service.core.settings import CHECKOUT, socket_path, store_url_at
 from tests.frameworks.bots.effects import FILE
 from tests.frameworks.kinds import Kind

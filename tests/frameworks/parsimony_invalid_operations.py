@@ -9,8 +9,7 @@ from parsimony_agents.agent.events import AgentError
 from parsimony_agents.agent.models import AgentMessage
 
 from sayso.adapters.parsimony import _follow, gate
-from sayso.adapters.parsimony.records import read_record, write_record
-from sayso.adapters.parsimony.turns import Segment
+from sayso.adapters.parsimony.turns import Segment, read_record, write_record
 from sayso.core.policy.rules import Action
 from sayso.core.records.tools import ToolCall
 from sayso.errors import SaysoError

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from demo.stacks import neutral_environ
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.client import Client
 from service.core.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from demo.clients import Client, ItemSeen, RunSeen
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.core.records.events import EventType
 from sayso.core.records.suspensions import RunStatus
 from service.core.store.keys import TenantKeys

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from demo.clients import Client, Refused
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.core.records.suspensions import RunStatus
 from service.core.store.keys import TenantKeys
 from tests.frameworks.installations import PATIENCE_S, Installation, write_script

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from demo.stacks import Stack, neutral_environ, running_stack
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso import Client
 from service.core.settings import CHECKOUT
 from tests.frameworks.kinds import SDK, find_python

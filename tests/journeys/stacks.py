@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from demo.clients import Client
 from demo.stacks import Stack, running_stack
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.core.records.events import EventType
 
 PATIENCE_S = 45

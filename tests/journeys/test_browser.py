@@ -5,11 +5,11 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from demo.agents import Effects
 from demo.clients import RunSeen
-from demo.effects import Effects
 from demo.journeys import AGENT, REVIEWER, connected
+from demo.model import load_turns
 from demo.stacks import Stack
-from demo.turns import load_turns
 from tests.browser import running_browser
 from tests.journeys.stacks import PATIENCE_S, quick_stack
 from tests.service.edge.web.reading import approve_edit, read_to_the_end, settle

@@ -9,7 +9,7 @@ from redis import Redis
 from demo.clients import Client
 from demo.journeys import connected
 from demo.stacks import Stack
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.readings import UNIT
 from sayso.core.records.suspensions import RunStatus

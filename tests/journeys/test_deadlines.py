@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from demo.agents import Effects
 from demo.clients import Refused
-from demo.effects import Effects
 from demo.journeys import AGENT, connected
+from demo.model import load_turns
 from demo.stacks import Stack
-from demo.turns import load_turns
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.core.clock import now_ms
 from sayso.core.records.suspensions import RunStatus
 from tests.journeys.stacks import PATIENCE_S, await_pause, pids_of, quick_stack

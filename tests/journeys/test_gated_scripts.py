@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from demo.stacks import Stack
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.client import Client
 from sayso.wire.suspensions import SuspensionView
 from service.core.settings import CHECKOUT

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from demo.agents import Effects
 from demo.checks import find_faults
 from demo.clients import SuspensionSeen
-from demo.effects import Effects
 from demo.journeys import run_demo
 from tests.journeys.stacks import await_restart, kill, quick_stack
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from demo.clients import Client
 from demo.journeys import connected
 from demo.stacks import Stack
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.events import EventType
 from sayso.core.records.suspensions import RunStatus

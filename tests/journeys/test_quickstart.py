@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from demo.effects import Effects
+from demo.agents import Effects
 from service.core.settings import CHECKOUT
 from tests.journeys.stacks import PATIENCE_S, quick_stack
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from demo.effects import Effects
+from demo.agents import Effects
 from demo.journeys import AGENT, connected, review
-from demo.turns import load_turns
+from demo.model import load_turns
 from sayso.core.records.suspensions import RunStatus
 from tests.journeys.stacks import await_pause, quick_stack
 

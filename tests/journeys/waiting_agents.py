@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, Tool, tool

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from launch import PortTaken
 from launch.checks import check_port, find_store_fault, is_healthy
-from launch.errors import PortTaken
 
 
 def test_check_port_accepts_a_free_port() -> None:

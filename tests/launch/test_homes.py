@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.errors import AlreadyRunning, CannotStart, UnsafeFolder
+from launch import AlreadyRunning, CannotStart, UnsafeFolder
 from launch.homes import locked, prepare_home, prepare_socket_folder
 from service.core.settings import CHECKOUT
 

@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 
 from launch.server import answers, find_binary, is_ready, running_server, server_argv
-from launch.waits import wait_until
+from launch.stops import wait_until
 from service.core.settings import CHECKOUT, socket_path, store_url_at
 
 PATIENCE_S = 20

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from demo.stacks import find_ports
-from launch.leftovers import end_leftovers, find_leftovers
+from launch.homes import end_leftovers, find_leftovers
 from launch.server import answers
 from launch.stacks import READY_TIMEOUT_S, find_python_path
-from launch.waits import wait_until
+from launch.stops import wait_until
 from service.core.settings import CHECKOUT, socket_path
 
 PATIENCE_S = 30

@@ -3,7 +3,7 @@
 from redis import Redis
 
 from launch.checks import is_clock_ticking
-from launch.watches import START_MISSES, Watch
+from launch.programs import START_MISSES, Watch
 from sayso.core.clock import now_ms
 from sayso.core.records.clock_readings import ClockReading
 from service.core.auth.credentials import TENANT

@@ -15,7 +15,7 @@ from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.saving import Saved
 from service.core.store.suspensions.schedule import Schedule
 from service.core.store.tenants import TenantStore
-from service.features.table import HOOKS
+from service.features.registry import HOOKS
 from tests.proofs.comparison import describe, describe_model
 from tests.proofs.faulty_stores import FaultySuspensions
 from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes

@@ -40,7 +40,7 @@ from service.core.store.suspensions.saving import Verb
 from service.core.store.suspensions.schedule import Schedule
 from service.core.store.tenants import Connections, TenantStore
 from service.core.wiring import Wiring
-from service.features.table import HOOKS
+from service.features.registry import HOOKS
 from tests.proofs.faulty_stores import ClockedSuspensions
 from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes
 from tests.sayso.samples import person

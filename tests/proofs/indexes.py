@@ -12,7 +12,7 @@ from sayso.core.transitions.legal import LEGAL
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.commits import list_open
 from service.core.store.suspensions.facets import list_places, name_bucket, write_facets
-from service.core.store.suspensions.packing import unpack_record
+from service.core.store.suspensions.reading import unpack_record
 
 Indexes = dict[str, Any]
 

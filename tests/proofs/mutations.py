@@ -57,7 +57,6 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/quorum.py": DECIDING + TABLE,
         "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT + _tests("transitions/test_early_results"),
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + _tests("transitions/test_deliveries"),
-        "transitions/sightings.py": DECIDING + TABLE,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING,
         "transitions/freezing.py": FREEZES + TABLE + _tests("desk/test_freezing"),

@@ -24,7 +24,7 @@ from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.commits import Idempotency
 from service.core.store.suspensions.saving import Saved, Suspensions
 from service.core.store.tenants import Connections, TenantStore
-from service.features.table import HOOKS
+from service.features.registry import HOOKS
 from tests.proofs.indexes import expect_indexes, read_indexes
 from tests.proofs.proxies import Fault, Proxy
 from tests.sayso.samples import ask, intent, person

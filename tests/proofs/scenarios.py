@@ -12,16 +12,7 @@ from sayso.core.records.items import Doubt, Item, ItemDraft
 from sayso.core.records.run_state import SealedState, seal_state
 from sayso.core.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
-from sayso.core.transitions import (
-    deadlines,
-    deciding,
-    deliveries,
-    execution,
-    freezing,
-    inquiring,
-    second_look,
-    sightings,
-)
+from sayso.core.transitions import deadlines, deciding, deliveries, execution, freezing, inquiring, second_look
 from sayso.core.transitions.execution import MAX_TRIES, Fence
 from sayso.core.transitions.permits import Choice, put_in_doubt, read_choice
 from sayso.core.transitions.second_look import Opinion, Seen
@@ -70,7 +61,7 @@ class Transitions:
     decide: Callable[..., Change] = deciding.decide
     ask_again: Callable[..., Change] = deciding.ask_again
     extend: Callable[..., Change] = deciding.extend
-    see: Callable[..., Change] = sightings.see
+    see: Callable[..., Change] = deadlines.see
     record_deliveries: Callable[..., Change] = deliveries.record_deliveries
     hold: Callable[..., Change] = freezing.hold
     shift_deadlines: Callable[..., Change] = freezing.shift_deadlines

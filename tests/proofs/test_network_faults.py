@@ -18,7 +18,7 @@ from service.core.store.connection.connecting import connect
 from service.core.store.suspensions.saving import Saved
 from service.core.store.suspensions.schedule import Schedule
 from service.core.store.tenants import Connections, TenantStore
-from service.features.table import HOOKS
+from service.features.registry import HOOKS
 from tests.proofs.network_steps import (
     GIVEN_UP,
     LATE,

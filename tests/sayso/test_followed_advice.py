@@ -174,7 +174,7 @@ def resume(*events: Any) -> JsonObject:
     return write_graph_resume(found, {one.key: True for one in found})
 
 
-GO, OPTIONS, PARAMETERS = "sayso/timeline/trpc_states.py", "sayso/gating/options.py", "sayso/gating/parameters.py"
+GO, OPTIONS, PARAMETERS = "sayso/timeline/trpc_states.py", "sayso/gating/execution.py", "sayso/gating/parameters.py"
 AGENTS, TOOLS, SIGNING = "sayso/runner/agents.py", "sayso/runner/tools.py", "sayso/core/signing.py"
 STATE, ONCE = "sayso/core/records/run_state.py", "Send it once: v1,<base64>"
 NAMING = "Give one of at most 128 letters, digits, dots, dashes and underscores that begins with a letter, as name=…."

@@ -8,7 +8,7 @@ from redis import Redis
 
 from service.core.auth.credentials import TENANT
 from service.core.store.keys import TenantKeys
-from service.core.store.suspensions.packing import unpack_record
+from service.core.store.suspensions.reading import unpack_record
 
 Alter = Callable[[dict[str, Any]], object]
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from service.app import create_app
 from service.core.settings import Settings
 from service.core.store.connection.connecting import check_format

@@ -18,7 +18,7 @@ from redis import Redis
 from demo.stacks import find_ports
 from launch.checks import is_healthy
 from launch.server import running_server
-from launch.waits import wait_until
+from launch.stops import wait_until
 from service.assembly import assemble
 from service.core.settings import CHECKOUT, Settings
 from service.core.store.connection.connecting import check_format

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from sayso.core.policy.functions.faults import Uncomputable
+from sayso.core.policy.functions import Uncomputable
 from sayso.core.policy.functions.shell.commands import Findings, find_commands
 from sayso.core.policy.functions.shell.quoting import Word, Words
 from tests.shells.sandbox import BASH, Ran, Sandbox

@@ -15,7 +15,7 @@ from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions.deciding import cancel, suspend
-from service.channels.webhook.events import describe_schema
+from service.channels.webhook_events import describe_schema
 from service.core.auth.credentials import TENANT
 from service.core.desk.changes import draft_suspension
 from service.core.store.deliveries import Deliveries
@@ -23,9 +23,9 @@ from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
 from service.features.webhooks.store import AnnouncementQueue, Endpoint, Endpoints, TimedSecret
 from tests.builders import approve, ask, finish, make_pending, person, run_ref
-from workers.announcing import FanOut
 from workers.clock.ticks import process_due
 from workers.delivery import Courier
+from workers.outbox import FanOut
 
 KEYS = TenantKeys(TENANT)
 CANARY = "canary-7d1f4c"

@@ -28,7 +28,7 @@ from service.features.insights.figures import RANGES, Insights, read_insights
 from service.features.insights.store import Count, Counters, tally
 from tests.builders import approve, ask, make_pending, person
 from workers.clock.ticks import process_due
-from workers.counting import Counting
+from workers.outbox import Counting
 
 KEYS = TenantKeys(TENANT)
 TWO = RuleTerms(quorum={"approve": 2})  # type: ignore[arg-type]

@@ -17,8 +17,7 @@ from sayso.core.records.clock_readings import ClockReading
 from sayso.core.signing import SignedMessage, verify_message
 from service.app import create_app
 from service.core.auth.credentials import TENANT
-from service.core.outgoing.breakers import FIRST_RETRY_MS, LONGEST_RETRY_MS, read_retry_after_ms, retry_after_ms
-from service.core.outgoing.http import Answer
+from service.core.outgoing.http import FIRST_RETRY_MS, LONGEST_RETRY_MS, Answer, read_retry_after_ms, retry_after_ms
 from service.core.settings import Settings
 from service.core.store.deliveries import Deliveries
 from service.core.store.instances import Instances
@@ -28,7 +27,7 @@ from tests.receivers import SECRET, Receiver
 from tests.service.edge.api.aap.clients import InstanceClient as Made
 from tests.service.edge.api.aap.clients import connected, find, make_instance, make_late, make_provisioner
 from tests.service.worlds import World
-from workers.clock.jumps import JumpDetector
+from workers.clock.running import JumpDetector
 from workers.clock.ticks import wake_unfrozen
 from workers.delivery import Courier
 

@@ -15,9 +15,8 @@ from sayso.core.records.decisions import ActorKind
 from sayso.core.records.events import WebhookEvent
 from service.assembly import assemble
 from service.core.auth.credentials import TENANT, Principal
-from service.core.outgoing.breakers import EVENT_WAITS_S, EVENTS_RETRY_FOR_MS, event_retry_after_ms
 from service.core.outgoing.connections import host_and_port
-from service.core.outgoing.http import Posts
+from service.core.outgoing.http import EVENT_WAITS_S, EVENTS_RETRY_FOR_MS, Posts, event_retry_after_ms
 from service.core.settings import Settings
 from service.core.store.deliveries import Deliveries, Waiting
 from service.core.store.keys import TenantKeys
@@ -33,8 +32,8 @@ from service.features.webhooks.endpoints import (
 from service.features.webhooks.store import Endpoints
 from tests.builders import make_pending
 from tests.receivers import deliver_events
-from workers.announcing import FanOut
 from workers.delivery import Courier
+from workers.outbox import FanOut
 
 KEYS = TenantKeys(TENANT)
 ROOT = Principal(TENANT, "root", ActorKind.HUMAN, ("reviewer", "admin"))

@@ -13,7 +13,7 @@ from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
 from launch.server import running_server
-from launch.waits import wait_until
+from launch.stops import wait_until
 from service.assembly import assemble
 from service.core.jobs import count_workers, worker_pids
 from service.core.settings import CHECKOUT, Settings

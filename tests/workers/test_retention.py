@@ -25,7 +25,7 @@ from service.features.discussions.store import Attachments, Comments
 from service.features.operate.diagnostics import Finding, diagnose
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
 from tests.proofs.indexes import expect_indexes, read_indexes
-from workers.counting import Counting
+from workers.outbox import Counting
 from workers.retention import EVERY_S, erase_old, forget_old, repair_buckets
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from service.core.starting import start
+from service.core.logs import start
 from workers.clock.running import main
 
 sys.exit(start(main))

@@ -19,7 +19,7 @@ from service.core.auth.credentials import TENANT
 from service.core.auth.duty import find_quiet_hold, is_quiet, joins_digest
 from service.core.cache import Cache
 from service.core.concurrency import Slots
-from service.core.outgoing.breakers import PROBE_EVERY_MS, Breakers, event_retry_after_ms, retry_after_ms
+from service.core.outgoing.http import PROBE_EVERY_MS, Breakers, event_retry_after_ms, retry_after_ms
 from service.core.store.attempts import Allowance, Attempts
 from service.core.wiring import Wiring
 from service.features.people.who import find_preferences, list_present

@@ -16,7 +16,7 @@ import uvloop
 
 from sayso import errors
 from sayso.core.clock import monotonic_ms, new_id
-from sayso.core.policy.counters.ledger import NO_READINGS
+from sayso.core.policy.counters.charging import NO_READINGS
 from sayso.core.policy.counters.readings import Readings
 from sayso.core.policy.engine import Policy
 from sayso.core.transitions.execution import Fence, WaitingWorker
@@ -42,11 +42,11 @@ from service.core.store.suspensions.saving import Saved
 from service.core.store.suspensions.schedule import Ready, read_ready
 from service.core.wiring import Wiring, settle_memory
 from service.features.insights.store import Counters
-from workers.repeating import wait
+from workers import wait
+from workers.resume.journals import RunStates, StartDelays
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import ContextThreads, next_step, renewed, share_turns, through_outages
 from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, list_unclaimed
-from workers.resume.states import RunStates, StartDelays
 from workers.resumers import RESUMERS
 
 _TAKE_S = 0.5

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from sayso.core.policy.budgets import Deferred, Work, working
-from sayso.core.policy.counters.ledger import NO_READINGS
+from sayso.core.policy.counters.charging import NO_READINGS
 from sayso.core.policy.counters.readings import Readings
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
@@ -30,8 +30,7 @@ from sayso.runner.loop import answer_calls
 from sayso.runner.revalidation import Revalidation, revalidate
 from sayso.runner.transcripts import RunState, describe_run
 from service.core.store.suspensions.saving import Saved
-from workers.resume.journals import describe_outcomes
-from workers.resume.states import ReadState, RunStates
+from workers.resume.journals import ReadState, RunStates, describe_outcomes
 
 
 class CallPlan(NamedTuple):

@@ -16,14 +16,13 @@ from sayso.runner.revalidation import Revalidation, carry_over, list_judged, lis
 from sayso.runner.runs import FrameworkRun, ModelRun
 from sayso.runner.transcripts import RunState
 from sayso.timeline.external_events import fit_events
-from sayso.timeline.sources import SourceFormat
-from service.core.policy.schemas import is_answer
+from sayso.timeline.merging import SourceFormat
+from service.core.policy.evaluations import is_answer
 from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
-from workers.resume.journals import ask_in, describe_outcomes, find_agent, open_journal
+from workers.resume.journals import ReadState, RunStates, ask_in, describe_outcomes, find_agent, open_journal
 from workers.resume.plans import LeasedRun, RunPlan, read_batch
-from workers.resume.states import ReadState, RunStates
 
 log = structlog.get_logger()
 

@@ -12,8 +12,7 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sayso.adapters.afk.events import ExternalEvents
-from sayso.adapters.afk.hooks import JUDGING_CALL, Position, Turns
+from sayso.adapters.afk.hooks import JUDGING_CALL, ExternalEvents, Position, Turns
 from sayso.adapters.afk.tools import AfkCall, define_tool, find_tools, load_types, wrap_tools
 from sayso.adapters.base import TOOL_ERROR
 from sayso.client import AsyncClient

@@ -24,8 +24,7 @@ from langgraph.types import Command, Interrupt
 from pydantic import JsonValue
 
 from sayso.adapters.base import RESUMED_ELSEWHERE, Adapter, UsageMeter, define_tool
-from sayso.adapters.langgraph.checks import check_graph
-from sayso.adapters.langgraph.middleware import ApprovalMiddleware, GateMiddleware, Mode
+from sayso.adapters.langgraph.middleware import ApprovalMiddleware, GateMiddleware, Mode, check_graph
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import new_id
 from sayso.core.policy.rules import same_json

@@ -21,10 +21,20 @@ from parsimony_agents.tools import Tool, Tools
 from pydantic import JsonValue
 
 from sayso.adapters.base import Adapter, define_tool
-from sayso.adapters.parsimony.records import find_turn, read_calls, read_record, read_text, write_record
-from sayso.adapters.parsimony.turns import ASK_USER, RETURN_DONE, RETURN_UNABLE, Segment, Turn
+from sayso.adapters.parsimony.turns import (
+    ASK_USER,
+    RETURN_DONE,
+    RETURN_UNABLE,
+    Segment,
+    Turn,
+    find_turn,
+    read_calls,
+    read_record,
+    read_text,
+    write_record,
+)
 from sayso.core.canonical_json import JsonObject
-from sayso.core.policy.questions import KEYWORD
+from sayso.core.policy.decisions import KEYWORD
 from sayso.core.records.suspensions import RunStatus
 from sayso.core.records.tools import ToolDefinition
 from sayso.guarding.frameworks import guard_framework

@@ -1,7 +1,10 @@
-"""Runs the approved calls of one parsimony-agents turn through the framework's own dispatch."""
+"""Runs the approved calls of one parsimony-agents turn through the framework's own dispatch.
+
+Suspended runs are saved as JSON, without the messages that the framework writes anew on each turn.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -12,21 +15,109 @@ from parsimony_agents import Agent
 from parsimony_agents.agent.failure import SuspensionRequest, TerminationRequest
 from parsimony_agents.agent.failure.suspension import compute_suspension_token
 from parsimony_agents.agent.helpers import TurnState
+from parsimony_agents.agent.models import AgentMessage
 from parsimony_agents.agent.state import RunState, SuspensionRecord
 from parsimony_agents.agent.workspace_hooks import WorkspaceRunHooks
 from parsimony_agents.tools import Tool, ToolResult
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from sayso.adapters.base import TOOL_ERROR, UsageMeter
-from sayso.adapters.parsimony.records import close_turn, find_turn, read_calls, read_text
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.rules import same_json
-from sayso.errors import InvalidInput
+from sayso.core.records.run_state import check_state
+from sayso.errors import InvalidInput, InvalidJson
 from sayso.guarding.runs import note_gated
 from sayso.runner.batches import BatchCall
 from sayso.runner.execution import CallExecutor
+from sayso.runner.models import RequestedCall
 from sayso.runner.protocol import ToolFailed, describe_text
-from sayso.runner.tools import plain_json
+from sayso.runner.tools import describe_error, plain_json
+
+_REWRITTEN = ("context_snapshot", "connectors_catalog", "connector_skills")
+_INVALID_RECORD = "The saved state is not a suspension of parsimony-agents: {reason}. Cancel this run."
+_NOT_RUN = "Not run: the run was suspended."
+
+
+def write_record(record: SuspensionRecord) -> JsonObject:
+    """Return the record as JSON. Raises `InvalidJson`, which names the key, for a message that is not JSON."""
+    kept = [message for message in record.messages if not any(message.metadata.get(key) for key in _REWRITTEN)]
+    messages = [_write_message(message, place) for place, message in enumerate(close_turn(kept))]
+    return {**record.model_copy(update={"messages": []}).model_dump(mode="json"), "messages": messages}
+
+
+def read_record(written: Any) -> SuspensionRecord:
+    """Return a record that the framework can resume. Raises `InvalidInput` if it is malformed."""
+    try:
+        record = SuspensionRecord.model_validate({**written, "messages": []})
+        messages = [AgentMessage.model_validate(message) for message in written["messages"]]
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InvalidInput(
+            _INVALID_RECORD.format(reason=f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        ) from error
+    except (KeyError, TypeError) as error:
+        raise InvalidInput(_INVALID_RECORD.format(reason=describe_error(error))) from error
+    return record.model_copy(update={"messages": messages})
+
+
+def find_turn(messages: Sequence[Any]) -> int:
+    """Return the index of the model's last response, or -1."""
+    return max((place for place, message in enumerate(messages) if message.role == "assistant"), default=-1)
+
+
+def read_calls(message: Any) -> tuple[RequestedCall, ...]:
+    """Return the calls of a response in order."""
+    return tuple(
+        RequestedCall(call_id=call.id, name=call.function.name, args_json=call.function.arguments, subagent="")
+        for call in message.tool_calls or ()
+    )
+
+
+def close_turn(messages: Sequence[Any], results: Mapping[int, Any] | None = None) -> list[Any]:
+    """Return the messages with a result for each call of the last turn, as providers require, from `results`."""
+    place = find_turn(messages)
+    if place < 0:
+        return list(messages)
+    tail = list(messages[place + 1 :])
+    closed: list[Any] = []
+    for index, call in enumerate(read_calls(messages[place])):
+        answers = (message for message in tail if message.role == "tool" and message.tool_call_id == call.call_id)
+        if (written := next(answers, None)) is not None:
+            tail.remove(written)
+        result = (results or {}).get(index)
+        if written is None or result is not None:
+            written = _write_result(call, _NOT_RUN if result is None else result)
+        closed.append(written)
+    return [*messages[: place + 1], *closed, *tail]
+
+
+def _write_result(call: RequestedCall, result: Any) -> Any:
+    if isinstance(result, AgentMessage):
+        return result
+    return AgentMessage(role="tool", content=result, name=call.name, tool_call_id=call.call_id)
+
+
+def _write_message(message: Any, place: int) -> JsonObject:
+    try:
+        written: JsonObject = message.model_dump(mode="json")
+        check_state({"record": {"messages": [*[None] * place, written]}})
+    except PydanticSerializationError as error:
+        check_state({"record": {"messages": [*[None] * place, message.model_dump()]}})
+        raise InvalidJson(
+            f"The run's state cannot be saved: $.record.messages[{place}] is not JSON: {error}"
+        ) from error
+    return written
+
+
+def read_text(content: Any) -> Any:
+    """Return content as the model sees it: as text, if it is text."""
+    if hasattr(content, "to_llm"):
+        content = content.to_llm()
+    if isinstance(content, list) and all(isinstance(block, dict) and block.get("type") == "text" for block in content):
+        return "".join(str(block.get("text", "")) for block in content)
+    return content if isinstance(content, str) else plain_json(content)
+
 
 ASK_USER, RETURN_DONE, RETURN_UNABLE = "ask_user", "return_done", "return_unable"
 _SHOWN_EVENTS = (
@@ -40,7 +131,7 @@ _SHOWN_EVENTS = (
 )
 """The events on the timeline. The others are fragments of these, or the whole state."""
 
-_NOT_RUN = "Not run: it cannot be combined with other calls. Repeat it alone."
+_REFUSED_TEXT = "Not run: it cannot be combined with other calls. Repeat it alone."
 _TIMED_OUT = "{name} exceeded the agent's tool_timeout_s. Its effect is unknown. Check it before you retry."
 
 
@@ -144,7 +235,7 @@ class Turn:
         ending = await self._dispatch(ctx, ready)
         await self._executor.close()
         indexes = range(len(turn))
-        texts = {index: self._describe_result(calls[index]) if index in calls else _NOT_RUN for index in indexes}
+        texts = {index: self._describe_result(calls[index]) if index in calls else _REFUSED_TEXT for index in indexes}
         ctx.messages = close_turn(ctx.messages, {index: text for index, text in texts.items() if text is not None})
         if isinstance(ending, SuspensionRequest):
             self._record = self._record.model_copy(update={"messages": list(ctx.messages)})

@@ -17,8 +17,8 @@ from pydantic_core import to_json
 from sayso.core.calendar import check_time_zone
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.budgets import Size, find_work, measure, weigh_condition
+from sayso.core.policy.functions import NO_NAMES, Names
 from sayso.core.policy.functions.computing import Computing
-from sayso.core.policy.functions.names import NO_NAMES, Names
 from sayso.core.policy.functions.reading import MOST_VARIABLES, Reading, WordFault, read_words
 from sayso.core.policy.functions.shorthands import Kind
 from sayso.errors import InvalidInput
@@ -139,7 +139,7 @@ class Facts:
         return weigh_condition(reading.text, size) + self.computing.weigh(reading)
 
     def describe(self) -> JsonObject:
-        """Return the facts as JSON; `sayso.core.policy.jobs` reads them again."""
+        """Return the facts as JSON; `service.core.policy.evaluations` reads them again."""
         values = {name: value for name, value in self._values.items() if name != "now"}
         now = self._values.get("now")
         lists: JsonObject = {name: list(entries) for name, entries in self._names.lists.items()}

@@ -1,21 +1,28 @@
-"""The decision of the rules on one event, the item that it asks for, and the trail event that records it."""
+"""The decision of the rules on one event, the item that it asks for, and the trail event that records it.
 
-from pydantic import ConfigDict, Field, JsonValue
+Tools whose call is a question of the agent itself; a reviewer answers it.
+
+Their parameters have `x-sayso-question`: which arguments hold the question, its context, its choices and the answer.
+Only tools registered by a worker may be questions, and a question never replaces an approval that a rule asks for.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.recalling import hide_amounts
 from sayso.core.policy.functions.shorthands import mask_computed
 from sayso.core.policy.rules import ASKING, Action, RequestPayload
 from sayso.core.policy.strictness import STRICTNESS
-from sayso.core.records.assessments import Assessment
 from sayso.core.records.base import Immutable
-from sayso.core.records.charges import Charge, Remembered
 from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
+from sayso.core.records.judgements import Assessment, Charge, Remembered
 from sayso.core.records.permissions import Grant, Learning, Mandate
 from sayso.core.records.suspensions import Progress
-from sayso.core.records.terms import RuleTerms
+from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.core.text.redaction import list_secret_paths, redact
 
@@ -253,3 +260,80 @@ def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:
         return None
     parameters = definition.parameters
     return {**schema, **{name: parameters[name] for name in ("$defs", "definitions") if parameters.get(name)}}
+
+
+KEYWORD = "x-sayso-question"
+MAX_CHOICES = 100
+_TITLE_CHARS = 200
+_REASON = "The agent asks this question."
+
+
+class Question(Immutable):
+    """The argument names of a question."""
+
+    question: str
+    answer: str
+    context: str | None = None
+    choices: str | None = None
+
+
+def find_question(definition: ToolDefinition) -> Question | None:
+    """Return the question arguments of the tool, or None for an ordinary tool."""
+    if KEYWORD not in definition.parameters:
+        return None
+    try:
+        return Question.model_validate(definition.parameters[KEYWORD])
+    except ValidationError:
+        return None
+
+
+def put_question(definition: ToolDefinition, args: JsonObject, decision: PolicyDecision) -> PolicyDecision:
+    """Return the decision that asks the question; decisions on other tools, and stricter ones, stay as they are.
+
+    A rule that asks for the answer may provide text, terms and a fallback value. A fallback that would approve denies.
+    """
+    question = find_question(definition)
+    if question is None or decision.action is Action.DENY or _wants_approval(decision):
+        return decision
+    given = decision.request_payload if decision.action is Action.REQUEST_USER_INPUT else None
+    if given is not None and given.target_arg != question.answer:
+        return decision
+    terms = decision.terms
+    if terms.fallback.action is FallbackAction.APPROVE:
+        terms = terms.model_copy(update={"fallback": Fallback(action=FallbackAction.DENY)})
+    payload = _write_payload(question, args, given or RequestPayload())
+    update = {"action": Action.REQUEST_USER_INPUT, "request_payload": payload, "terms": terms}
+    return decision.model_copy(update=update if given is not None else {**update, "reason": _REASON})
+
+
+def _wants_approval(decision: PolicyDecision) -> bool:
+    """Whether a rule asks for approval, or might have. The default does not take precedence over a question."""
+    by_rule = decision.policy_id is not None or decision.in_doubt is not None
+    return decision.action is Action.REQUEST_APPROVAL and by_rule
+
+
+def _write_payload(question: Question, args: JsonObject, given: RequestPayload) -> RequestPayload:
+    text, context = _text(args, question.question), _text(args, question.context)
+    short = text if len(text) <= _TITLE_CHARS else f"{text[: _TITLE_CHARS - 1]}…"
+    body = "\n\n".join(part for part in (text if short != text else "", context) if part)
+    choices = given.choices or _choices(args, question.choices)
+    schema: JsonObject = {"enum": list(choices)} if choices else {"type": "string", "pattern": r"\S"}
+    update = {
+        "title": given.title or short or None,
+        "prompt": given.prompt or body[:20_000] or None,
+        "target_arg": question.answer,
+        "choices": choices if 0 < len(choices) <= MAX_CHOICES else None,
+        "response_schema": given.response_schema or schema,
+    }
+    return given.model_copy(update=update)
+
+
+def _text(args: Mapping[str, JsonValue], name: str | None) -> str:
+    value = args.get(name) if name is not None else None
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _choices(args: Mapping[str, JsonValue], name: str | None) -> tuple[str, ...]:
+    value = args.get(name) if name is not None else None
+    offered = [text for text in value if isinstance(text, str) and text.strip()] if isinstance(value, list) else []
+    return tuple(dict.fromkeys(offered))

@@ -18,8 +18,8 @@ from sayso.core.policy.counters.readings import Wanted
 from sayso.core.policy.counters.recalling import list_shadow_charges, list_wanted, weigh_counters
 from sayso.core.policy.counters.restraining import want_restraints
 from sayso.core.policy.decisions import PolicyDecision, ShadowDecision, stricter
-from sayso.core.policy.events import PolicyEvent
-from sayso.core.policy.functions.names import Names, Scalar, Stamp
+from sayso.core.policy.events import ModelPrice, PolicyEvent, digest_prices
+from sayso.core.policy.functions import Names, Scalar, Stamp
 from sayso.core.policy.managers import settle_managers
 from sayso.core.policy.matching import (
     MAX_ERROR_CHARS,
@@ -32,7 +32,6 @@ from sayso.core.policy.matching import (
     try_rule,
     unname,
 )
-from sayso.core.policy.prices import ModelPrice, digest_prices
 from sayso.core.policy.rules import ASKING, Action, Glob, Mode, PolicyRule, Subject, check_fallback, check_quorum
 from sayso.core.policy.stages import load_stages
 from sayso.core.policy.strictness import STRICTNESS, guard_terms, strictest_terms

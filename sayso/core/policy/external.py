@@ -7,13 +7,19 @@ from typing import Any, NamedTuple
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.budgets import complete
 from sayso.core.policy.counters.assessing import recall_assessment
-from sayso.core.policy.counters.ledger import NO_READINGS, Ledger
+from sayso.core.policy.counters.charging import NO_READINGS, Ledger
 from sayso.core.policy.counters.readings import Readings, Wanted
-from sayso.core.policy.decisions import PolicyDecision, build_item, describe_judged, describe_progress, find_misplaced
+from sayso.core.policy.decisions import (
+    PolicyDecision,
+    build_item,
+    describe_judged,
+    describe_progress,
+    find_misplaced,
+    put_question,
+)
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent, make_event
 from sayso.core.policy.matching import may_be_about
-from sayso.core.policy.questions import put_question
 from sayso.core.policy.rules import ASKING, Action, same_json
 from sayso.core.policy.strictness import guard_terms, is_stricter, state_terms, strictest_terms
 from sayso.core.records.events import Event, EventType

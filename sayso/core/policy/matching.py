@@ -10,13 +10,12 @@ from sayso.core.canonical_json import JsonObject, check_json
 from sayso.core.policy.conditions import Facts, bind_facts, compile_condition
 from sayso.core.policy.counters.recalling import Recalled, recall
 from sayso.core.policy.decisions import PolicyDecision
-from sayso.core.policy.events import PolicyEvent, check_after, describe_provenance
-from sayso.core.policy.functions.names import NO_NAMES, Names
+from sayso.core.policy.events import PolicyEvent, Prices, check_after, describe_provenance
+from sayso.core.policy.functions import NO_NAMES, Names
 from sayso.core.policy.managers import check_managers
-from sayso.core.policy.prices import Prices
 from sayso.core.policy.rules import ASKING, Action, PolicyRule, RequestPayload, same_json
 from sayso.core.policy.strictness import STRICTNESS, guard_terms, strictest_terms
-from sayso.core.records.charges import Charge
+from sayso.core.records.judgements import Charge
 from sayso.core.records.tools import find_alike
 from sayso.errors import InvalidInput, SaysoError
 

@@ -10,10 +10,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 from pydantic.config import JsonDict
 
 from sayso.core.policy.counters.readings import MAX_AMOUNT
-from sayso.core.records.assessments import Level
 from sayso.core.records.base import Immutable
-from sayso.core.records.charges import CounterKey
 from sayso.core.records.envelopes import MOST_GRANTED_CALLS
+from sayso.core.records.judgements import CounterKey, Level
 from sayso.core.records.terms import RuleTerms, check_each_of, may_reach
 
 COUNTER_KEYS = ("limit", "budget", "over", "unseen", "above", "repeats")

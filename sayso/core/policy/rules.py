@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
+from sayso.core.calendar import Day, Moment, TimeWindow, find_end_ms, find_start_ms
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.conditions import compile_condition, find_misnamed, find_text_order, reads_time
 from sayso.core.policy.managers import names_managers, refuse_expressions
@@ -28,7 +29,6 @@ from sayso.core.policy.rule_keys import (
 )
 from sayso.core.records.base import Immutable
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach
-from sayso.core.time_windows import Day, Moment, TimeWindow, find_end_ms, find_start_ms
 
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 MODEL_FACTS = ("model", "provider")

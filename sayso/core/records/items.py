@@ -8,12 +8,11 @@ from typing import NamedTuple
 from pydantic import Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject, canonical_json, digest_json
-from sayso.core.records.assessments import Assessment
 from sayso.core.records.base import Immutable
-from sayso.core.records.charges import Charge, Remembered, place_charges
 from sayso.core.records.decisions import RUNNING, Actor, Decision, Erasure, Outcome, Permit, Verdict, VoidedDecision
 from sayso.core.records.deliveries import CardDelivery, queue_deliveries
 from sayso.core.records.envelopes import Offered
+from sayso.core.records.judgements import Assessment, Charge, Remembered, place_charges
 from sayso.core.records.permissions import Envelope, Learning
 from sayso.core.records.terms import RuleTerms, Terms, freeze_terms
 

@@ -11,10 +11,10 @@ from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable
-from sayso.core.records.charges import Charge
 from sayso.core.records.decisions import Erasure
 from sayso.core.records.events import Event
 from sayso.core.records.items import Binding, Item
+from sayso.core.records.judgements import Charge
 from sayso.core.records.permissions import Grant, Mandate
 from sayso.core.records.run_state import SealedState, StateRef
 from sayso.core.records.terms import Terms

@@ -10,11 +10,10 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
-from sayso.core.calendar import WorkingTime, find_deadline_ms, measure_ms
+from sayso.core.calendar import TimeWindow, WorkingTime, find_deadline_ms, measure_ms
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable
 from sayso.core.text.redaction import PATH_PATTERN
-from sayso.core.time_windows import TimeWindow
 
 APPROVAL_TIMEOUT_S = 300
 """The default timeout of an approval, as in the tool-call lifecycle (seed 003)."""

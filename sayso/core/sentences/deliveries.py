@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from sayso.core.canonical_json import canonical_json
 from sayso.core.records.deliveries import DeliveryState
-from sayso.core.sentences.names import name_reviewers
+from sayso.core.sentences import name_reviewers
 from sayso.core.sentences.times import Moment, Sentence, compose
 from sayso.core.text.invisible import write_signs
 from sayso.core.text.language import _, mark

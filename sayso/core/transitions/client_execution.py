@@ -10,10 +10,10 @@ from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import iso_utc
-from sayso.core.records.charges import Charge, place_charges
 from sayso.core.records.decisions import Permit, Report, Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Doubt, Item
+from sayso.core.records.judgements import Charge, place_charges
 from sayso.core.records.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.core.records.tools import ToolCall, ToolResult

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from sayso.core.clock import iso_utc
-from sayso.core.records.charges import place_charges
 from sayso.core.records.decisions import Actor, Permit
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item, ItemDraft
+from sayso.core.records.judgements import place_charges
 from sayso.core.records.run_state import SealedState
 from sayso.core.records.suspensions import (
     DUE_AGAIN_MS,

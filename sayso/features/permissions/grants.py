@@ -11,8 +11,8 @@ from sayso.core.policy.counters.readings import Wanted, name_scope, read_amount
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.functions.addresses import is_within, read_url
 from sayso.core.policy.rules import Action, same_json
-from sayso.core.records.charges import Charge
 from sayso.core.records.envelopes import ALL_ARGUMENTS, Constraint, ConstraintKind
+from sayso.core.records.judgements import Charge
 from sayso.core.records.permissions import Grant
 from sayso.errors import SaysoError
 

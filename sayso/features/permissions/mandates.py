@@ -7,8 +7,8 @@ from sayso.core.policy.counters.readings import Wanted, name_mandate_scope, read
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.rules import ASKING, Action
 from sayso.core.policy.strictness import guard_terms
-from sayso.core.records.charges import Charge
 from sayso.core.records.envelopes import ALL_ARGUMENTS, may_miss
+from sayso.core.records.judgements import Charge
 from sayso.core.records.permissions import Mandate, MandatedTool, Outside
 from sayso.core.records.terms import RuleTerms
 from sayso.errors import SaysoError

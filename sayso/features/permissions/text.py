@@ -10,7 +10,7 @@ from sayso.core.records.permissions import (
     Mandate,
     MandateState,
 )
-from sayso.core.sentences.names import join_words
+from sayso.core.sentences import join_words
 from sayso.core.sentences.plans import describe_constraint, describe_plan, name_argument
 from sayso.core.sentences.times import Moment, Sentence, compose, describe_clock, describe_span, write_sentence
 from sayso.core.text.language import _, ngettext

@@ -16,7 +16,7 @@ from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.language import mark
-from sayso.features.whatif.replays import JudgedBeside, RecordedCall, Rejudged, judge_without_effect
+from sayso.features.whatif.reevaluation import JudgedBeside, RecordedCall, Rejudged, judge_without_effect
 
 NOT_READ = mark("A rule of the candidate remembers or asks what the rules in force do not.")
 TOO_SLOW = mark("The candidate was paused, because judging a call by it took too long.")

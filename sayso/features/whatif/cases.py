@@ -1,6 +1,6 @@
 """How the cases beside the rules end: each call as if nothing else had happened before, but for what it was granted."""
 
-from sayso.core.policy.counters.ledger import NO_READINGS, remember
+from sayso.core.policy.counters.charging import NO_READINGS, remember
 from sayso.core.policy.counters.readings import Reading, Readings, list_counters, name_scope
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent

@@ -11,20 +11,18 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, JsonValue
 
-from sayso.core.calendar import read_local
+from sayso.core.calendar import Moment, find_start_ms, read_local
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.conditions import find_args
-from sayso.core.policy.decisions import PolicyDecision
+from sayso.core.policy.decisions import PolicyDecision, put_question
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent, describe_provenance
 from sayso.core.policy.matching import Case, describe_error, try_rule
-from sayso.core.policy.questions import put_question
 from sayso.core.policy.rule_keys import COUNTER_KEYS
 from sayso.core.policy.rules import Action, PolicyRule, RuleCondition
 from sayso.core.records.base import Immutable
-from sayso.core.records.charges import Remembered
+from sayso.core.records.judgements import Remembered
 from sayso.core.records.tools import ToolDefinition
-from sayso.core.time_windows import Moment, find_start_ms
 from sayso.errors import SaysoError
 
 MAX_NAME_CHARS = 200

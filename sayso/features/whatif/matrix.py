@@ -19,7 +19,7 @@ from sayso.core.records.base import Immutable
 from sayso.core.records.decisions import Verdict
 from sayso.core.text.redaction import redact
 from sayso.errors import InvalidInput
-from sayso.features.whatif.replays import NOT_COUNTED, RecordedCall, Rejudged, effect_of
+from sayso.features.whatif.reevaluation import NOT_COUNTED, RecordedCall, Rejudged, effect_of
 from sayso.wire.rulebook import Effect, Past
 
 _CONVERTED = re.compile(r"(?:double|int|uint)\(\s*args\.([A-Za-z_]\w*)\s*\)\s*[<>]=?")

@@ -14,9 +14,9 @@ from sayso.core.records.decisions import Actor, DecisionRequest
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences.items import describe_ineligibility
+from sayso.core.transitions.deadlines import mark_seen, needs_sight
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.deliveries import is_live
-from sayso.core.transitions.sightings import mark_seen, needs_sight
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, describe_closing

@@ -11,10 +11,9 @@ from service.channels.base import Background, CardAction, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.slack import blocks as kit
 from service.channels.slack import limits
-from service.channels.slack.api import SlackApi, SlackFailure, open_token, seal_token
+from service.channels.slack.api import SlackApi, SlackConfig, SlackFailure, open_token, seal_token
 from service.channels.slack.blocks import Block
 from service.channels.slack.card import DECIDES, render_card, render_digest
-from service.channels.slack.config import SlackConfig
 from service.channels.slack.members import Members
 from service.core.store.channels import Installs
 from service.core.wiring import Wiring

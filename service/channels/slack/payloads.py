@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from sayso.core.canonical_json import parse_json
 from sayso.errors import InvalidInput, InvalidSignature, NotAllowed
-from service.channels.slack.config import SlackConfig
+from service.channels.slack.api import SlackConfig
 from service.edge.http.bodies import misfit
 
 TOLERANCE_S = 300

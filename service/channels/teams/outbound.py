@@ -10,10 +10,17 @@ from urllib.parse import quote
 import httpx
 from pydantic import Field, SecretStr, field_validator
 
-from service.channels.base import DeliveryFailed, Recipient, Rendered
+from service.channels.base import (
+    DeliveryFailed,
+    OneDestination,
+    Recipient,
+    Rendered,
+    explain_status,
+    open_client,
+    request,
+)
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
-from service.channels.providers import OneDestination, explain_status, open_client, request
 from service.channels.teams.card import CARD_TYPE, DECIDES, Element, render_card, render_digest
 from service.channels.teams.tokens import AccessTokens, BotKeys, read_json
 from service.core.settings.receivers import Secret

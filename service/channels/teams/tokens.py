@@ -10,8 +10,7 @@ import structlog
 
 from sayso.core.clock import DAY_MS, monotonic_ms
 from sayso.errors import NotAuthenticated, Unavailable
-from service.channels.base import DeliveryFailed
-from service.channels.providers import explain_status, request
+from service.channels.base import DeliveryFailed, explain_status, request
 
 KEYS_VALID_MS = DAY_MS
 KEYS_AGAIN_MS = 60_000

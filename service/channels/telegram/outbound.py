@@ -10,10 +10,9 @@ from pydantic import Field, SecretStr, field_validator
 
 from sayso.core.canonical_json import parse_json
 from sayso.errors import InvalidInput
-from service.channels.base import DeliveryFailed, Recipient, Rendered
+from service.channels.base import DeliveryFailed, Recipient, Rendered, explain_status, open_client, request
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
-from service.channels.providers import explain_status, open_client, request
 from service.channels.telegram.card import DECIDES, cut, escape, render_card, write_digest
 from service.core.settings.receivers import Secret
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from sayso.core.policy.budgets import complete
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.counters.readings import Readings
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action
-from sayso.core.records.charges import Charge
 from sayso.core.records.decisions import Report
 from sayso.core.records.freezes import Freeze, Revocations
 from sayso.core.records.items import Item
+from sayso.core.records.judgements import Charge
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.core.records.tools import ToolResult

@@ -10,7 +10,7 @@ from sayso.core.clock import new_id
 from sayso.core.records.clock_readings import JUMP_MS, ClockReading, describe_jump
 from sayso.core.records.decisions import Actor
 from sayso.core.records.freezes import TIME, Freeze
-from sayso.core.sentences.names import join_words
+from sayso.core.sentences import join_words
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.core.cache import Cache, Refresher
 from service.core.store.freezes import FreezeStore, Kept

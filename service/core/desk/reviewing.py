@@ -17,13 +17,13 @@ from sayso.core.records.items import Item, ItemDraft, ItemKind, assign_numbers, 
 from sayso.core.records.permissions import Denial, Grant
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.schemas.validators import has_whole_fraction, settle_integers, settle_object
+from sayso.core.transitions.deadlines import see
 from sayso.core.transitions.deciding import ask_again, cancel, extend, find_item, void_decisions
 from sayso.core.transitions.decision_checks import check_canceller, check_draft, check_open
 from sayso.core.transitions.execution import revive
 from sayso.core.transitions.freezing import check_in_time, lost_ms
 from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, release_claim
 from sayso.core.transitions.permits import check_choice
-from sayso.core.transitions.sightings import see
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
 from service.core.desk.changes import Changes, build_idempotency
 from service.core.desk.scheduling import Scheduling

@@ -23,8 +23,7 @@ from sayso.core.transitions.deciding import suspend
 from sayso.errors import IdempotencyConflict
 from service.core.desk.changes import build_idempotency, draft_suspension, until_within
 from service.core.desk.worker_execution import Handing
-from service.core.policy.evaluations import Evaluations
-from service.core.policy.schemas import Fit
+from service.core.policy.evaluations import Evaluations, Fit
 from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.commits import MOST_COUNTERS, Idempotency, Intake
 from service.core.store.suspensions.saving import Saved, Suspensions, Verb

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.sentences.names import join_words
+from sayso.core.sentences import join_words
 from sayso.core.text.language import _
 from sayso.core.text.lookalikes import count_lookalikes
 from sayso.core.text.summaries import Leaf, list_texts, list_values

@@ -30,7 +30,7 @@ from sayso.core.canonical_json import parse_json
 from sayso.core.clock import new_id, now_ms
 from sayso.core.policy.counters.readings import Reading
 from sayso.core.policy.rule_keys import AssessorName
-from sayso.core.records.assessments import LEVELS, Assessment, Level, Question, assess_unanswered
+from sayso.core.records.judgements import LEVELS, Assessment, Level, Question, assess_unanswered
 from sayso.core.signing import sign_message
 from sayso.errors import InvalidInput, SaysoError
 from service.core.outgoing.connections import UnsafeUrl, check_url

@@ -1,15 +1,22 @@
-"""One delivery attempt of a message: ten seconds, no redirects, and https unless the receiver is internal."""
+"""One delivery attempt of a message: ten seconds, no redirects, and https unless the receiver is internal.
+
+Circuit breakers, which probe a destination that keeps failing by one attempt at a time, and waits before retries.
+"""
 
 import asyncio
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from functools import cache
+from hashlib import sha256
+from typing import NamedTuple
 
 import httpcore
 import httpx
 
-from sayso.core.clock import now_ms
+from sayso.core.clock import DAY_MS, HOUR_MS, now_ms
 from sayso.core.signing import sign_message
 from service.core.outgoing.connections import GuardedBackend, check_url
 from service.core.settings.receivers import NO_RECEIVERS, InternalReceivers
@@ -118,3 +125,116 @@ def _describe_failure(error: Exception) -> str:
 def _trust() -> ssl.SSLContext:
     """Return the default authorities, or those of SSL_CERT_FILE; cached because loading is slow."""
     return httpx.create_ssl_context()
+
+
+FAILURES_TO_OPEN = 5
+PROBE_EVERY_MS = 4_000
+
+
+class OpenCircuit(NamedTuple):
+    """A destination that is only probed: since when, and why its last attempt failed."""
+
+    destination: str
+    since_ms: int
+    reason: str
+
+
+@dataclass
+class _Circuit:
+    failures: int = 0
+    closed_until_probe_ms: int = 0
+    opened_at_ms: int = 0
+    channel: str = ""
+    reason: str = ""
+
+
+@dataclass
+class Breakers:
+    """One circuit for each destination, in this process."""
+
+    _circuits: dict[str, _Circuit] = field(default_factory=dict)
+
+    def wait_ms(self, destination: str, now_ms: int) -> int:
+        """Return how long to wait before an attempt. 0 permits one; on an open circuit it is the next probe."""
+        circuit = self._circuits.get(destination)
+        if circuit is None or circuit.failures < FAILURES_TO_OPEN:
+            return 0
+        left_ms = circuit.closed_until_probe_ms - now_ms
+        if left_ms > 0:
+            return left_ms
+        circuit.closed_until_probe_ms = now_ms + PROBE_EVERY_MS
+        return 0
+
+    def note(self, destination: str, *, accepted: bool, now_ms: int, channel: str = "", reason: str = "") -> None:
+        """Count an attempt. A success closes the circuit; enough failures in a row open it."""
+        if accepted:
+            self._circuits.pop(destination, None)
+            return
+        circuit = self._circuits.setdefault(destination, _Circuit())
+        circuit.failures += 1
+        circuit.closed_until_probe_ms = now_ms + PROBE_EVERY_MS
+        circuit.channel, circuit.reason = channel, reason
+        if circuit.failures == FAILURES_TO_OPEN:
+            circuit.opened_at_ms = now_ms
+
+    def is_failing(self, destination: str) -> bool:
+        """Return whether the last attempt failed."""
+        return destination in self._circuits
+
+    def is_open(self, destination: str) -> bool:
+        """Return whether the destination kept failing."""
+        circuit = self._circuits.get(destination)
+        return circuit is not None and circuit.failures >= FAILURES_TO_OPEN
+
+    def list_open(self) -> dict[str, list[OpenCircuit]]:
+        """Return the open circuits of each channel, by destination."""
+        circuits: dict[str, list[OpenCircuit]] = {}
+        for destination, circuit in sorted(self._circuits.items()):
+            if circuit.failures >= FAILURES_TO_OPEN:
+                shown = OpenCircuit(destination, circuit.opened_at_ms, circuit.reason)
+                circuits.setdefault(circuit.channel, []).append(shown)
+        return circuits
+
+
+FIRST_RETRY_MS = 2_000
+LONGEST_RETRY_MS = HOUR_MS
+EVENT_WAITS_S = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 64_800, 79_200)
+"""The waits after each attempt at an event: ten attempts within three days."""
+
+EVENTS_RETRY_FOR_MS = 3 * DAY_MS
+LONGEST_ASKED_MS = DAY_MS
+"""The longest wait that a receiver can request."""
+
+_RETRY_LATER = (429, 503)
+
+
+def retry_after_ms(event_id: str, tries: int) -> int:
+    """Return the wait after so many tries: it doubles each time up to an hour, and is reduced by up to a half.
+
+    The reduction differs by message and try, so that retries do not arrive together.
+    """
+    longest = min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** min(tries - 1, 30))
+    return int(longest * (1 - _throw_dice(event_id, tries) / 2))
+
+
+def event_retry_after_ms(message_id: str, tries: int) -> int | None:
+    """Return the wait after so many attempts at an event, reduced by up to a tenth; None after the last one."""
+    if tries > len(EVENT_WAITS_S):
+        return None
+    return int(EVENT_WAITS_S[tries - 1] * 1000 * (1 - _throw_dice(message_id, tries) / 10))
+
+
+def read_retry_after_ms(answer: Answer, now_ms: int) -> int:
+    """Return the wait that the receiver requests by Retry-After, or 0."""
+    header = (answer.retry_after or "").strip()
+    if answer.status not in _RETRY_LATER or not header:
+        return 0
+    if header.isascii() and header.isdigit():
+        return int(header[:9]) * 1000
+    with suppress(ValueError, TypeError, OverflowError):
+        return max(0, int(parsedate_to_datetime(header).timestamp() * 1000) - now_ms)
+    return 0
+
+
+def _throw_dice(message_id: str, tries: int) -> float:
+    return int.from_bytes(sha256(f"{message_id} {tries}".encode()).digest()[:4]) / 2**32

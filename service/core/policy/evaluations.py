@@ -1,31 +1,142 @@
 """Evaluate schemas, rules and states from outside without blocking the event loop.
 
 Cheap jobs run in this process. Others run in a process that is killed at its limit, one at a time for each caller.
+
+Check values against untrusted JSON schemas: cheap checks in this process, others in the sandbox.
+
+Deferred conditions as jobs of JSON, and their evaluation in the process that does them.
 """
 
 import asyncio
 import base64
 import binascii
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import Field, JsonValue
+from pydantic_core import from_json, to_json
 
-from sayso.core.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject, count_values
 from sayso.core.clock import monotonic_ms
 from sayso.core.policy.budgets import Job, Verdict, settle, settle_blocking
+from sayso.core.policy.conditions import ConditionError, Facts, compile_condition
 from sayso.core.policy.files.findings import Known
-from sayso.core.policy.jobs import read_verdicts, write_job
+from sayso.core.policy.functions import Names
 from sayso.core.records.base import Immutable
+from sayso.core.records.items import ItemDraft
 from sayso.core.records.run_state import SealedState, StateRef, read_state, seal_state
 from sayso.core.records.suspensions import OURS
-from sayso.core.schemas.validators import refuse
+from sayso.core.schemas.bounds import Weight, check_size, weigh
+from sayso.core.schemas.validators import compile_schema, list_problems, refuse
 from sayso.errors import Conflict, InvalidInput, TooLarge
 from sayso.runner.agents import AgentManifest
+from sayso.runner.fallbacks import is_offered
 from sayso.runner.protocol import FrameworkState
 from service.core.concurrency import Turns
 from service.core.policy.sandbox import Overrun, Sandbox
-from service.core.policy.schemas import SANDBOX, Fit
+
+SMALL_BYTES = 16_384  # a larger schema is evaluated in the sandbox
+PAIRS = 100_000  # limit of schema parts times value parts: at about 100 ns each, 10 ms
+
+LISTED_PAIRS = 3_000  # the same for a misfit, times the nesting of alternatives: each problem takes microseconds
+
+PATTERN_STEPS = 2_000_000  # limit of pattern steps times value bytes: some milliseconds of linear search
+_SMALL_VALUES = 1_500  # a schema up to this size compiles in some milliseconds
+
+# Formats whose check is linear in the text.
+_FORMATS = frozenset(("date", "date-time", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"))
+
+SANDBOX = Sandbox(places=2, limit_s=2.0)  # evaluates schemas of unknown cost
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A value, its schema and its name in messages. `formats` checks formats such as `date`."""
+
+    schema: JsonObject
+    value: JsonValue
+    name: str
+    formats: bool = False
+
+    def check_here(self) -> bool:
+        """Check the value if cheap, else return False; raises `InvalidInput` for a misfit or too large a schema."""
+        raw = to_json(self.schema)
+        weight = _weigh(raw) if len(raw) <= SMALL_BYTES else None
+        if weight is None:
+            check_size(self.schema)
+            return False
+        if weight.apart or weight.values > _SMALL_VALUES or (self.formats and not weight.formats <= _FORMATS):
+            return False
+        pairs = weight.parts * count_values(self.value, PAIRS)
+        if pairs > PAIRS or (weight.pattern and weight.pattern * len(to_json(self.value)) > PATTERN_STEPS):
+            return False
+        if compile_schema(raw, self.formats).is_valid(self.value):
+            return True
+        if pairs * (1 + weight.levels) > LISTED_PAIRS:
+            return False
+        refuse(find_problems(self))
+        return True
+
+    def job(self) -> JsonObject:
+        return {"kind": "fit", "schema": self.schema, "value": self.value, "name": self.name, "formats": self.formats}
+
+
+def check_value(schema: JsonObject, value: JsonValue, name: str, *, formats: bool = False) -> None:
+    """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`; blocking."""
+    fit = Fit(schema, value, name, formats)
+    if not fit.check_here():
+        refuse(SANDBOX.run(fit.job())["problems"])
+
+
+def find_problems(fit: Fit) -> list[str]:
+    """Return each problem of the value with its place, at any cost."""
+    return list_problems(fit.schema, fit.value, fit.name, formats=fit.formats)
+
+
+def is_answer(ask: ItemDraft, value: JsonValue) -> bool:
+    """Return whether the value is one of the choices and fits the schema."""
+    try:
+        check_value(ask.response_schema or {}, value, "value", formats=True)
+    except InvalidInput:
+        return False
+    return is_offered(ask, value)
+
+
+@lru_cache(maxsize=1024)
+def _weigh(schema: bytes) -> Weight:
+    return weigh(from_json(schema))
+
+
+def write_job(job: Job) -> JsonObject:
+    """Return the job as JSON."""
+    return {"facts": job.facts, "whens": [*job.whens]}
+
+
+def judge_job(job: Mapping[str, Any]) -> JsonObject:
+    """Return the verdicts on the conditions of a job as JSON, at any cost."""
+    described = job["facts"]
+    now = {} if described["now"] is None else {"now": datetime.fromisoformat(described["now"])}
+    lists = {name: tuple(entries) for name, entries in described["lists"].items()}
+    provenance: Mapping[str, object] = described["provenance"]
+    facts = Facts({**described["values"], **now}, Names(lists, described["constants"]), lambda: provenance)
+    return {"verdicts": [_judge(when, facts) for when in job["whens"]]}
+
+
+def read_verdicts(answer: Mapping[str, Any]) -> Sequence[Verdict]:
+    """Return the verdicts that `judge_job` returned as JSON."""
+    return [Verdict(holds, fault, computed) for holds, fault, computed in answer["verdicts"]]
+
+
+def _judge(when: str, facts: Facts) -> list[Any]:
+    condition = compile_condition(when)
+    try:
+        holds, fault = condition.evaluate(facts), ""
+    except ConditionError as error:
+        holds, fault = None, error.problem
+    return [holds, fault, facts.computing.list_computed(condition.reading)]
 
 
 class SuspendedFramework(Immutable):

@@ -14,13 +14,11 @@ from sayso.core.policy.engine import Policy
 from sayso.core.policy.files.findings import Known, find_findings
 from sayso.core.policy.files.reading import RulebookError, parse_rulebook
 from sayso.core.policy.functions.lists import pick_file
-from sayso.core.policy.jobs import judge_job
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.schemas.bounds import weigh
 from sayso.errors import InvalidInput
-from service.core.policy.evaluations import SuspendedFramework, pack_state
+from service.core.policy.evaluations import Fit, SuspendedFramework, find_problems, judge_job, pack_state
 from service.core.policy.sandbox import READY, describe_refusal
-from service.core.policy.schemas import Fit, find_problems
 
 _GRACE_S = 1.0
 _MEGABYTE = 1024 * 1024

@@ -15,8 +15,8 @@ from sayso.core.policy.counters.readings import (
 )
 from sayso.core.policy.counters.recalling import find_percentile
 from sayso.core.policy.rule_keys import MOST_SAMPLES
-from sayso.core.records.charges import MAX_TOTAL, Charge, find_slot, find_window, first_slot
 from sayso.core.records.decisions import Actor, EarlierDenial
+from sayso.core.records.judgements import MAX_TOTAL, Charge, find_slot, find_window, first_slot
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import as_ms, text, translated
 from service.core.store.connection.pipeline import Pipeline, Script

@@ -9,8 +9,7 @@ from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.records.events import TrailEntry
 from sayso.errors import NotAllowed
 from sayso.timeline.external_events import Kind
-from sayso.timeline.merging import Entry, build_entries, merge
-from sayso.timeline.sources import SourceFormat
+from sayso.timeline.merging import Entry, SourceFormat, build_entries, merge
 from sayso.wire.models import RequestBody, SentTimestamp, Timestamp, View, moment
 from sayso.wire.suspensions import EventView, ExternalEventsResponse
 from service.core.store.runs.external_events import ExternalEvent, ExternalEvents

@@ -17,7 +17,7 @@ from service.core.auth.credentials import Principal
 from service.core.wiring import Wiring
 from service.edge.web.content.details import ItemView
 from service.edge.web.content.timeline import Line
-from service.edge.web.form_posts import Post
+from service.edge.web.sessions import Post
 
 
 class ItemPage(NamedTuple):

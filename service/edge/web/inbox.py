@@ -16,8 +16,7 @@ from service.core.store.precedents import Precedents
 from service.core.store.suspensions.reading import split_readable
 from service.edge.web.additions import additions_of
 from service.edge.web.content.cards import Card, describe_finished, group_cards, list_closed, make_cards
-from service.edge.web.content.finding import PAGE, Found, find_again, find_open, read_cursor
-from service.edge.web.content.menus import read_filters
+from service.edge.web.content.finding import PAGE, Found, find_again, find_open, read_cursor, read_filters
 from service.edge.web.content.tables import MOST, make_inbox_rows, make_tables
 from service.edge.web.pages import render, show
 from service.edge.web.runs import find_place

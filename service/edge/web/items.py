@@ -17,12 +17,12 @@ from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.rendering.money import names_minor_unit
 from sayso.core.rendering.renderers import render_call
-from sayso.core.sentences import deadlines
 from sayso.core.sentences import items as sentences
-from sayso.core.sentences.counters import list_remembered
+from sayso.core.sentences import times
 from sayso.core.sentences.deliveries import describe_delivery, describe_silence
 from sayso.core.sentences.outcomes import describe_failure, describe_outcome, describe_outcome_when
 from sayso.core.sentences.plans import describe_plan
+from sayso.core.sentences.rules import list_remembered
 from sayso.core.text.language import _
 from sayso.core.text.summaries import summarize
 from sayso.core.transitions.deciding import find_item
@@ -66,13 +66,20 @@ from service.edge.web.content.edits import (
 from service.edge.web.content.external_events import describe_both, read_external_events
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
 from service.edge.web.content.stages import list_stages, write_banner
-from service.edge.web.errors import show_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_session, read_post
-from service.edge.web.pages import render, show
-from service.edge.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
+from service.edge.web.pages import render, show, show_again
+from service.edge.web.sessions import (
+    REFRESH_HEADER,
+    Post,
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_session,
+    read_post,
+    wiring_of,
+)
 from service.edge.web.sign_ins import receive_form
 from service.forms.answers import Forms, change_forms, make_forms, mark_problems, read_answer, refill
-from service.forms.nested import is_change
+from service.forms.fields import is_change
 
 router = APIRouter(route_class=RecordedRoute)
 
@@ -269,7 +276,7 @@ async def _gather(
         "item": view.item,
         "has_secrets": view.has_secrets,
         "shown": view.shown,
-        "hold": deadlines.describe_hold(record, item, freezes, suspension.now_ms),
+        "hold": times.describe_hold(record, item, freezes, suspension.now_ms),
         "run": run,
         "run_id": run.id,
         "definition": definition,
@@ -310,9 +317,9 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "extensions": list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
         "ineligibility": sentences.describe_ineligibility(record, item, visitor),
-        "fallback": deadlines.describe_fallback(record, item),
-        "deadline": deadlines.describe_deadline(record, item),
-        "next_step": deadlines.describe_next_step(record, item),
+        "fallback": times.describe_fallback(record, item),
+        "deadline": times.describe_deadline(record, item),
+        "next_step": times.describe_next_step(record, item),
         "number": sentences.describe_number(record, item),
         "denial": sentences.describe_denial(record) if Answer.DENY in item.allowed else "",
         "denial_name": sentences.name_denial(record, item),

@@ -1,22 +1,26 @@
-"""Pages from templates: everything is escaped, and a missing name is an error.
+"""Pages from templates: everything is escaped, and a missing name is an error. Errors are pages, too.
 
 Beside them the pages that every page links to, and what a person chose for one browser, kept in cookies.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from functools import partial
 from math import inf
+from typing import Any
+from urllib.parse import quote
 
 from babel.dates import format_date
 from fastapi import Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.core.clock import iso_utc, now_ms
+from sayso.core.problems import PROBLEM_TYPES, Problem
 from sayso.core.rendering.money import lacking_decimals
+from sayso.core.sentences import join_words
 from sayso.core.sentences.items import DENIAL_PRESETS, DOUBT_CHOICES, describe_characters
-from sayso.core.sentences.names import join_words
 from sayso.core.sentences.outcomes import describe_state
 from sayso.core.sentences.times import (
     describe_ago,
@@ -29,9 +33,10 @@ from sayso.core.sentences.times import (
     describe_when,
 )
 from sayso.core.text.invisible import UNCHECKED, write_signs
-from sayso.core.text.language import mark, speaking, translate, translate_count
+from sayso.core.text.language import _, mark, speaking, translate, translate_count
 from sayso.core.text.summaries import collapse, list_values, write_pretty
 from sayso.core.transitions.freezing import describe_scope
+from sayso.errors import NotFound
 from service.core.operations.open_items import count_mine, show_count
 from service.core.operations.queries import LONGEST_SEARCH
 from service.core.settings import Settings
@@ -232,3 +237,49 @@ def _make_environment() -> Environment:
 
 
 _ENVIRONMENT = _make_environment()
+
+
+_PAGE_HEADERS = frozenset({"Retry-After", "Allow"})
+
+_NOT_FOUND = PROBLEM_TYPES[NotFound].slug
+_NO_PAGE = mark("There is no page at this address.")
+_UNKNOWN = (
+    ("/items/", mark("This item does not exist, or is not yours to see.")),
+    ("/runs/", mark("This run does not exist, or is not yours to see.")),
+)
+
+Again = Callable[[Problem], Response]  # renders the page of a rejected form, with the problem and the input
+
+
+def show_again(request: Request, again: Again) -> None:
+    """Show the next error of this request as this page."""
+    request.state.again = again
+
+
+def show_page_again(request: Request, template: str, **context: Any) -> None:
+    """Show the next error of this request as this page, under the error's status."""
+    show_again(request, lambda problem: render(request, template, code=problem.status, **context))
+
+
+def render_problem(request: Request, problem: Problem) -> Response:
+    """Return the page of an error: the form again, a redirect to the sign-in, or a plain page."""
+    again: Again | None = getattr(request.state, "again", None)
+    if again is None and problem.status == 401:
+        path = request.url.path + (f"?{request.url.query}" if request.url.query and request.method == "GET" else "")
+        return RedirectResponse("/sign-in" if path == "/" else f"/sign-in?next={quote(path, safe='/')}", 303)
+    response = again(problem) if again is not None else _render_plain(request, problem)
+    for name in _PAGE_HEADERS.intersection(problem.headers):
+        response.headers[name] = problem.headers[name]
+    return response
+
+
+def _render_plain(request: Request, problem: Problem) -> Response:
+    visitor = getattr(request.state, "visitor", None)
+    unknown = next((text for path, text in _UNKNOWN if request.url.path.startswith(path)), "")
+    title, detail = problem.title, unknown if unknown and problem.slug == _NOT_FOUND else problem.detail
+    if problem.status == 404 and "endpoint" not in request.scope:  # no route has this path
+        title, detail = mark("Not found"), _NO_PAGE
+    with speaking(load_catalogue(choose_language(request))):  # an error may come before the language is known
+        title, detail = _(title), _(detail)
+    page = "pages/problem.html"
+    return render(request, page, title=title, code=problem.status, visitor=visitor, problem=problem, detail=detail)

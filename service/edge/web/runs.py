@@ -28,18 +28,19 @@ from service.edge.web.content.external_events import describe_both, read_externa
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
 from service.edge.web.content.runs import list_rows, list_turns, mask_turns, render_result
 from service.edge.web.content.timeline import VOICES
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import (
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
     EarlierSignIn,
     RecordedRoute,
+    SignedIn,
+    Visitor,
     check_admin,
     check_session,
     describe_refusal,
     read_post,
     read_reason,
+    wiring_of,
 )
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
 from service.edge.web.sign_ins import receive_form
 
 _IDS = ("run_", "sus_")

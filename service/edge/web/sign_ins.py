@@ -12,15 +12,17 @@ from service.core.auth.credentials import TENANT
 from service.core.auth.hosts import origin_of
 from service.core.operations.people import sign_in as sign_in_by
 from service.edge.http.middleware import STRANGER_BYTES
-from service.edge.web.errors import show_again
-from service.edge.web.form_posts import Post, RecordedRoute, read_form, read_post
-from service.edge.web.pages import render
+from service.edge.web.pages import render, show_again
 from service.edge.web.sessions import (
+    Post,
+    RecordedRoute,
     SignedIn,
     Visitor,
     clear_session,
     find_visitor,
     process_of,
+    read_form,
+    read_post,
     safe_next,
     session_token,
     set_session,

@@ -14,8 +14,7 @@ from service.edge.api.dependencies import Admin, Parts, Person
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.control.drills import drills_of, plant_drill
-from service.features.control.second_look import list_second_look
-from service.features.control.store import Recents
+from service.features.control.store import Recents, list_second_look
 
 drills = APIRouter(prefix="/drills", tags=["reports"], route_class=SignedInRoute)
 

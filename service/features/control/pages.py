@@ -9,13 +9,20 @@ from sayso.core.text.language import _, mark
 from sayso.core.transitions.second_look import Opinion
 from sayso.errors import InvalidInput, SaysoError
 from service.core.auth.reviewers import require_role
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    Post,
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_admin,
+    check_session,
+    describe_refusal,
+    read_form,
+    wiring_of,
+)
 from service.features.control.drills import drills_of, plant_drill
-from service.features.control.second_look import list_second_look
-from service.features.control.store import Recents
+from service.features.control.store import Recents, list_second_look
 
 _PAGE = "pages/drills.html"
 _PLANTED = mark("The drill is planted. Only its reviewer can decide it; the insights show the result.")

@@ -2,23 +2,30 @@
 
 What a file is, only its bytes say: an image, a PDF or a text. An image's size is read from its header, because a
 browser reserves memory for every pixel, also of a small file.
+
+Reviewers' comments and attached files as pages show them.
 """
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
-from sayso.core.clock import new_id
+from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc, new_id
 from sayso.core.records.decisions import Actor, ActorKind
-from sayso.core.records.suspensions import Status
-from sayso.core.text.language import cut
+from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.text.language import _, cut
 from sayso.core.text.redaction import Redacted
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.masking import list_typed
 from sayso.errors import Conflict, InvalidInput, NotFound, TooLarge
 from service.core.wiring import Wiring
+from service.edge.web.additions import ItemPage, RunPage
+from service.edge.web.content.cards import item_href
+from service.edge.web.content.timeline import Line
 from service.features.discussions.store import Attachment, Attachments, Comment, Comments
 
 MOST_PIXELS = 40_000_000
@@ -69,7 +76,7 @@ def _read_pair(content: bytes, offset: int, length: int, order: Literal["big", "
 def _read_gif_frames(content: bytes) -> Iterator[Size]:
     """Yield the area that each frame reaches to; it may lie outside of the canvas."""
     offset = 13 + _gif_table(content[10])
-    for _ in range(_MOST_PARTS):
+    for _part in range(_MOST_PARTS):
         if offset >= len(content) or content[offset] not in (_GIF_IMAGE, _GIF_EXTENSION):
             return
         if content[offset] == _GIF_IMAGE:
@@ -90,7 +97,7 @@ def _gif_table(flags: int) -> int:
 
 def _read_jpeg(content: bytes) -> Iterator[Size]:
     offset = 2
-    for _ in range(_MOST_PARTS):
+    for _part in range(_MOST_PARTS):
         if offset + 4 > len(content) or content[offset] != 0xFF:
             return
         marker = content[offset + 1]
@@ -222,3 +229,77 @@ async def add_comment(
     comment = Comment(id=id_, suspension_id=suspension_id, item_id=item_id, author=author, text=text)
     await wiring.part(Comments).add(record.run.id, comment)
     return comment
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A comment with secrets masked, the path of its item and the name of the item's tool."""
+
+    author: str
+    text: str
+    at_ms: int
+    href: str
+    about: str
+
+    @property
+    def export(self) -> JsonObject:
+        """The comment as a value of an export."""
+        return {"at": iso_utc(self.at_ms), "author": self.author, "text": self.text}
+
+    @property
+    def line(self) -> Line:
+        """The comment as a line of a timeline."""
+        sentence = _("%(who)s commented on %(item)s", who=self.author, item=self.about)
+        return Line(seq=0, at_ms=self.at_ms, kind="comment", tone="plain", text=sentence, note=self.text)
+
+
+async def add_to_item(page: ItemPage) -> dict[str, object]:
+    """Return an item's files and remarks, the timeline with those on the whole run, and a new comment's nonce."""
+    record, item, secrets = page.view.record, page.view.item, page.view.secrets
+    attachments = page.wiring.part(Attachments)
+    scrub = secrets.scrub if secrets.masked else str
+    files = [
+        file.model_copy(update={"name": scrub(file.name), "preview": scrub(file.preview)})
+        for file in await attachments.list_all(record.run.id, record.id, item.item_id)
+    ]
+    remarks = list_remarks(await page.wiring.part(Comments).list_all(record.run.id), [record], secrets)
+    return {
+        "agent_files": [file for file in files if file.author_kind == "agent"],  # they are claims
+        "file_limit_bytes": page.wiring.settings.attachment_limit_bytes,
+        "files": [file for file in files if file.author_kind == "human"],
+        "lines": insert_remarks(page.lines, remarks),
+        "remarks": [remark for remark in remarks if remark.href == item_href(record, item)],
+        "nonce": new_id("com"),
+    }
+
+
+async def add_to_run(page: RunPage) -> dict[str, object]:
+    """Return the remarks on a run's items, and its timeline with them."""
+    remarks = list_remarks(await page.wiring.part(Comments).list_all(page.run_id), page.records, page.secrets)
+    return {"lines": insert_remarks(page.lines, remarks), "remarks": remarks}
+
+
+def list_remarks(comments: Iterable[Comment], records: Iterable[SuspensionRecord], secrets: Redacted) -> list[Remark]:
+    """Return the comments on items of a run; `records` name the tools."""
+    tools = {(record.id, item.item_id): item.tool.name for record in records for item in record.items}
+    return [
+        Remark(
+            author=comment.author,
+            text=secrets.scrub(comment.text) if secrets.masked else comment.text,
+            at_ms=comment.at_ms,
+            href=f"/items/{comment.suspension_id}/{comment.item_id}",
+            about=tools.get((comment.suspension_id, comment.item_id), _("another item")),
+        )
+        for comment in comments
+    ]
+
+
+def insert_remarks(lines: Sequence[Line], remarks: Sequence[Remark]) -> list[Line]:
+    """Return the lines of a timeline with a line for each remark, behind everything that happened before it."""
+    result: list[Line] = []
+    rest = [*remarks]
+    for line in lines:
+        while rest and rest[0].at_ms < line.at_ms:
+            result.append(rest.pop(0).line)
+        result.append(line)
+    return [*result, *(remark.line for remark in rest)]

@@ -14,8 +14,7 @@ from sayso.core.transitions.deciding import find_item
 from sayso.errors import InvalidInput
 from service.core.wiring import Wiring
 from service.edge.http.middleware import SANDBOX
-from service.edge.web.form_posts import RecordedRoute, check_session, read_post
-from service.edge.web.sessions import SignedIn, wiring_of
+from service.edge.web.sessions import RecordedRoute, SignedIn, check_session, read_post, wiring_of
 from service.features.discussions.discussing import add_comment, attach, find_media_type, is_showable, read_attachment
 from service.features.discussions.store import Presence
 

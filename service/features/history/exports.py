@@ -17,7 +17,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.text.invisible import write_signs
 from service.core.wiring import Wiring
 from service.edge.web.content.cards import Row
-from service.features.discussions.remarks import Remark, list_remarks
+from service.features.discussions.discussing import Remark, list_remarks
 from service.features.discussions.store import Comments
 from service.features.history.searching import Filter, Found, is_by_fallback, is_edited, list_deciders, search
 

@@ -12,10 +12,9 @@ from sayso.core.text.language import _
 from service.core.operations.queries import LONGEST_SEARCH
 from service.core.store.suspensions.reading import UnreadableRecord
 from service.edge.web.content.cards import Row
-from service.edge.web.form_posts import RecordedRoute
 from service.edge.web.pages import show
 from service.edge.web.runs import find_place
-from service.edge.web.sessions import SignedIn, wiring_of
+from service.edge.web.sessions import RecordedRoute, SignedIn, wiring_of
 from service.features.history.exports import write_csv, write_json
 from service.features.history.searching import STATES, Filter, Found, find_again, list_deciders, search
 

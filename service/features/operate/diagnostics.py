@@ -19,8 +19,8 @@ from sayso.core.transitions.deliveries import is_live
 from sayso.errors import SaysoError, Unavailable
 from service.core.jobs import count_workers
 from service.core.operations.known_names import find_warnings
-from service.core.outgoing.breakers import OpenCircuit
 from service.core.outgoing.connections import host_and_port
+from service.core.outgoing.http import OpenCircuit
 from service.core.store.channels import ChannelNotes
 from service.core.store.connection.connecting import check_durability
 from service.core.store.deliveries import Deliveries

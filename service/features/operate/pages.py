@@ -22,18 +22,18 @@ from service.channels.previews import Answer, Preview, build_sample_card, read_s
 from service.core.auth.reviewers import require_role
 from service.core.operations.known_names import Held, check_known, count_held, freeze_known, list_known
 from service.core.wiring import Wiring
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import (
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
     Post,
     RecordedRoute,
+    SignedIn,
     check_admin,
     describe_refusal,
     read_form,
     read_post,
     read_reason,
+    wiring_of,
 )
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, wiring_of
 from service.edge.web.sign_ins import receive_form
 from service.features.operate.diagnostics import Finding, diagnose
 

@@ -18,11 +18,19 @@ from service.core.auth.reviewers import require_role
 from service.core.operations.runs import is_demo_served, start_demo
 from service.core.store.suspensions.reading import split_readable
 from service.edge.web.content.cards import Card, item_href, make_cards
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import RecordedRoute, check_admin, describe_refusal, read_form, read_post
 from service.edge.web.inbox import SKIPPED
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, set_cookie, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_admin,
+    describe_refusal,
+    read_form,
+    read_post,
+    set_cookie,
+    wiring_of,
+)
 
 _PAGE = "pages/welcome.html"
 _SKIPPED_FOR_S = 30 * 86_400

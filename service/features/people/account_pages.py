@@ -19,11 +19,20 @@ from service.core.auth.reviewers import hash_token, id_of_session
 from service.core.operations.people import list_own_keys
 from service.core.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.core.store.people import Session
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form, read_post
 from service.edge.web.languages import COOKIE, list_languages
-from service.edge.web.pages import make_display, set_display, set_language, show
-from service.edge.web.sessions import SignedIn, Visitor, set_session, wiring_of
+from service.edge.web.pages import make_display, set_display, set_language, show, show_page_again
+from service.edge.web.sessions import (
+    Post,
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_session,
+    describe_refusal,
+    read_form,
+    read_post,
+    set_session,
+    wiring_of,
+)
 
 _LACKING = {
     "quiet": mark("Give the quiet hours a start, an end and at least one weekday."),

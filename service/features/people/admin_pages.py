@@ -13,17 +13,25 @@ from sayso.core.clock import new_secret, now_ms
 from sayso.core.records.decisions import KeyKind
 from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
-from service.channels.notices import reset_password
+from service.channels.previews import reset_password
 from service.core.auth.reviewers import require_log_reader, require_role
 from service.core.operations import people as managing
 from service.core.operations.people import add_reviewer, deactivate_reviewer, find_shortages, list_duties
 from service.core.store.activity import Activity
 from service.core.store.people import ApiKey, Reviewer
 from service.core.store.suspensions.reading import UnreadableRecord
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    Post,
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_admin,
+    check_session,
+    describe_refusal,
+    read_form,
+    wiring_of,
+)
 from service.features.people.account_pages import show_again
 
 

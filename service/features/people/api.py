@@ -20,7 +20,7 @@ from sayso.wire.administration import (
     SessionView,
 )
 from sayso.wire.models import RequestBody, moment
-from service.channels.notices import reset_password
+from service.channels.previews import reset_password
 from service.core.auth.credentials import Principal
 from service.core.auth.hosts import origin_of
 from service.core.auth.reviewers import hash_token, id_of_session

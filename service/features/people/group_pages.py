@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.core.clock import now_ms
 from sayso.core.policy.rules import ASKING
-from sayso.core.sentences.names import name_reviewers
+from sayso.core.sentences import name_reviewers
 from sayso.core.sentences.times import describe_local
 from sayso.core.text.language import _, mark
 from sayso.errors import SaysoError
@@ -19,10 +19,18 @@ from service.channels.previews import SampleCall
 from service.core.auth.groups import may_edit
 from service.core.auth.reviewers import require_role
 from service.core.store.directory import Group
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    Post,
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_admin,
+    check_session,
+    describe_refusal,
+    read_form,
+    wiring_of,
+)
 from service.features.people.account_pages import read_moment, read_working_hours, write_working_hours
 from service.features.people.who import Asked, Plan, plan
 

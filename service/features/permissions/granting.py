@@ -24,7 +24,7 @@ from sayso.features.permissions.text import describe_grant
 from service.edge.http.bodies import misfit
 from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage
 from service.edge.web.content.edits import STEP
-from service.edge.web.form_posts import Post
+from service.edge.web.sessions import Post
 
 WITH = "with"
 """The control of the button that sends a decision with its grant or offer."""

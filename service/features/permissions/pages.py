@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.core.records.permissions import MANDATE_PREFIX, Grant, GrantState, Mandate
-from sayso.core.sentences.names import join_words
+from sayso.core.sentences import join_words
 from sayso.core.sentences.plans import PlanWords, describe_plan
 from sayso.core.sentences.times import Sentence
 from sayso.core.text.language import _
@@ -21,10 +21,16 @@ from sayso.features.permissions.text import (
     describe_rest,
     describe_trial,
 )
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import RecordedRoute, check_session, describe_refusal, read_form
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_session,
+    describe_refusal,
+    read_form,
+    wiring_of,
+)
 from service.features.permissions.desk import Granting, is_ready
 from service.features.permissions.lessons import Trial
 from service.features.permissions.store import Use

@@ -29,18 +29,24 @@ from sayso.core.text.language import _
 from sayso.core.text.summaries import Summary, summarize
 from sayso.core.transitions.states import find_item_state
 from sayso.errors import SaysoError
-from sayso.features.whatif.diff_text import list_differences
 from sayso.features.whatif.diffs import RuleSource, compare_rulebooks, find_sources
+from sayso.features.whatif.text import list_differences
 from service.channels.previews import SampleCall
 from service.core.auth.reviewers import require_role
 from service.core.operations.masking import mask_record
 from service.core.store.rules import DEFAULT
 from service.core.wiring import Wiring
 from service.edge.web.content.cards import item_href
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import RecordedRoute, check_session, describe_refusal, read_form
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_session,
+    describe_refusal,
+    read_form,
+    wiring_of,
+)
 from service.features.insights.figures import read_rule_cost
 from service.features.people.group_pages import describe_plan
 from service.features.people.who import plan, plan_weeks

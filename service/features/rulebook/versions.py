@@ -10,8 +10,7 @@ from sayso.core.policy.functions.lists import keep_texts, pick_file
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.core.operations.known_names import find_known
 from service.core.policy.evaluations import NO_LISTS
-from service.core.policy.loading import parse_version
-from service.core.policy.publishing import UNATTESTED, HeldBack
+from service.core.policy.publishing import UNATTESTED, HeldBack, parse_version
 from service.core.store.rules import Attestation, ForceChange, RuleVersion, VersionStore, digest_files
 from service.core.wiring import Wiring
 

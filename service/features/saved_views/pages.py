@@ -8,8 +8,7 @@ from pydantic import ValidationError
 
 from sayso.errors import InvalidInput
 from service.core.wiring import Wiring
-from service.edge.web.form_posts import RecordedRoute, read_post
-from service.edge.web.sessions import SignedIn, wiring_of
+from service.edge.web.sessions import RecordedRoute, SignedIn, read_post, wiring_of
 from service.features.saved_views.store import LONGEST_NAME, MOST_VIEWS, SavedView, ViewStore
 
 router = APIRouter(route_class=RecordedRoute)

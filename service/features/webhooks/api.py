@@ -21,7 +21,7 @@ from sayso.wire.webhooks import (
     SenderList,
     SenderView,
 )
-from service.channels.webhook.events import describe_schema
+from service.channels.webhook_events import describe_schema
 from service.core.store.announcements import Delivery
 from service.edge.api.dependencies import Admin, Caller, Parts
 from service.edge.api.routes import SignedInRoute

@@ -12,7 +12,7 @@ from sayso.errors import Conflict, NotAllowed, NotFound
 from sayso.wire.webhooks import Scheme
 from service.core.auth.credentials import Principal
 from service.core.operations.challenges import Challenge, challenge_receiver
-from service.core.outgoing.breakers import EVENTS_RETRY_FOR_MS
+from service.core.outgoing.http import EVENTS_RETRY_FOR_MS
 from service.core.store.announcements import Delivery
 from service.core.store.attempts import Allowance
 from service.core.store.deliveries import Deliveries

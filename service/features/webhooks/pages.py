@@ -11,10 +11,17 @@ from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
 from sayso.wire.webhooks import Scheme
 from service.core.auth.reviewers import require_role
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    Post,
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_session,
+    describe_refusal,
+    read_form,
+    wiring_of,
+)
 from service.features.webhooks import endpoints as managing
 from service.features.webhooks import senders as sending
 from service.features.webhooks.endpoints import EndpointDraft

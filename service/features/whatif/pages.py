@@ -17,10 +17,18 @@ from sayso.features.whatif.matrix import Cell, Listed
 from sayso.features.whatif.text import describe_effect, describe_past, describe_review_time, describe_status
 from sayso.wire.rulebook import Effect, Past, ReplayStatus
 from service.core.auth.reviewers import require_role
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form, read_post
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    Post,
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_session,
+    describe_refusal,
+    read_form,
+    read_post,
+    wiring_of,
+)
 from service.features.rulebook.versions import read_version
 from service.features.whatif.replays import ReplayRequest, RuleReplays
 from service.features.whatif.shadows import (

@@ -10,7 +10,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.files.findings import Known
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import InvalidInput
-from sayso.features.whatif.replays import READ, RecordedCall, Rejudged, list_calls, list_suspended, rejudge
+from sayso.features.whatif.reevaluation import READ, RecordedCall, Rejudged, list_calls, list_suspended, rejudge
 from service.core.policy.evaluations import NO_LISTS, RULES, Evaluations, dump_tools
 from service.core.policy.sandbox import Overrun
 from service.core.policy.sandbox_process import parse_job, read_tools

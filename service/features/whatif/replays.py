@@ -26,12 +26,12 @@ from sayso.core.text.language import mark
 from sayso.errors import InvalidInput, SaysoError, TooManyRequests, Unreadable
 from sayso.features.whatif.candidates import list_judged_beside
 from sayso.features.whatif.matrix import AmountFinder, Tally, tally
-from sayso.features.whatif.replays import ERASED, RecordedCall, Rejudged, is_judged, list_calls, rejudge
+from sayso.features.whatif.reevaluation import ERASED, RecordedCall, Rejudged, is_judged, list_calls, rejudge
 from sayso.wire.rulebook import ReplayStatus
 from service.core.operations.known_names import find_known
 from service.core.policy.evaluations import NO_LISTS, dump_tools
 from service.core.policy.sandbox import Overrun, Sandbox
-from service.core.store.suspensions.packing import unpack_record
+from service.core.store.suspensions.reading import unpack_record
 from service.core.wiring import Wiring
 from service.features.whatif.recorded import MOST_EVENTS, RawRun, RecordedRuns, rejudge_calls
 from service.features.whatif.store import Replay, ReplayStore

@@ -25,7 +25,7 @@ from sayso.core.text.summaries import Summary, summarize, write_pretty
 from sayso.errors import InvalidInput, SaysoError
 from sayso.features.whatif.cases import CaseResult, run_cases
 from sayso.features.whatif.explaining import Match, Trial, TrialCall
-from sayso.features.whatif.replays import Changed, Comparison, RecordedCall, compare
+from sayso.features.whatif.reevaluation import Changed, Comparison, RecordedCall, compare
 from sayso.features.whatif.text import describe_trial
 from sayso.runner.agents import AgentManifest
 from sayso.wire.rulebook import Effect
@@ -33,10 +33,17 @@ from service.core.auth.reviewers import require_role
 from service.core.operations.known_names import find_known, read_manifests
 from service.core.policy.evaluations import judge_blocking
 from service.core.wiring import Wiring
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import RecordedRoute, check_admin, check_session, describe_refusal, read_form
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_admin,
+    check_session,
+    describe_refusal,
+    read_form,
+    wiring_of,
+)
 from service.features.whatif.recorded import MOST_CALLS, judge_again, read_recorded
 from service.features.whatif.trials import find_definition, read_past, try_call
 

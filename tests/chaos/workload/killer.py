@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from demo.stacks import Stack
-from launch.errors import NotReady
+from launch import NotReady
 from tests.chaos.workload.plans import seeded_random
 
 STOPPED_S = 3.0

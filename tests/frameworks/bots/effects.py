@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.runner.execution import current_call
 
 FILE, RELEASE, HOLD, DESCRIPTION = "effects.jsonl", "release", "hold", "description"

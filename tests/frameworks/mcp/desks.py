@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from demo.stacks import Stack, find_ports, neutral_environ
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso import Client
 from sayso.wire.suspensions import SuspensionView
 from service.core.settings import CHECKOUT

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from sayso.core.policy.engine import Policy
-from sayso.core.policy.prices import ModelPrice
+from sayso.core.policy.events import ModelPrice
 from sayso.core.policy.rules import Action
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.edge_cases.local_runs import play_judged, print_json

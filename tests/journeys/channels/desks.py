@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 from playwright.sync_api import Page, expect
 
-from demo.effects import Effects
+from demo.agents import Effects
 from demo.journeys import AGENT, REVIEWER
+from demo.model import Turn, load_turns
 from demo.stacks import Stack
-from demo.turns import Turn, load_turns
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.client import Client
 from sayso.client.administration import change_password
 from sayso.client.people import create_contact_code

@@ -10,7 +10,7 @@ import yaml
 from playwright.sync_api import Page, expect
 from pydantic import JsonValue
 
-from demo.turns import Turn
+from demo.model import Turn
 from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.wire.suspensions import SuspensionView
 from service.core.settings import CHECKOUT

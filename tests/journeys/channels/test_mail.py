@@ -5,7 +5,7 @@ import re
 import httpx
 import pytest
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from tests.fakes.smtp import MailServer, html_of, links_of, text_of
 from tests.journeys.channels.desks import BANK, ChannelDesk, signed_in
 from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls

@@ -2,7 +2,7 @@
 
 import json
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from tests.browser import PHONE
 from tests.fakes.push import Browser
 from tests.journeys.channels.desks import BANK, signed_in

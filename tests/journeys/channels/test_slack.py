@@ -10,8 +10,8 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from demo.turns import Turn
-from launch.waits import wait_until
+from demo.model import Turn
+from launch.stops import wait_until
 from sayso.core.canonical_json import JsonObject
 from sayso.wire.suspensions import SuspensionView
 from tests.fakes.slack import FakeSlack, form_of, running_slack, sign

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from demo.journeys import REVIEWER
-from launch.waits import wait_until
+from launch.stops import wait_until
 from tests.fakes.teams import ANNA, Teams, list_actions, list_verbs, read_text
 from tests.journeys.channels.desks import BANK, ChannelDesk, signed_in
 from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls

@@ -3,7 +3,7 @@
 import pytest
 
 from demo.journeys import REVIEWER
-from launch.waits import wait_until
+from launch.stops import wait_until
 from tests.fakes.telegram import Message, Telegram
 from tests.journeys.channels.desks import BANK, HOTELS, ChannelDesk, signed_in
 from tests.journeys.channels.offices import CHAT, Office, check_dashboard, wanted, write_calls

@@ -10,7 +10,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from demo.journeys import REVIEWER
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.client.webhooks import create_endpoint, create_sender, delete_endpoint, verify_endpoint
 from sayso.core.clock import now_ms
 from sayso.wire.webhooks import NewSenderView

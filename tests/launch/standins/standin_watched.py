@@ -2,8 +2,8 @@
 
 import sys
 
+from launch.programs import watches_for
 from launch.watched import PROGRAMS, run_watched
-from launch.watches import watches_for
 from service.core.settings import load
 
 if __name__ == "__main__":

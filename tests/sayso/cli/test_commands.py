@@ -11,7 +11,7 @@ import pytest
 from pydantic import JsonValue
 from redis import Redis
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.client import Client, requests
 from sayso.client.permits import GatedCall, obtain_permit
 from sayso.core.canonical_json import JsonObject

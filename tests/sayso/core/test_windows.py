@@ -10,8 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sayso.core.calendar import WEEKDAYS, is_holiday
-from sayso.core.time_windows import TimeWindow, find_end_ms, find_start_ms
+from sayso.core.calendar import WEEKDAYS, TimeWindow, find_end_ms, find_start_ms, is_holiday
 
 ZONES = ["UTC", "Europe/Zurich", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Africa/Casablanca"]
 CHANGES = ["2026-03-29T00:30", "2026-10-25T00:30", "2026-03-08T06:30", "2026-11-01T05:30", "2026-04-04T14:45"]

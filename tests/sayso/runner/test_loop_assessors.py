@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sayso.core.policy.counters.readings import Reading, Readings, Wanted
-from sayso.core.records.assessments import Assessment, Level, Question
+from sayso.core.records.judgements import Assessment, Level, Question
 from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded, RunSuspended
 from sayso.runner.runs import ModelRun

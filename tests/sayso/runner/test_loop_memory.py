@@ -9,8 +9,8 @@ from sayso.core.clock import now_ms
 from sayso.core.policy.counters.readings import UNIT, Readings, Wanted
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action
-from sayso.core.records.charges import Charge, place_charges
 from sayso.core.records.events import Event
+from sayso.core.records.judgements import Charge, place_charges
 from sayso.core.records.suspensions import RunStatus
 from sayso.runner.batches import PlannedCall
 from sayso.runner.loop import drive

@@ -6,7 +6,7 @@ from sayso.core.policy.engine import Policy
 from sayso.core.records.events import Event, TrailEntry
 from sayso.core.records.suspensions import MOST_TOOLS, ModelUsage, Progress, RunRef, RunStatus
 from sayso.core.records.tools import ToolDefinition
-from sayso.features.whatif.replays import list_calls
+from sayso.features.whatif.reevaluation import list_calls
 from sayso.runner.loop import drive
 from sayso.runner.models import ChatMessage, ModelTurn
 from sayso.runner.protocol import RunEnded, RunSuspended

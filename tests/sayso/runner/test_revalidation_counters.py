@@ -5,10 +5,10 @@ import pytest
 from sayso.core.policy.counters.readings import Reading
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.external import describe_item
-from sayso.core.records.charges import Charge
 from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.freezes import Revocations
 from sayso.core.records.items import Doubt, PresetOutcome
+from sayso.core.records.judgements import Charge
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolCall
 from sayso.core.transitions.deciding import decide

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.engine import Policy
 from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.freezes import Revocations

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from sayso.core.records.events import TrailEntry
 from sayso.timeline.external_events import Kind, StoredEvent, read_moment
-from sayso.timeline.merging import Entry, build_entries, merge
-from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
+from sayso.timeline.merging import SOURCE_FORMATS, Entry, SourceFormat, build_entries, merge
 from tests.sayso.timeline.stories import STORIES, go
 
 T0 = 1_795_262_400_000

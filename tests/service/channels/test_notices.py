@@ -5,7 +5,7 @@ from typing import Any
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.cards import Card
 from service.channels.kinds import Channels
-from service.channels.notices import reset_password
+from service.channels.previews import reset_password
 from tests.builders import make_person
 from tests.service.worlds import World
 

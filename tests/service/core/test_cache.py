@@ -16,7 +16,7 @@ from service.core.store.connection.watch import Watch
 from service.core.store.keys import SESSIONS
 from service.core.store.tenants import Connections
 from service.core.wiring import Process, Wiring
-from service.features.table import HOOKS
+from service.features.registry import HOOKS
 from tests.builders import approve, make_agent, make_pending, make_person, person
 
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from launch.programs import CLOCK, DEMO_MODEL, SERVER, SERVICE, SETUP, WORKER
+from service.core.logs import SECRETS, start
 from service.core.settings import CHECKOUT, Settings, load
-from service.core.starting import SECRETS, start
 
 SECRET = "whsec_" + "c2VjcmV0" * 6
 

@@ -6,8 +6,17 @@ from hypothesis import strategies as st
 
 from sayso.core.canonical_json import JsonObject, canonical_json
 from service.forms.controls import Field
-from service.forms.fields import args_fields, note_problems, read_fields, value_fields
-from service.forms.nested import MANY_ENTRIES, change_form, find_changed, is_change, unfold_all
+from service.forms.fields import (
+    MANY_ENTRIES,
+    args_fields,
+    change_form,
+    find_changed,
+    is_change,
+    note_problems,
+    read_fields,
+    unfold_all,
+    value_fields,
+)
 from tests.service.edge.web.orders import ORDER, ORDER_ARGS
 from tests.service.forms.test_fields import KINDS, TEXT, VALUES
 

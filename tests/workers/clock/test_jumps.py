@@ -10,7 +10,7 @@ from sayso.core.records.terms import RuleTerms
 from sayso.errors import ClockInDoubt, Conflict, DeadlinePassed
 from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
-from workers.clock.jumps import JumpDetector
+from workers.clock.running import JumpDetector
 from workers.clock.ticks import process_due, wake_unfrozen
 
 HOUR = 3_600_000

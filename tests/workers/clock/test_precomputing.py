@@ -4,8 +4,7 @@ from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
-from workers.clock.precomputing import AHEAD_MS, LATE_MS, Precomputing
-from workers.clock.ticks import Rush, process_due
+from workers.clock.ticks import AHEAD_MS, LATE_MS, Precomputing, Rush, process_due
 
 
 async def due_in(wiring: Wiring, timeout_s: int) -> SuspensionRecord:

@@ -14,7 +14,7 @@ from tests.waits import until
 from tests.workers.runs import draining
 from workers.clock import ticks as rushes
 from workers.clock.ticks import MOST_MS, Rush
-from workers.counting import Counting
+from workers.outbox import Counting
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from sayso.core.records.deliveries import DeliveryState
 from service.channels.base import DeliveryFailed
-from service.core.outgoing.breakers import FAILURES_TO_OPEN
+from service.core.outgoing.http import FAILURES_TO_OPEN
 from service.core.wiring import Wiring
 from service.features.operate.diagnostics import Finding, diagnose
 from tests.builders import approve

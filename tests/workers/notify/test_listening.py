@@ -7,7 +7,7 @@ from service.channels.kinds import Listen
 from service.core.store.attempts import NamedLeases
 from service.core.wiring import Wiring
 from tests.channels import MemoryChannel
-from workers.notify.listening import listen_by_lease
+from workers.notify.notifier import listen_by_lease
 
 
 async def test_one_of_two_processes_listens_and_the_other_takes_over(wiring: Wiring) -> None:

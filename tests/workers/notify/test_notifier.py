@@ -12,7 +12,7 @@ from sayso.core.records.terms import EscalationStep, RuleTerms
 from sayso.errors import NotFound
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.kinds import Channels
-from service.core.outgoing.breakers import FAILURES_TO_OPEN
+from service.core.outgoing.http import FAILURES_TO_OPEN
 from service.core.store.attempts import NamedLeases
 from service.core.store.channels import CardQueue
 from service.core.store.keys import TenantKeys

@@ -4,7 +4,7 @@ from sayso.core.records.freezes import Revocations
 from sayso.core.records.suspensions import Change, Intent, SuspensionRecord
 from sayso.core.transitions.execution import Fence
 from sayso.core.transitions.freezing import hold
-from service.core.store.suspensions.packing import pack_record
+from service.core.store.suspensions.reading import pack_record
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
 from tests.workers.resumers.test_calls import CALLS, answer, bring

@@ -10,8 +10,8 @@ from service.core.wiring import Wiring
 from tests.sayso.samples import person
 from tests.workers.runs import decide, draining, ran, start, until
 from workers.resume import driving as resume
+from workers.resume.journals import ReadState, RunStates
 from workers.resume.plans import FirstPlan, PlanInputs, RunPlan
-from workers.resume.states import ReadState, RunStates
 
 
 async def bring(wiring: Wiring, **choice: object) -> Saved:

@@ -7,8 +7,8 @@ from sayso.core.records.suspensions import RunRef, SuspensionRecord
 from service.core.wiring import Wiring
 from tests.sayso.samples import draft
 from tests.workers.runs import start
-from workers.resume import states as states_module
-from workers.resume.states import RunStates
+from workers.resume import journals
+from workers.resume.journals import RunStates
 
 BIG = seal_state(b'{"text":"' + b"x" * 5_000 + b'"}')
 
@@ -45,11 +45,11 @@ async def test_state_that_does_not_match_is_not_read(wiring: Wiring) -> None:
 
 
 def test_oldest_states_make_room(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(states_module, "_MOST", 2)
+    monkeypatch.setattr(journals, "_MOST", 2)
     states = RunStates(wiring.runs)
     for count in (1, 2, 1, 3):
         states.keep(number(count))
     assert [states.find(record_of(number(count))) is not None for count in (1, 2, 3)] == [True, False, True]
-    monkeypatch.setattr(states_module, "_MOST_BYTES", len(BIG.blob) + 8)
+    monkeypatch.setattr(journals, "_MOST_BYTES", len(BIG.blob) + 8)
     states.keep(BIG)
     assert [states.find(record_of(one)) is not None for one in (number(1), number(3), BIG)] == [False, True, True]

@@ -5,8 +5,8 @@ from pathlib import Path
 from redis.asyncio import Redis
 
 from sayso.core.policy.external import ExternalCall
-from sayso.core.records.charges import Charge, place_charges
 from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.judgements import Charge, place_charges
 from sayso.core.records.suspensions import ResumeSpec, RunRef, RunStatus
 from sayso.core.records.tools import ToolCall
 from service.core.store.keys import TenantKeys

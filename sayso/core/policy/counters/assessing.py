@@ -7,7 +7,7 @@ from sayso.core.canonical_json import canonical_json, digest_json
 from sayso.core.policy.counters.readings import Reading, Wanted
 from sayso.core.policy.rules import ASKING, Action
 from sayso.core.policy.strictness import guard_terms, strictest_terms
-from sayso.core.records.assessments import Assessment, Level, Question
+from sayso.core.records.judgements import Assessment, Level, Question
 from sayso.core.records.terms import RuleTerms
 from sayso.core.text.redaction import redact
 

@@ -9,9 +9,9 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Any, NamedTuple
 
 from sayso.core.canonical_json import digest_json
-from sayso.core.records.assessments import Assessment, Question
 from sayso.core.records.base import Immutable
 from sayso.core.records.decisions import EarlierDenial
+from sayso.core.records.judgements import Assessment, Question
 from sayso.core.records.permissions import Grant, Mandate
 from sayso.errors import InvalidInput
 

@@ -14,7 +14,7 @@ from sayso.core.policy.counters.readings import Reading, Wanted, read_amount, to
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.rule_keys import Stated
 from sayso.core.policy.rules import Action, PolicyRule
-from sayso.core.records.charges import Charge, CounterKey, Remembered
+from sayso.core.records.judgements import Charge, CounterKey, Remembered
 from sayso.core.text.lookalikes import has_stacked_accents
 from sayso.core.text.redaction import MASK
 from sayso.errors import InvalidInput, SaysoError

@@ -10,9 +10,9 @@ from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.matching import may_be_about
 from sayso.core.policy.rule_keys import AfterDenial
 from sayso.core.policy.rules import ASKING, Action, Subject
-from sayso.core.records.charges import Charge
 from sayso.core.records.decisions import ActorKind, EarlierDenial, Outcome, Verdict
 from sayso.core.records.items import Item
+from sayso.core.records.judgements import Charge
 from sayso.core.records.suspensions import RunRef, SuspensionRecord
 from sayso.errors import SaysoError
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 
+from sayso.core.calendar import find_start_ms
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.files.faults import describe_unknown
@@ -17,7 +18,6 @@ from sayso.core.policy.rule_keys import Period
 from sayso.core.policy.rules import Action
 from sayso.core.records.base import Immutable
 from sayso.core.records.envelopes import GrantRequest
-from sayso.core.time_windows import find_start_ms
 
 GRANTED_KEYS = ("call", "for", "ago", *(name for name in GrantRequest.model_fields if name != "for_s"))
 

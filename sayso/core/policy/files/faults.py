@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from sayso.core.calendar import TimeWindow
+from sayso.core.policy.events import ModelPrice
 from sayso.core.policy.files.yaml_documents import Document, Loc
-from sayso.core.policy.prices import ModelPrice
 from sayso.core.policy.rule_keys import (
     COUNTER_KEYS,
     Above,
@@ -26,7 +27,6 @@ from sayso.core.policy.rule_keys import (
 )
 from sayso.core.policy.rules import RequestPayload
 from sayso.core.records.terms import EscalationStep, Fallback, Quorum, RuleTerms, Sample
-from sayso.core.time_windows import TimeWindow
 
 # The place of each part of a rule in the file, and in the model. A tool's name may also be a pattern.
 PARTS: dict[tuple[str, ...], tuple[str, ...]] = {

@@ -8,6 +8,7 @@ from itertools import islice
 
 from pydantic import JsonValue
 
+from sayso.core.calendar import find_end_ms
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.conditions import compile_condition, find_args, find_comparisons
 from sayso.core.policy.engine import Policy
@@ -17,7 +18,6 @@ from sayso.core.policy.rules import ASKING, Action, PolicyRule, RuleCondition, S
 from sayso.core.records.decisions import fill_places
 from sayso.core.records.terms import GROUP_PREFIX, group_of
 from sayso.core.records.tools import ToolDefinition
-from sayso.core.time_windows import find_end_ms
 
 MOST_FINDINGS = 100
 MOST_PAIRS = 200_000

@@ -13,6 +13,7 @@ from sayso.core.policy.files.cases import KEY as TESTS
 from sayso.core.policy.files.cases import check_cases
 from sayso.core.policy.files.faults import LISTED, PARTS, PATTERN, describe_unknown, label, list_names, report_fault
 from sayso.core.policy.files.yaml_documents import MAX_BYTES, Document, Loc, Problem, read_document
+from sayso.core.policy.functions import Names, Stamp
 from sayso.core.policy.functions.lists import (
     Folder,
     ReadList,
@@ -22,7 +23,6 @@ from sayso.core.policy.functions.lists import (
     refuse_files,
     resolve_rules,
 )
-from sayso.core.policy.functions.names import Names, Stamp
 from sayso.core.policy.rules import Action
 from sayso.core.records.terms import LONGEST_WAIT_S, RuleTerms
 from sayso.core.schemas.validators import check_schema, check_value

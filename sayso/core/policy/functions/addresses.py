@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.budgets import is_plain_mail
-from sayso.core.policy.functions.faults import Uncomputable, read_text
+from sayso.core.policy.functions import Uncomputable, read_text
 
 MOST_URL_CHARS = 4_000
 MOST_MAIL_CHARS = 10_000

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.budgets import Computed, measure
-from sayso.core.policy.functions.faults import Uncomputable
+from sayso.core.policy.functions import Uncomputable
 from sayso.core.policy.functions.reading import Call, Reading, Variable
 from sayso.core.policy.functions.shorthands import Kind, shorten
 from sayso.errors import SaysoError

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from sayso.core.policy.functions.faults import Uncomputable
+from sayso.core.policy.functions import Uncomputable
 from sayso.core.text.ibans import begins_with_iban
 from sayso.core.text.lookalikes import has_stacked_accents
 

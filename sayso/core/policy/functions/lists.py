@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from sayso.core.policy.files.yaml_documents import Document, read_document
-from sayso.core.policy.functions.names import MOST_ENTRY_CHARS, Names, Scalar, Stamp
+from sayso.core.policy.functions import MOST_ENTRY_CHARS, Names, Scalar, Stamp
 from sayso.core.policy.functions.reading import Reading, WordFault, read_words, suggest
 from sayso.errors import InvalidInput
 

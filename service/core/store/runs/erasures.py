@@ -18,7 +18,7 @@ from service.core.store.keys import CHANGES
 from service.core.store.precedents import list_forgotten
 from service.core.store.runs.runs import read_entry
 from service.core.store.runs.tombstones import erase_record, make_tombstone
-from service.core.store.suspensions.packing import Unpacked, pack_record
+from service.core.store.suspensions.reading import Unpacked, pack_record
 from service.core.store.tenants import EndedRun, TenantStore
 
 PROMISED_MS = 8 * DAY_MS  # how long a request of another protocol, its key and its message are kept after its end

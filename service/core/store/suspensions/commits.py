@@ -20,7 +20,7 @@ from service.core.store.connection.pipeline import Script
 from service.core.store.counters import describe_counters, parse_counters
 from service.core.store.keys import CHANGES, TenantKeys, keys_of
 from service.core.store.lua import read_script
-from service.core.store.suspensions.packing import pack_record
+from service.core.store.suspensions.reading import pack_record
 from service.core.store.suspensions.schedule import Backlog, Schedule
 from service.core.store.tenants import TenantStore
 

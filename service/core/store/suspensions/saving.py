@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from sayso.core.clock import monotonic_ms
 from sayso.core.policy.counters.readings import Reading, Readings, Wanted
-from sayso.core.records.assessments import Question, assess_unanswered
 from sayso.core.records.events import TrailHead
+from sayso.core.records.judgements import Question, assess_unanswered
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.errors import (
     IdempotencyConflict,

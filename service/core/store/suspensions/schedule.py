@@ -11,7 +11,7 @@ from service.core.store.connection.connecting import WRITING, as_ms, text, trans
 from service.core.store.connection.pipeline import Script
 from service.core.store.keys import FORMAT
 from service.core.store.load import Sizes
-from service.core.store.suspensions.packing import unpack_record
+from service.core.store.suspensions.reading import unpack_record
 from service.core.store.tenants import TenantStore
 
 _WRITING = Script(WRITING)

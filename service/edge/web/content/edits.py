@@ -13,14 +13,14 @@ from sayso.core.records.items import Answer, Item
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.rendering.renderers import render_call
 from sayso.core.rendering.views import View
-from sayso.core.sentences.names import join_words
+from sayso.core.sentences import join_words
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.summaries import hash_display, write_shown
 from sayso.core.transitions.closing import args_of
 from sayso.errors import InvalidInput
 from service.edge.web.content.details import Change, ItemView, compare_args
-from service.edge.web.form_posts import Post
-from service.forms.nested import is_change
+from service.edge.web.sessions import Post
+from service.forms.fields import is_change
 
 STEP = "step"
 """The control of buttons that send no decision.

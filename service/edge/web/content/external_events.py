@@ -8,8 +8,7 @@ from sayso.core.records.events import TrailEntry
 from sayso.core.text.language import _
 from sayso.core.text.summaries import write_pretty
 from sayso.timeline.external_events import Kind
-from sayso.timeline.merging import Entry, build_entries, merge
-from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
+from sayso.timeline.merging import SOURCE_FORMATS, Entry, SourceFormat, build_entries, merge
 from service.core.store.runs.external_events import ExternalEvents
 from service.edge.web.content.timeline import Line, describe_trail
 

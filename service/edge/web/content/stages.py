@@ -8,13 +8,13 @@ from sayso.core.problems import Problem
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
-from sayso.core.sentences import deadlines
+from sayso.core.sentences import times
 from sayso.core.sentences.outcomes import describe_outcome, describe_state
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.transitions.states import ItemState, find_item_state
 from sayso.errors import DeadlinePassed, InvalidInput, SaysoError
 from service.edge.web.content.details import Result
-from service.edge.web.form_posts import SEND_AGAIN, EarlierSignIn
+from service.edge.web.sessions import SEND_AGAIN, EarlierSignIn
 from service.forms.answers import Forms, describe_problems
 
 
@@ -136,7 +136,7 @@ def _sentence(error: SaysoError, record: SuspensionRecord, item: Item, forms: Fo
     if record.status is Status.CANCELLED:
         return _("The run was cancelled. Nothing was changed.")
     if isinstance(error, DeadlinePassed):
-        effect = deadlines.describe_fallback(record, item)
+        effect = times.describe_fallback(record, item)
         return _("The deadline has passed: %(effect)s. Nothing was changed.", effect=effect)
     known = next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), "")
     return _(known) or describe_problems(forms, error) or _(error.message)

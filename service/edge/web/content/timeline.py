@@ -6,8 +6,8 @@ from functools import partial
 
 from sayso.core.records.decisions import DecisionAction, Verdict
 from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.sentences import join_words, name_reviewers
 from sayso.core.sentences.deliveries import name_recipient
-from sayso.core.sentences.names import join_words, name_reviewers
 from sayso.core.sentences.outcomes import describe_maker
 from sayso.core.sentences.times import describe_span
 from sayso.core.text.invisible import UNCHECKED

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from sayso.core.policy.decisions import KEYWORD, put_question
 from sayso.core.policy.external import judge_final
-from sayso.core.policy.questions import KEYWORD, put_question
 from sayso.core.policy.rules import Action
 from sayso.core.records.tools import ToolDefinition
 from sayso.errors import PolicyForbids

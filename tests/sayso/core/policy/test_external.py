@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from sayso.core.policy.decisions import KEYWORD
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.external import ExternalCall, evaluate_calls, judge_final
-from sayso.core.policy.questions import KEYWORD
 from sayso.core.policy.rules import Action
 from sayso.core.records.items import ItemDraft, ItemKind
 from sayso.core.records.suspensions import ResumeSpec, RunRef, SuspensionRecord

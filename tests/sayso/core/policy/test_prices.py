@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.core.policy.engine import Policy
-from sayso.core.policy.prices import ModelPrice, compute_cost
+from sayso.core.policy.events import ModelPrice, compute_cost
 from sayso.core.policy.rules import Action
 from sayso.core.records.suspensions import ModelUsage, Progress
 from tests.sayso.core.policy.rule_files import parse, read_problems

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from sayso.core.policy.decisions import build_item
+from sayso.core.policy.decisions import KEYWORD, build_item, find_question, put_question
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.external import ExternalCall, evaluate_calls
-from sayso.core.policy.questions import KEYWORD, find_question, put_question
 from sayso.core.policy.rules import Action
 from sayso.core.records.items import Answer, ItemDraft, ItemKind
 from sayso.core.records.suspensions import RunRef

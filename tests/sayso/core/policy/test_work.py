@@ -22,10 +22,10 @@ from sayso.core.policy.conditions import ConditionError, Facts, bind_facts, comp
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
-from sayso.core.policy.functions.names import Names
-from sayso.core.policy.jobs import judge_job, read_verdicts, write_job
+from sayso.core.policy.functions import Names
 from sayso.core.policy.rules import Action, PolicyRule, RuleCondition
 from sayso.errors import InvalidInput
+from service.core.policy.evaluations import judge_job, read_verdicts, write_job
 
 SLOW = "select a" + ", a[1]" * 100
 QUERIES = '!sql(args.query, "postgres").writes'

@@ -1,6 +1,6 @@
 """What rules remember of a call, as the trail keeps it."""
 
-from sayso.core.records.charges import Remembered
+from sayso.core.records.judgements import Remembered
 
 
 def test_describe_returns_what_a_dump_does() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from demo.turns import load_turns
+from demo.model import load_turns
 from sayso.core.canonical_json import JsonObject
 from sayso.core.rendering.renderers import RENDERERS, render_call
 from sayso.core.rendering.views import View, read_text

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from sayso.core.policy.counters.readings import Reading
-from sayso.core.records.charges import Remembered
 from sayso.core.records.items import Item, freeze_item
-from sayso.core.sentences.counters import describe_remembered, list_remembered
-from sayso.core.sentences.rules import describe_rule
+from sayso.core.records.judgements import Remembered
+from sayso.core.sentences.rules import describe_remembered, describe_rule, list_remembered
 from sayso.core.text.redaction import MASK
 from sayso.features.whatif.explaining import explain
 from sayso.features.whatif.text import describe_trial

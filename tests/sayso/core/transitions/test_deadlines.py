@@ -4,9 +4,8 @@ import pytest
 
 from sayso.core.records.decisions import ActorKind, Verdict
 from sayso.core.records.items import ItemKind
-from sayso.core.transitions.deadlines import expire, keep_time
+from sayso.core.transitions.deadlines import expire, keep_time, see
 from sayso.core.transitions.deciding import extend
-from sayso.core.transitions.sightings import see
 from sayso.errors import (
     DeadlinePassed,
     InvalidInput,

@@ -6,9 +6,9 @@ from sayso.core.records.decisions import ActorKind, Delegate, Represented
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.sentences.items import describe_ineligibility
 from sayso.core.sentences.outcomes import describe_decision
+from sayso.core.transitions.deadlines import see
 from sayso.core.transitions.deciding import ask_again, decide, extend
 from sayso.core.transitions.decision_checks import may_decide
-from sayso.core.transitions.sightings import see
 from sayso.errors import AlreadyDecided, NotAllowed
 from tests.sayso.samples import T0, ask, pending, person, word
 

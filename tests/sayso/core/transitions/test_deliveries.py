@@ -8,7 +8,7 @@ from sayso.core.records.deliveries import CardDelivery, DeliveryReport, Delivery
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import Fallback, FallbackAction
-from sayso.core.transitions.deadlines import escalate, expire, remind
+from sayso.core.transitions.deadlines import escalate, expire, needs_sight, remind, see
 from sayso.core.transitions.deciding import cancel, decide, extend
 from sayso.core.transitions.deliveries import (
     AT_ONCE,
@@ -18,7 +18,6 @@ from sayso.core.transitions.deliveries import (
     next_delivery_ms,
     record_deliveries,
 )
-from sayso.core.transitions.sightings import needs_sight, see
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
 STEPS = ({"after_s": 60, "reviewers": ("ben",)}, {"after_s": 120, "reviewers": ("cleo", "dora")})

@@ -10,7 +10,7 @@ from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Doubt, Inquiry, PresetOutcome
 from sayso.core.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
-from sayso.core.transitions.deadlines import escalate, expire, remind
+from sayso.core.transitions.deadlines import escalate, expire, remind, see
 from sayso.core.transitions.deciding import ask_again, cancel, decide, extend, report, suspend, void_decisions
 from sayso.core.transitions.decision_checks import describe_outcome
 from sayso.core.transitions.deliveries import move_cards, record_deliveries
@@ -36,7 +36,6 @@ from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, clai
 from sayso.core.transitions.legal import LEGAL, check_step
 from sayso.core.transitions.permits import approved_args, put_in_doubt
 from sayso.core.transitions.second_look import Opinion, Seen, take_second_look
-from sayso.core.transitions.sightings import see
 from sayso.errors import AlreadyDecided, IllegalTransition, StaleAttempt
 from tests.sayso.core.transitions.test_execution import DONE, FENCE, STATE, decided, leased
 from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word

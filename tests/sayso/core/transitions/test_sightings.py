@@ -7,9 +7,8 @@ import pytest
 from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.items import ItemDraft
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.transitions.deadlines import expire
+from sayso.core.transitions.deadlines import expire, needs_sight, see
 from sayso.core.transitions.deciding import decide, extend, suspend
-from sayso.core.transitions.sightings import needs_sight, see
 from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
 
 OVER = T0 + 300_000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.counters.readings import UNIT, Reading, list_counters, name_scope
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.core.policy.counters.assessing import name_assessment
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.counters.readings import UNIT, Reading, list_mandate_counters, name_scope_of
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action
-from sayso.core.records.assessments import Assessment, Level
 from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.envelopes import Constraint, ConstraintKind
+from sayso.core.records.judgements import Assessment, Level
 from sayso.core.records.permissions import Envelope, Grant, Mandate, MandatedTool, MandateSum, Outside
 from sayso.core.records.suspensions import Who
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms

@@ -11,7 +11,7 @@ from sayso.core.records.permissions import Envelope, Mandate, MandatedTool
 from sayso.core.records.suspensions import RunRef
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.features.permissions.grants import digest_rule
-from sayso.features.whatif.replays import list_calls, rejudge
+from sayso.features.whatif.reevaluation import list_calls, rejudge
 from sayso.wire.rulebook import Effect
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.samples import T0

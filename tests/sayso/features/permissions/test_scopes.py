@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sayso.core.canonical_json import digest_json
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.counters.readings import Reading, list_counters, name_scope
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.rules import Action

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.counters.readings import UNIT, Reading, name_scope
 from sayso.core.policy.decisions import PolicyDecision, build_item, describe_judged
 from sayso.core.policy.engine import Policy

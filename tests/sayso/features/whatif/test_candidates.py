@@ -3,9 +3,9 @@
 from typing import Any
 
 from sayso.core.policy.counters.readings import Reading, Readings
+from sayso.core.policy.decisions import KEYWORD
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.external import ExternalCall, evaluate_calls, list_wanted
-from sayso.core.policy.questions import KEYWORD
 from sayso.core.policy.rules import Action
 from sayso.core.records.events import Event, TrailEntry
 from sayso.core.records.items import ItemDraft
@@ -21,7 +21,7 @@ from sayso.features.whatif.candidates import (
     PolicyBeside,
     list_judged_beside,
 )
-from sayso.features.whatif.replays import RecordedCall, list_calls
+from sayso.features.whatif.reevaluation import RecordedCall, list_calls
 from sayso.runner.judging import judge_turn
 from sayso.wire.rulebook import Effect
 from tests.sayso.rule_builders import event, policy, rule

@@ -9,7 +9,7 @@ from sayso.core.policy.counters.assessing import name_assessment
 from sayso.core.policy.counters.readings import Reading
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.rules import Action
-from sayso.core.records.assessments import Assessment, Level
+from sayso.core.records.judgements import Assessment, Level
 from sayso.errors import InvalidInput
 from sayso.testing import InProcessDesk
 from tests.sayso.features.whatif.test_cookbook import POLICIES, read_policy

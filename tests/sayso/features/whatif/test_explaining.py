@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from sayso.core.policy.decisions import KEYWORD
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
-from sayso.core.policy.questions import KEYWORD
 from sayso.core.policy.rules import Action
 from sayso.core.records.tools import ToolDefinition
 from sayso.features.whatif.explaining import Match, Trial, explain, list_reads

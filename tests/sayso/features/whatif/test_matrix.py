@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
@@ -24,7 +24,7 @@ from sayso.features.whatif.matrix import (
     find_past,
     tally,
 )
-from sayso.features.whatif.replays import NOT_KEPT, RecordedCall, effect_of, rejudge
+from sayso.features.whatif.reevaluation import NOT_KEPT, RecordedCall, effect_of, rejudge
 from sayso.wire.rulebook import Effect, Past
 from tests.sayso.rule_builders import event, policy, rule
 

@@ -3,16 +3,15 @@
 from typing import Any
 
 from sayso.core.policy.counters.readings import Reading
-from sayso.core.policy.decisions import describe_judged
+from sayso.core.policy.decisions import KEYWORD, describe_judged
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.external import ExternalCall, evaluate_calls
-from sayso.core.policy.questions import KEYWORD
 from sayso.core.policy.rules import Action
 from sayso.core.records.events import Event, EventType, TrailEntry
 from sayso.core.records.suspensions import RunRef
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.core.transitions.deciding import decide, suspend
-from sayso.features.whatif.replays import (
+from sayso.features.whatif.reevaluation import (
     MASKED,
     NOT_COUNTED,
     NOT_KEPT,

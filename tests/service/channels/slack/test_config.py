@@ -8,7 +8,7 @@ import yaml
 from pydantic import ValidationError
 
 from service.channels.slack.answering import router
-from service.channels.slack.config import SlackConfig
+from service.channels.slack.api import SlackConfig
 from service.features.operate.slack_install import SCOPES
 from service.features.operate.slack_install import router as pages
 from tests.architecture.sources import ROOT

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sayso.errors import NotAllowed
-from service.channels.slack.config import SlackConfig
+from service.channels.slack.api import SlackConfig
 from service.channels.slack.payloads import BlockActions, check_origin, source_of
 from tests.fakes.slack_api import ANNA, APP, TEAM
 from tests.service.channels.slack.worlds import NAME, SlackWorld

@@ -15,7 +15,7 @@ from tests.fakes.slack import FakeSlack, sign
 from tests.fakes.slack_api import ANNA
 from tests.service.channels.slack.worlds import NAME, SlackWorld, config_of, socket_fields
 from tests.waits import until
-from workers.notify.listening import listen_by_lease
+from workers.notify.notifier import listen_by_lease
 
 
 @pytest.fixture

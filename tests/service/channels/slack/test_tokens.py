@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from service.channels.slack.api import OpenedToken, open_token, seal_token
-from service.channels.slack.config import SlackConfig
+from service.channels.slack.api import OpenedToken, SlackConfig, open_token, seal_token
 
 TOKEN = "xoxb-canary-token"
 FIELDS: dict[str, Any] = {

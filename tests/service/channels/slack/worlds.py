@@ -10,7 +10,7 @@ from sayso.core.records.items import Item, ItemDraft
 from sayso.core.records.suspensions import SuspensionRecord
 from service.channels.base import Recipient
 from service.channels.cards import build_card
-from service.channels.slack.config import SlackConfig
+from service.channels.slack.api import SlackConfig
 from service.channels.slack.outbound import SlackChannel
 from tests.builders import REFUND, make_pending
 from tests.fakes.slack import SIGNING_SECRET, FakeSlack, form_of, sign

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from sayso.core.records.events import WebhookEvent
 from sayso.core.text.redaction import MASK
-from service.channels.webhook.events import build_event
+from service.channels.webhook_events import build_event
 from service.core.settings import Settings
 from service.core.store.announcements import Announcement
 from tests.service.channels.given import BEYOND, PAIRS, SECRET, TYPED, WHOLE, call_with, read_views, redeem

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sayso.core.policy.files.reading import parse_rulebook
-from sayso.core.records.assessments import Level
-from sayso.features.whatif.replays import list_calls, rejudge
+from sayso.core.records.judgements import Level
+from sayso.features.whatif.reevaluation import list_calls, rejudge
 from service.core.settings import Settings
 from tests.service.worlds import World
 

@@ -14,12 +14,11 @@ from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
-from service.features.control.second_look import list_second_look
-from service.features.control.store import Recents
+from service.features.control.store import Recents, list_second_look
 from service.features.insights.figures import read_rule_cost
 from tests.builders import person
 from tests.service.worlds import World
-from workers.counting import Counting
+from workers.outbox import Counting
 
 KEYS = TenantKeys(TENANT)
 POLICY = """

@@ -8,7 +8,7 @@ from starlette.routing import Route
 from service.app import create_app
 from service.core.operations.acts import ACTS, NO_ACTS, NO_PAGE_ACTS, PAGE_ACTS
 from service.core.settings import Settings
-from service.edge.web.form_posts import RecordedRoute
+from service.edge.web.sessions import RecordedRoute
 from service.features.pages import PAGES
 from service.features.routers import api
 

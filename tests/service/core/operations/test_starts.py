@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo.turns import load_turns, plan_turns
+from demo.model import load_turns, plan_turns
 from sayso.errors import Conflict
 from service.core.operations.runs import DEMO_INPUT, is_demo_served, start_demo
 from tests.builders import register_agent

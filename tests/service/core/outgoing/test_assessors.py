@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from sayso.core.records.assessments import Assessment, Level, Question
+from sayso.core.records.judgements import Assessment, Level, Question
 from sayso.core.signing import SignedMessage, verify_message
 from service.assembly import assemble
 from service.core.outgoing import assessors

@@ -1,6 +1,6 @@
 """Circuits open after failures in a row, are probed, and close with a success."""
 
-from service.core.outgoing.breakers import FAILURES_TO_OPEN, PROBE_EVERY_MS, Breakers, OpenCircuit
+from service.core.outgoing.http import FAILURES_TO_OPEN, PROBE_EVERY_MS, Breakers, OpenCircuit
 
 
 def fail(breakers: Breakers, times: int, now_ms: int, reason: str = "HTTP 503") -> None:

@@ -9,8 +9,7 @@ from httpx import Response
 from sayso.core.canonical_json import JsonObject
 from sayso.errors import InvalidInput, TooManyRequests
 from service.core.concurrency import Turns
-from service.core.policy.evaluations import Evaluations
-from service.core.policy.schemas import Fit
+from service.core.policy.evaluations import Evaluations, Fit
 from service.edge.web.sessions import cookie_name
 from tests.service.edge.web.sites import let_in
 from tests.service.hostiles import ALIASES, BRACKETS, CONDITIONS, RECURSIVE, deep

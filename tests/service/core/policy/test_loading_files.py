@@ -13,7 +13,7 @@ from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.files.reading import RulebookError, load_rulebook
 from sayso.core.policy.rules import Action, RequestPayload
 from sayso.core.records.terms import FallbackAction, RuleTerms
-from service.core.policy.loading import Rulebook
+from service.core.policy.publishing import Rulebook
 from tests.sayso.core.policy.rule_files import parse
 
 GUIDE = Path(__file__).parents[4] / "docs" / "policies.md"

@@ -15,7 +15,7 @@ from tests.service.edge.api.advice.steps import Step, call, decide, send
 from tests.service.edge.api.advice.steps import ask as suspend
 from tests.service.worlds import World
 from workers.clock.ticks import wake_unfrozen
-from workers.counting import Counting
+from workers.outbox import Counting
 
 POLICY = """
 version: 1

@@ -10,7 +10,7 @@ from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.events import WebhookEvent
 from sayso.core.text.redaction import MASK
 from service.channels.cards import build_card
-from service.channels.webhook.events import build_event
+from service.channels.webhook_events import build_event
 from service.core.settings import Settings
 from service.core.store.announcements import Announcement
 from service.edge.web.sessions import cookie_name

@@ -14,7 +14,7 @@ from typing import TypeVar
 from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from sayso.core.clock import new_secret, now_ms
 from service.__main__ import Server
 from service.app import create_app

@@ -3,8 +3,8 @@ from fastapi import Request
 from sayso.core.problems import Problem
 from sayso.errors import Unavailable
 from service.core.settings import Settings
-from service.edge.web.errors import render_problem
 from service.edge.web.languages import COOKIE
+from service.edge.web.pages import render_problem
 from tests.service.edge.web.sites import visit
 
 

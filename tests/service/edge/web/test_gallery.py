@@ -18,7 +18,7 @@ from tests.builders import person
 from tests.service.edge.web.reading import begin_edit
 from tests.service.edge.web.sites import PASSWORD, POLICY, Site, add_people
 from tests.service.edge.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
-from workers.counting import Counting
+from workers.outbox import Counting
 
 NARROW: ViewportSize = {"width": 320, "height": 568}
 

@@ -24,7 +24,7 @@ from service.features.control.store import Recents
 from service.features.insights.figures import read_insights
 from tests.builders import approve, make_person, person, run_ref
 from workers.clock.ticks import process_due
-from workers.counting import Counting
+from workers.outbox import Counting
 
 KEYS = TenantKeys(TENANT)
 FILE = """\

@@ -12,7 +12,7 @@ from service.core.settings import Settings
 from service.core.wiring import Wiring
 from tests.builders import REFUND, run_ref
 from tests.service.edge.web.sites import settings_for, visit
-from workers.counting import Counting
+from workers.outbox import Counting
 
 POLICY = """
 version: 1

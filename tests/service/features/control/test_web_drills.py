@@ -10,7 +10,7 @@ from tests.service.edge.web.sites import settings_for, visit
 from tests.service.edge.web.stories import asked, decide
 from tests.service.edge.web.test_freezes import make_admin
 from tests.service.features.control.test_planting import FILE, plant
-from workers.counting import Counting
+from workers.outbox import Counting
 
 HOSTILE = "<b>Nobody</b>\u202e knows the recipient."
 

@@ -16,7 +16,7 @@ from service.features.insights.facts import PersonFact
 from service.features.insights.pages import describe_change
 from tests.service.edge.web.sites import Site, visit
 from tests.service.edge.web.stories import REFUND, asked, decide, make_ask
-from workers.counting import Counting
+from workers.outbox import Counting
 
 HOSTILE = REFUND.model_copy(update={"name": "<b>refund</b>\u202e"})
 

@@ -15,7 +15,7 @@ from service.features.control.store import Recents
 from service.features.insights.figures import read_insights
 from tests.builders import make_agent
 from tests.service.worlds import World
-from workers.counting import Counting
+from workers.outbox import Counting
 
 POLICY = """
 version: 1

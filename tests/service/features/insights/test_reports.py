@@ -5,7 +5,7 @@ from typing import Any
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms
 from tests.builders import approve, ask, make_pending
 from tests.service.worlds import World
-from workers.counting import Counting
+from workers.outbox import Counting
 
 HEADLESS = RuleTerms(timeout_s=0, fallback=Fallback(action=FallbackAction.DENY))
 

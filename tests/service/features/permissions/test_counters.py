@@ -8,9 +8,9 @@ from redis.asyncio import Redis
 
 from sayso.core.policy.counters.readings import Wanted
 from sayso.core.policy.rule_keys import MOST_SAMPLES
-from sayso.core.records.charges import MAX_TOTAL, Charge, find_slot, first_slot, slot_ms
 from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.items import PresetOutcome
+from sayso.core.records.judgements import MAX_TOTAL, Charge, find_slot, first_slot, slot_ms
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import cancel, suspend
 from sayso.errors import OverLimit

@@ -13,7 +13,7 @@ from service.core.wiring import Wiring
 from service.features.permissions.ticks import propose_learned
 from tests.builders import REFUND, person, run_ref
 from tests.service.edge.web.sites import settings_for, visit
-from workers.counting import Counting
+from workers.outbox import Counting
 
 POLICY = """
 version: 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from playwright.sync_api import CDPSession, Page
 
-from launch.waits import wait_until
+from launch.stops import wait_until
 from tests.fakes.push import Browser, PushService
 
 # A browser under test reaches no push service, so the page gets a subscription of the fake one.

@@ -14,7 +14,7 @@ from sayso.core.records.decisions import DecisionRequest, Shown
 from sayso.core.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import InvalidInput, NotFound, TooManyRequests
-from sayso.features.whatif.replays import ERASED
+from sayso.features.whatif.reevaluation import ERASED
 from sayso.wire.rulebook import Effect, Past, ReplayStatus
 from service.core.operations.runs import erase_run
 from service.core.settings import Settings

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.policy.functions.faults import Uncomputable, read_text
+from sayso.core.policy.functions import Uncomputable, read_text
 from sayso.core.policy.functions.shell.harmless import Harmless, Tool
 from sayso.core.policy.functions.shell.programs import Unwrapped, unwrap
 from sayso.core.policy.functions.shell.quoting import Word, Words, check_variable, split_executed

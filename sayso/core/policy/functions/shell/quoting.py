@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sayso.core.policy.functions.faults import Uncomputable
+from sayso.core.policy.functions import Uncomputable
 
 
 class Word(NamedTuple):

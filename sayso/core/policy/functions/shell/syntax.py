@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sayso.core.policy.functions.faults import Uncomputable
+from sayso.core.policy.functions import Uncomputable
 from sayso.core.policy.functions.shell.quoting import UNKNOWN, Word, WordReader, Words
 
 RESERVED = frozenset(

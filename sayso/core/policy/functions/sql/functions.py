@@ -3,7 +3,7 @@
 Functions that wait, read files, hosts, settings or other tables, run SQL, or change a sequence or session are left out.
 """
 
-from sayso.core.policy.functions.sql.vocabulary import parse_list
+from sayso.core.policy.functions.sql.lexing import parse_list
 
 _ALL = """
 abs avg coalesce count cume_dist dense_rank exp first_value floor lag last_value lead lower ltrim max min ntile

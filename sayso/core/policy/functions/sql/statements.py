@@ -16,21 +16,24 @@ from typing import Any
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.policy.functions.faults import Uncomputable, read_text
+from sayso.core.policy.functions import Uncomputable, read_text
 from sayso.core.policy.functions.sql.functions import BARE, FUNCTIONS
-from sayso.core.policy.functions.sql.lexing import Token, check_budget, check_spans, list_tokens
-from sayso.core.policy.functions.sql.tree import Tree, is_a
-from sayso.core.policy.functions.sql.vocabulary import (
+from sayso.core.policy.functions.sql.lexing import (
     CHANGES,
     QUERY_STARTS,
     STARTS,
     TYPES,
+    Token,
+    check_budget,
+    check_spans,
     list_before_parentheses,
     list_change_words,
     list_query_words,
     list_reserved,
+    list_tokens,
     parse_list,
 )
+from sayso.core.policy.functions.sql.tree import Tree, is_a
 
 _BEFORE_TEXT = parse_list(
     """

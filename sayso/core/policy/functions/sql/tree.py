@@ -10,9 +10,8 @@ from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Any
 
-from sayso.core.policy.functions.faults import Uncomputable
-from sayso.core.policy.functions.sql.lexing import check_letters
-from sayso.core.policy.functions.sql.vocabulary import parse_list
+from sayso.core.policy.functions import Uncomputable
+from sayso.core.policy.functions.sql.lexing import check_letters, parse_list
 
 _SYNTAX = """
     Add Alias Aliases All Alter AlterColumn AlterRename And Any Array ArrayContainedBy ArrayContainsAll

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from sayso.core.policy.counters.charging import CounterBook, find_counted
 from sayso.core.policy.counters.readings import Wanted
-from sayso.core.records.charges import Charge, place_charges, slot_ms
 from sayso.core.records.decisions import Actor, ActorKind, Report, Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import ItemDraft, PresetOutcome
+from sayso.core.records.judgements import Charge, place_charges, slot_ms
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import Change, ResumeSpec, RunEnd, RunStatus, SuspensionRecord
 from sayso.core.transitions import client_execution, deciding, execution

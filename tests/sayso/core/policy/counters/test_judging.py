@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.counters.readings import UNIT, Reading
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy

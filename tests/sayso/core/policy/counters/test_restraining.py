@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.counters.readings import Reading, Readings
 from sayso.core.policy.counters.restraining import name_denials
 from sayso.core.policy.engine import Policy

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.core.policy.counters.assessing import name_assessment
-from sayso.core.policy.counters.ledger import Ledger
+from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.counters.readings import Reading
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.files.reading import parse_rulebook
 from sayso.core.policy.rules import ASKING, Action
 from sayso.core.policy.strictness import STRICTNESS
-from sayso.core.records.assessments import Assessment, Level
+from sayso.core.records.judgements import Assessment, Level
 from sayso.core.records.terms import FallbackAction
 
 RULES = """

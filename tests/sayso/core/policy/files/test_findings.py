@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sayso.core.calendar import find_end_ms
 from sayso.core.policy.conditions import Comparison, find_args, find_comparisons, find_text_order
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.files.findings import Known, find_findings
@@ -11,7 +12,6 @@ from sayso.core.policy.files.reading import load_rulebook
 from sayso.core.policy.rules import PolicyRule
 from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolDefinition
-from sayso.core.time_windows import find_end_ms
 from service.core.settings import CHECKOUT
 from tests.sayso.rule_builders import policy, rule
 

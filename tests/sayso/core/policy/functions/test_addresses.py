@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
+from sayso.core.policy.functions import Uncomputable
 from sayso.core.policy.functions.addresses import read_hosts, read_mail, read_url
-from sayso.core.policy.functions.faults import Uncomputable
 from sayso.core.policy.rules import Action, PolicyRule, RuleCondition
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.core.policy.functions import Uncomputable
 from sayso.core.policy.functions.detectors import (
     MOST_CHARS,
     has_card,
@@ -15,7 +16,6 @@ from sayso.core.policy.functions.detectors import (
     is_card,
     list_scalars,
 )
-from sayso.core.policy.functions.faults import Uncomputable
 
 # The test numbers of the card networks.
 CARDS = [

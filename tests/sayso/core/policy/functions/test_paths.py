@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.core.policy.functions import Uncomputable
 from sayso.core.policy.functions.addresses import is_within, read_path
-from sayso.core.policy.functions.faults import Uncomputable
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sayso.core.policy.functions.faults import Uncomputable
+from sayso.core.policy.functions import Uncomputable
 from sayso.core.policy.functions.sql.lexing import list_tokens
 from sayso.core.policy.functions.sql.statements import DATABASES, read_sql
 

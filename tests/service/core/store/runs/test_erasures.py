@@ -16,7 +16,7 @@ from sayso.core.transitions.execution import Fence
 from sayso.errors import Conflict, NotFound, Unreadable
 from service.core.operations.runs import erase_run
 from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
-from service.core.store.suspensions.packing import pack_record, unpack_record
+from service.core.store.suspensions.reading import pack_record, unpack_record
 from service.core.wiring import Wiring
 from service.features.discussions.discussing import add_comment, attach
 from service.features.operate.diagnostics import diagnose
@@ -25,7 +25,7 @@ from tests.builders import answer_question, approve, ask, finish, give_up, make_
 from tests.service.damages import KEYS
 from tests.service.worlds import World
 from tests.workers.test_announcing import add_endpoint
-from workers.announcing import FanOut
+from workers.outbox import FanOut
 
 MARK = "Erika Mustermann"
 WHY = "Request of the customer"

@@ -8,7 +8,7 @@ from sayso.core.transitions.execution import checkpoint, lease, redeem, release,
 from service.core.store.connection.commits import Commit
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.commits import Idempotency, Room, build_commit, list_open
-from service.features.table import HOOKS
+from service.features.registry import HOOKS
 from tests.sayso.core.transitions.test_execution import DONE, FENCE, decided, leased
 from tests.sayso.samples import T0, ask, draft, intent, person, word
 

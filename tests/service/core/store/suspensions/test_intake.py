@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from sayso.client import AsyncClient
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.readings import Wanted
-from sayso.core.records.charges import find_slot
+from sayso.core.records.judgements import find_slot
 from sayso.errors import TooManyRequests
 from service.core.auth.credentials import TENANT
 from service.core.settings import Settings

@@ -5,7 +5,7 @@ import pytest
 from sayso.core.records.events import TrailHead
 from sayso.core.records.suspensions import ResumeSpec, Status
 from sayso.errors import Unreadable
-from service.core.store.suspensions.packing import pack_record, unpack_record
+from service.core.store.suspensions.reading import pack_record, unpack_record
 from tests.sayso.samples import pending
 
 HEAD = TrailHead(7, "0f" * 16)

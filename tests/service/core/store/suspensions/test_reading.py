@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from sayso.core.records.events import TrailHead
-from service.core.store.suspensions.packing import pack_record
-from service.core.store.suspensions.reading import Readings, UnreadableRecord
+from service.core.store.suspensions.reading import Readings, UnreadableRecord, pack_record
 from tests.sayso.samples import ask, pending
 
 SEVERAL = 12

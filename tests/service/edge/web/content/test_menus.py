@@ -9,7 +9,7 @@ from service.core.operations.queries import parse_query
 from service.core.settings import Settings
 from service.core.store.suspensions import buckets
 from service.core.store.suspensions.buckets import Buckets
-from service.edge.web.content.menus import Filters, Menu, read_filters
+from service.edge.web.content.finding import Filters, Menu, read_filters
 from tests.builders import person
 from tests.service.edge.web.sites import Visit, visit
 from tests.service.edge.web.stories import asked, make_ask

@@ -5,7 +5,7 @@ from pydantic import JsonValue
 
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
-from sayso.core.policy.functions.faults import Uncomputable
+from sayso.core.policy.functions import Uncomputable
 from sayso.core.policy.functions.shell.commands import read_shell
 from sayso.core.policy.rules import Action
 from tests.sayso.core.policy.rule_files import parse

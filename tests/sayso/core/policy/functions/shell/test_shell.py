@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso.core.policy.functions.faults import Uncomputable
+from sayso.core.policy.functions import Uncomputable
 from sayso.core.policy.functions.shell.commands import MOST_CHARS, MOST_ENTRIES, MOST_NESTING, read_shell
 from tests.shells.named import ORDINARY, REFUSED
 

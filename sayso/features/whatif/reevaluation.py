@@ -9,10 +9,9 @@ from pydantic import JsonValue, ValidationError
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.readings import Reading, list_counters, list_mandate_counters, name_scope, name_scope_of
-from sayso.core.policy.decisions import BESIDE, find_misplaced
+from sayso.core.policy.decisions import BESIDE, find_misplaced, put_question
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent, describe_origin
-from sayso.core.policy.questions import put_question
 from sayso.core.policy.rules import ASKING, Action
 from sayso.core.records.base import Immutable
 from sayso.core.records.decisions import ActorKind

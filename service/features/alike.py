@@ -28,10 +28,17 @@ from service.edge.web.content.cards import Card, make_cards
 from service.edge.web.content.edits import make_shown, read_look_ms
 from service.edge.web.content.kinds import list_arguments
 from service.edge.web.content.tables import MOST, Line, Table, make_tables
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_reason
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    Post,
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_session,
+    describe_refusal,
+    read_reason,
+    wiring_of,
+)
 from service.edge.web.sign_ins import receive_form
 
 PICK = "pick."

@@ -23,7 +23,7 @@ from service.features.insights.facts import note_facts, note_taken
 from service.features.permissions.desk import Permissions
 from service.features.permissions.lessons import note_lessons
 from service.features.permissions.ticks import propose_learned
-from service.features.whatif.shadowing import CandidateInShadow
+from service.features.whatif.shadows import CandidateInShadow
 from service.features.whatif.store import delete_replays
 
 

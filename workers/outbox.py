@@ -1,21 +1,30 @@
-"""Fan-out of announcements: each becomes one message for every endpoint that wants it."""
+"""The outbox of commits: each announcement becomes one message for every endpoint that wants it; facts are counted."""
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
+
+import structlog
 
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import NotFound, SaysoError, Unavailable
-from service.channels.webhook.events import build_event, find_announced
+from service.channels.webhook_events import build_event, find_announced
 from service.core.logs import Trouble
-from service.core.outgoing.breakers import EVENTS_RETRY_FOR_MS
+from service.core.outgoing.http import EVENTS_RETRY_FOR_MS
 from service.core.store.announcements import Announcement, Delivery
 from service.core.store.deliveries import KEPT_MS, Deliveries
 from service.core.store.precedents import Precedents
 from service.core.wiring import Wiring
+from service.features.control.store import Recents
+from service.features.insights.attention import warn_tired
+from service.features.insights.facts import Facts, PersonFact
+from service.features.insights.store import Counters, tally
 from service.features.webhooks.store import AnnouncementQueue, Endpoint, Endpoints
-from workers.repeating import repeat
+from workers import repeat
 
-TICK_S = 0.1
+FAN_OUT_EVERY_S = 0.1
 _UNREADABLE_AGAIN_MS = 60_000
 _WAITS_MS = KEPT_MS // 2
 """How long an announcement waits for an unreadable endpoint. Others keep its messages longer, so none is sent twice."""
@@ -93,4 +102,56 @@ class FanOut:
 
 async def keep_announcing(wiring: Wiring, stopping: asyncio.Event) -> None:
     """Announce until stopped."""
-    await repeat(FanOut(wiring).announce_due, TICK_S, stopping, "announcing_failed")
+    await repeat(FanOut(wiring).announce_due, FAN_OUT_EVERY_S, stopping, "announcing_failed")
+
+
+COUNT_EVERY_S = 0.5
+_AT_ONCE = 200
+
+log = structlog.get_logger()
+
+
+@dataclass
+class Counting:
+    """Counts facts.
+
+    Each fact counts once, in its hour and day, however many clocks count it and however often, as after a crash.
+    """
+
+    wiring: Wiring
+    wait_calm: Callable[[], Awaitable[None]] | None = None
+
+    async def count_waiting(self) -> int:
+        """Count all facts that wait, a batch in each calm moment; return their number."""
+        counted = 0
+        while waiting := await self.wiring.part(Counters).waiting(_AT_ONCE):
+            for entry in waiting:
+                if entry.facts is None:
+                    log.warning("facts_not_counted", stored=entry.stored[:200])
+            facts = [entry.facts for entry in waiting if entry.facts is not None]
+            await self._note_recent(facts)
+            for fact in facts:
+                await self.wiring.part(Recents).second_look.add_drawn(fact.drawable, fact.at_ms)
+            names = {person.name for fact in facts for person in fact.people}
+            zones = {name: ZoneInfo(await self.wiring.duty.find_time_zone(name)) for name in names}
+            tallied = [(entry, tally(entry.facts, zones) if entry.facts is not None else {}) for entry in waiting]
+            counted += await self.wiring.part(Counters).count(tallied)
+            if self.wait_calm is not None:
+                await self.wait_calm()
+        return counted
+
+    async def _note_recent(self, facts: Iterable[Facts]) -> None:
+        by_name: dict[str, list[tuple[PersonFact, int]]] = defaultdict(list)
+        for fact in facts:
+            for person in fact.people:
+                by_name[person.name].append((person, fact.at_ms))
+                if person.drill:
+                    await self.wiring.part(Recents).drills.add(person.name, [(person, fact.at_ms)])
+        for name, decisions in by_name.items():
+            await self.wiring.part(Recents).add(name, decisions)
+            await warn_tired(self.wiring.part(Recents), name)
+
+
+async def keep_counting(wiring: Wiring, wait_calm: Callable[[], Awaitable[None]], stopping: asyncio.Event) -> None:
+    """Count until stopped."""
+    await repeat(Counting(wiring, wait_calm).count_waiting, COUNT_EVERY_S, stopping, "counting_failed")

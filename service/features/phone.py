@@ -14,10 +14,17 @@ from service.channels.mail import MailChannel, enter_code, mail_code
 from service.channels.push import PushChannel, forget_browser, subscribe
 from service.core.auth.credentials import require_own_password
 from service.edge.http.assets import STATIC, asset
-from service.edge.web.errors import show_page_again
-from service.edge.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form
-from service.edge.web.pages import show
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.pages import show, show_page_again
+from service.edge.web.sessions import (
+    Post,
+    RecordedRoute,
+    SignedIn,
+    Visitor,
+    check_session,
+    describe_refusal,
+    read_form,
+    wiring_of,
+)
 
 router = APIRouter(route_class=RecordedRoute)
 

@@ -1,8 +1,11 @@
-"""Charges: what a call adds to the counters of rules when it is let run, and the time slots that counters sum."""
+"""Frozen models for what judging a call leaves: charges to the counters of rules, and what an assessor says."""
 
 from collections.abc import Iterable
+from enum import StrEnum
 from functools import lru_cache
 from typing import Literal, NamedTuple
+
+from pydantic import Field
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable
@@ -97,3 +100,42 @@ def place_charges(charges: Iterable[Charge], now_ms: int) -> tuple[Charge, ...]:
         charge if charge.slot else charge.model_copy(update={"slot": find_slot(charge.per_s, now_ms)})
         for charge in charges
     )
+
+
+class Level(StrEnum):
+    """How risky an assessor takes a call to be."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+LEVELS = tuple(Level)
+"""The levels, the lowest first."""
+
+
+class Assessment(Immutable):
+    """What an assessor said about one call. It can add scrutiny, and never decides.
+
+    `key` names the assessor and the call. `fault` is why there is no usable answer; the call then counts as high.
+    """
+
+    key: str
+    assessor: str
+    level: Level
+    score: float | None = Field(default=None, ge=0, le=1)
+    reason: str = ""
+    fault: str = ""
+
+
+class Question(NamedTuple):
+    """What an assessor is asked: its name, and the call as canonical JSON."""
+
+    key: str
+    assessor: str
+    body: bytes
+
+
+def assess_unanswered(question: Question, fault: str) -> Assessment:
+    """Return the assessment of a call for which the assessor gave no usable answer."""
+    return Assessment(key=question.key, assessor=question.assessor, level=Level.HIGH, fault=fault)
