@@ -13,7 +13,7 @@ from sayso.core.policy.functions.sql.statements import DATABASES
 from sayso.core.policy.rules import Action
 from tests.sayso.core.policy.rule_files import parse
 
-GUIDE = (Path(__file__).parents[5] / "docs" / "policies-words.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[5] / "docs" / "policies-shorthands.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 POLICIES: list[Policy] = [parse(one) for one in EXAMPLES]
 ALLOW, DENY, ASK = Action.ALLOW, Action.DENY, Action.REQUEST_APPROVAL
