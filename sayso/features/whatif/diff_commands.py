@@ -63,8 +63,8 @@ def diff(
     check_packages("cli,policies")
     if until is not None and since is None:
         raise InvalidInput("--to needs --from. Add the begin of the range.")
+    from sayso.features.whatif.diff_text import list_differences
     from sayso.features.whatif.diffs import compare_rulebooks
-    from sayso.features.whatif.text import list_differences
 
     before, after = load_policy(old), load_policy(new)
     comparison = Differences(
