@@ -1,5 +1,4 @@
-// From 1,200 px on, shows items beside the inbox. The frame holds the item's own page, with every guard of that page.
-// Nothing is sent to an item while another one is loading.
+// From 1,200 px on, shows items beside the inbox: their own pages in a frame, to which nothing is sent while it loads.
 (() => {
   "use strict";
   const { _ } = window.sayso;
@@ -7,9 +6,7 @@
   const main = document.getElementById("main");
   let pane = null, frame = null, current = null, wanted = null, sent = null;
 
-  const decided = new Set(); // their rows may not know yet
-  const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-others]) h3 a[href^='/items/']")]
-    .filter((link) => !decided.has(link.pathname));
+  const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-decided], [data-others]) h3 a[href^='/items/']")];
   const rowIdOf = (path) => path.split("/").slice(2).join("-");
   const rowOf = (path) => document.getElementById(rowIdOf(path));
   const isModified = (event) => event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button;
@@ -120,7 +117,7 @@
 
   // After a decision the next item opens, and the line above says what was decided.
   function advance(page) {
-    decided.add(current);
+    rowOf(current)?.toggleAttribute("data-decided", true); // its event is still to come
     const link = Object.assign(document.createElement("a"), { href: current, textContent: page.querySelector("h1").textContent });
     pane.querySelector(".latest").replaceChildren(link, `: ${page.querySelector(".receipt h2, .ineligible")?.textContent}`);
     if (!step(1, true)) focusHeading();
