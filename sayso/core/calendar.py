@@ -1,9 +1,7 @@
-"""Public holidays, hours as spans of local time, and deadlines in working time such as `2 working days`.
+"""Time as rules state it: windows of hours and dates, public holidays, and deadlines such as `2 working days`.
 
-A span starts and ends at local times of a time zone. A local time that daylight saving skips counts as the moment
-it would have been without the change; a repeated one counts as its first occurrence.
-
-Windows of time as rules state them: hours of weekdays in a zone, and dates with or without a time.
+Hours start and end at local times of a zone. A local time that daylight saving skips counts as the moment it would
+have been without the change; a repeated one counts as its first occurrence.
 """
 
 import re

@@ -1,11 +1,8 @@
 """What a channel is: it renders the card of an item, sends it, and updates it when the item changes.
 
 A channel is one folder with the same files: `card.py` renders, `outbound.py` sends, and `inbound.py` takes decisions
-where the channel allows them. `service/channels/kinds.py` has one row for each kind.
-
-Work that goes on after an answer to a provider; the process waits for it when it stops.
-
-Requests to providers over HTTP. A failure names neither addresses nor secrets, and no text of the provider.
+where the channel allows them. `service/channels/kinds.py` has one row for each kind. Here is what they share: requests
+to a provider, whose failures name neither addresses nor secrets, and work that goes on after an answer to it.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
-"""Previews of cards: what a rule and a sample call would show on each channel. Nothing is sent or saved.
+"""Messages that ask nobody: previews of cards, test cards, and notices to one person about their account.
 
-`python -m service.channels.previews RULES --rule ID --call CALL.json` prints them without a desk. An operator sends a
-test card to check a channel; it asks nobody and decides nothing.
-
-Notices to one person about their account, over every channel that they have linked.
+A preview shows what a rule and a sample call would show on each channel; nothing is sent or saved.
+`python -m service.channels.previews RULES --rule ID --call CALL.json` prints them without a desk. Notices go over every
+channel that the person has linked.
 """
 
 import argparse

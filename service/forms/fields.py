@@ -1,6 +1,4 @@
-"""Form fields from a JSON schema, and JSON from a submitted form.
-
-Nested values in a form: objects, lists and alternatives as fields inside of fields, and back to one JSON value.
+"""Form fields from a JSON schema, and JSON from a submitted form, with objects, lists and alternatives inside.
 
 A nested field with the key `f3` submits `f3.?`, whether it is given. A list also submits `f3.#`, the number of its
 entries, with `f3.0.@`, the place of the original of its first entry; alternatives submit `f3.~`, the chosen one.

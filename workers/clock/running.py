@@ -1,10 +1,7 @@
 """The clock's process: it ticks over due suspensions, and runs the features' ticks. Any number may run.
 
-Much to do in one loop, or a server that does not answer, delays no other.
-
-Detection of jumps of the store's clock, by comparing it with this machine's uptime.
-
-A jump of over five minutes freezes time until an admin confirms the clock or it goes back.
+Much to do in one loop, or a server that does not answer, delays no other. A jump of the store's clock of over five
+minutes, compared with this machine's uptime, freezes time until an admin confirms the clock or it goes back.
 """
 
 import asyncio

@@ -1,10 +1,8 @@
 """Ticks of the clock's process: fallbacks at deadlines, lost runs, and runs of revoked keys.
 
-Safety does not depend on them: operations check deadlines, and requests check keys, themselves.
-
-Changes at the deadlines of the next seconds, computed in advance so that many can pass at one moment.
-
-Each is committed at its deadline if suspension and freezes did not change. Otherwise an ordinary tick applies.
+Safety does not depend on them: operations check deadlines, and requests check keys, themselves. Changes at the
+deadlines of the next seconds are computed in advance, so that many can pass at one moment. Each is committed at its
+deadline if suspension and freezes did not change; otherwise an ordinary tick applies.
 """
 
 import asyncio

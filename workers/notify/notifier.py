@@ -1,9 +1,8 @@
 """Delivery of the cards of due suspensions, each until its provider accepts it.
 
 The commit of a suspension lists it if one of its deliveries needs an attempt. A process leases it, compares each
-delivery with the item, and saves the results in one commit. After a crash the same attempts are made again.
-
-Listeners of channels that are polled or keep a socket open: one process at a time for each channel.
+delivery with the item, and saves the results in one commit. After a crash the same attempts are made again. Channels
+that are polled or keep a socket open have a listener in one process at a time.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
-"""A run's journal on its suspension, kept through the desk.
+"""A run's journal on its suspension, kept through the desk, and the states of runs.
 
-States of runs, from the store or from the memory of the worker that saved them.
-
-A state is found by its digest, so one that another process has replaced is read from the store.
+A state is found by its digest, in the store or in the memory of the worker that saved it, so one that another process
+has replaced is read from the store.
 """
 
 import asyncio

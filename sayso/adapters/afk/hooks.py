@@ -1,8 +1,7 @@
-"""The hooks through which AFK asks Sayso: policy role, interaction provider, and wrapped tools.
+"""The hooks through which AFK asks Sayso: policy role, interaction provider, wrapped tools, and a collector of events.
 
-Follows AFK's events: policies and providers get no ids, so a call is identified by its position in the turn.
-
-Collects AFK's events and sends each to Sayso once, even if sending is retried.
+Policies and providers get no ids, so a call is identified by its position in the turn. Each event is sent to Sayso
+once, even if sending is retried.
 """
 
 import asyncio

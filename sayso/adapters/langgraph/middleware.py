@@ -1,6 +1,6 @@
 """Middleware around the tools of a LangChain agent: one requests approval, one runs calls through the gate.
 
-Checks that refuse a graph in which a tool could run ungated, or with other arguments than approved.
+A graph is refused if a tool could run in it ungated, or with other arguments than approved.
 """
 
 from collections.abc import Collection, Iterable, Iterator

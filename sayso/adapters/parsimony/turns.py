@@ -1,6 +1,6 @@
 """Runs the approved calls of one parsimony-agents turn through the framework's own dispatch.
 
-Suspended runs are saved as JSON, without the messages that the framework writes anew on each turn.
+A suspended run is saved as JSON, without the messages that the framework writes anew on each turn.
 """
 
 import json

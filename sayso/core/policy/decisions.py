@@ -1,9 +1,8 @@
 """The decision of the rules on one event, the item that it asks for, and the trail event that records it.
 
-Tools whose call is a question of the agent itself; a reviewer answers it.
-
-Their parameters have `x-sayso-question`: which arguments hold the question, its context, its choices and the answer.
-Only tools registered by a worker may be questions, and a question never replaces an approval that a rule asks for.
+A tool whose call is a question of the agent itself has `x-sayso-question` in its parameters: which arguments hold the
+question, its context, its choices and the answer. Only tools registered by a worker may be questions, and a question
+never replaces an approval that a rule asks for.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Transitions that time causes on a pending suspension. Each changes nothing before its moment.
 
-A sighting records that a reviewer opened an item or decided on it, so its fallback may approve it.
+A sighting is one, too: it records that a reviewer opened an item or decided on it, so its fallback may approve it.
 """
 
 from sayso.core.clock import iso_utc

@@ -1,9 +1,7 @@
-"""Calls of Slack's Web API with one app's token, and the encryption of a token that OAuth leads to.
+"""Calls of Slack's Web API with one app's token, and the fields of a Slack channel in the channels file.
 
-The store holds the sealed token; its key is derived from the client secret, the app, the workspace and the channel's
-name, which the channels file holds.
-
-The fields of a Slack channel in the channels file.
+The store holds the token that OAuth leads to, sealed; its key is derived from the client secret, the app, the workspace
+and the channel's name, which the channels file holds.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """Questions to assessors. Every failure counts as the level high, so silence never makes a call look safe.
 
-The assessors file: where each assessor is, how long it may take, and which scores make which level.
+A file says where each assessor is, how long it may take, and which scores make which level. Every fault in it is
+reported with its line; a program with a faulty file does not start.
 
     assessors:
       fraud:
@@ -9,8 +10,6 @@ The assessors file: where each assessor is, how long it may take, and which scor
         timeout_s: 2
       amounts:
         function: acme.risk:assess_amount
-
-Every fault is reported with its line; a program with a faulty file does not start.
 """
 
 import asyncio

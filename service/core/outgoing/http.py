@@ -1,6 +1,6 @@
 """One delivery attempt of a message: ten seconds, no redirects, and https unless the receiver is internal.
 
-Circuit breakers, which probe a destination that keeps failing by one attempt at a time, and waits before retries.
+A destination that keeps failing is only probed, by one attempt at a time; retries wait longer each time.
 """
 
 import asyncio

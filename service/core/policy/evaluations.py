@@ -1,10 +1,7 @@
 """Evaluate schemas, rules and states from outside without blocking the event loop.
 
-Cheap jobs run in this process. Others run in a process that is killed at its limit, one at a time for each caller.
-
-Check values against untrusted JSON schemas: cheap checks in this process, others in the sandbox.
-
-Deferred conditions as jobs of JSON, and their evaluation in the process that does them.
+Cheap jobs run in this process. Others, such as untrusted JSON schemas and deferred conditions, are sent as JSON to a
+process that is killed at its limit, one at a time for each caller.
 """
 
 import asyncio

@@ -1,10 +1,9 @@
-"""The rules in force: the newest that any service or worker has published, unless it is held back.
+"""The rules file, and the rules in force: the newest that any service or worker has published, unless held back.
 
-Each process publishes the rules of its own file and reads the version in force twice a second. If that is another
-version, it evaluates calls by the published rules, so that all processes decide alike. A version is held back while
-too few people have attested its bytes, and after an admin has put an earlier one in force instead.
-
-The rules file, reloaded when it changes.
+Each process publishes the rules of its own file, which it reads again after a change, and reads the version in force
+twice a second. If that is another version, it evaluates calls by the published rules, so that all processes decide
+alike. A version is held back while too few people have attested its bytes, and after an admin has put an earlier one
+in force instead.
 """
 
 import asyncio

@@ -1,9 +1,7 @@
 """The settings of Sayso, read once from the environment, and the addresses and paths that follow from them.
 
 A variable is a field name in capitals after `SAYSO_`; `docs/settings.md` lists them. One `InvalidSettings` reports all
-faults, one line each, before anything starts.
-
-Checks of the URL of a store, and who else could read along on the way to it.
+faults, one line each, before anything starts. A store's URL is checked for who else could read along on the way.
 """
 
 import hashlib

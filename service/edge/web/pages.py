@@ -1,6 +1,6 @@
 """Pages from templates: everything is escaped, and a missing name is an error. Errors are pages, too.
 
-Beside them the pages that every page links to, and what a person chose for one browser, kept in cookies.
+What a person chose for one browser is kept in cookies. Here are also the pages to which every page links.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Visitors of the pages: the session cookie and the signed-in person.
+"""Visitors of the pages: the session cookie and the signed-in person, and the forms that they send.
 
-Forms of the pages: parse them, refuse forms from other sites or sessions, and record their acts.
+Forms from other sites or sessions are refused, and acts are recorded.
 """
 
 import asyncio

@@ -1,9 +1,7 @@
-"""Comments on items, open or decided, and files attached to open ones.
+"""Comments on items, open or decided, and files attached to open ones, as they come in and as pages show them.
 
 What a file is, only its bytes say: an image, a PDF or a text. An image's size is read from its header, because a
 browser reserves memory for every pixel, also of a small file.
-
-Reviewers' comments and attached files as pages show them.
 """
 
 import asyncio

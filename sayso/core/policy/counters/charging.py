@@ -1,6 +1,6 @@
 """Which charges a change of a suspension adds to counters and which it takes back; counters in memory.
 
-Judging several calls that start together: each counts for those after it.
+Of calls that start together, each counts for those judged after it.
 """
 
 from collections import Counter

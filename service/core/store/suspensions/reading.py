@@ -1,9 +1,7 @@
-"""Reading of records. Lists name unreadable ones and go on; nothing about them can be decided.
+"""Records as they are stored. Lists name unreadable ones and go on; nothing about them can be decided.
 
-Compressed records.
-
-Field names, most of a record, are in a preset dictionary. The first byte names it, or marks a plain record: one that a
-worker leases at once is soon written again.
+Field names, most of a record, are in a preset dictionary with which it is compressed. The first byte names it, or marks
+a plain record.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """The programs whose arguments Sayso knows: those with subcommands, and plain ones that options let write or run.
 
-The subcommands of git, and the arguments of those that only read.
-
-Not harmless are options that write a file (`--output`), run programs (`--ext-diff`, `--textconv`, `--show-signature`,
-`--open-files-in-pager`, the format `%G?`) or read other folders (`--no-index`, `-C`).
+Of git's subcommands, those that only read are harmless unless an option writes a file (`--output`), runs programs
+(`--ext-diff`, `--textconv`, `--show-signature`, `--open-files-in-pager`, the format `%G?`) or reads other folders
+(`--no-index`, `-C`).
 """
 
 import re
