@@ -238,6 +238,9 @@ TERMS = {
 DECIDING = tuple(name for name, term in TERMS.items() if term.decides)
 """The fields that say who may decide."""
 
+REFUSING = {name for name in DECIDING if TERMS[name].strictest is any}
+"""Those of them that refuse somebody."""
+
 
 class Terms(Immutable):
     """The resolved terms of one item. Without reviewers, any reviewer may decide."""

@@ -8,7 +8,7 @@ from sayso.core.records.deliveries import CardDelivery
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item, PresetOutcome, digest_item, final_args
 from sayso.core.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
-from sayso.core.records.terms import DECIDING
+from sayso.core.records.terms import REFUSING
 from sayso.core.text.redaction import redact
 from sayso.core.transitions.masking import list_typed
 from sayso.core.transitions.permits import next_lapse
@@ -20,8 +20,6 @@ END_EVENTS = {
     RunStatus.FAILED: EventType.RUN_FAILED,
     RunStatus.CANCELLED: EventType.RUN_CANCELLED,
 }
-
-_NEVER = {name for name in DECIDING if name.startswith("no_")}
 
 _VERDICTS = {
     DecisionAction.APPROVE: Verdict.APPROVED,
@@ -122,7 +120,7 @@ def _describe_rule(item: Item) -> JsonObject:
         "rule_version": terms.rule_version,
         "reviewers": [*terms.reviewers],
         "quorum": {"approve": terms.quorum.approve, "deny": terms.quorum.deny},
-        **terms.model_dump(include=_NEVER),
+        **terms.model_dump(include=REFUSING),
     }
 
 
