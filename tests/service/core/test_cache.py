@@ -104,7 +104,7 @@ async def test_unused_cache_is_refreshed_no_more(clock: Clock, refresher: Refres
 
 async def test_failed_refresh_leaves_the_age_of_the_value(clock: Clock, refresher: Refresher) -> None:
     sources = Source(), Source()
-    first, second = (Cache(one.read, refresher) for one in sources)
+    first, second = (Cache(source.read, refresher) for source in sources)
     assert (await first.find(), await second.find()) == (1, 1)
     for fault in (Unavailable(), ValueError("unreadable")):
         sources[0].fault = fault

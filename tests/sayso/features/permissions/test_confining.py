@@ -52,7 +52,7 @@ def propose(*tools: dict[str, Any], outside: str = "deny", rules: Policy = RULES
 
 def judge(*mandates: Mandate, tool: str = "pay", rules: Policy = RULES, **args: Any) -> PolicyDecision:
     readings = {name_scope_of(mandates[0]): Reading(mandates=mandates)}
-    readings |= {one.count_counter: Reading() for one in mandates}
+    readings |= {mandate.count_counter: Reading() for mandate in mandates}
     facts = {"started_by": RUN.owner, "thread_id": RUN.thread_id, "definition": TOOLS[tool].digest}
     return rules.judge(event(tool, agent=RUN.agent, tool_args=args, readings=readings, subagent_name="", **facts))
 

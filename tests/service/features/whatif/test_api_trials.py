@@ -28,15 +28,15 @@ async def explain(world: World, who: str = "anna", status: int = 200, **body: An
 
 async def test_explain_says_what_each_rule_saw(world: World) -> None:
     call = {"tool": "refund", "args": {"amount": 5}, "at": "2026-12-01T19:00Z"}
-    found = Explained.model_validate(await explain(world, call=call))
-    assert (found.action, found.rule_id, found.absolute) == ("deny", "nights", False)
-    assert [(one.rule_id, one.match, one.part) for one in found.rules] == [
+    explained = Explained.model_validate(await explain(world, call=call))
+    assert (explained.action, explained.rule_id, explained.absolute) == ("deny", "nights", False)
+    assert [(one.rule_id, one.match, one.part) for one in explained.rules] == [
         ("large", "differs", "when"),
         ("nights", "decides", ""),
         ("prod", "differs", "context"),
     ]
-    assert found.rules[0].saw == {"amount": 5}
-    assert found.rules[1].sentence == "Decides. Here now is Tue 2026-12-01 19:00 UTC."
+    assert explained.rules[0].saw == {"amount": 5}
+    assert explained.rules[1].sentence == "Decides. Here now is Tue 2026-12-01 19:00 UTC."
     assert await world.wiring.rules.count_hits(1) == {}
 
 
