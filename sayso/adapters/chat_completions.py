@@ -87,9 +87,17 @@ class ChatCompletionsModel:
         backoff_s: float = 0.5,
         options: JsonObject | None = None,
     ) -> None:
-        self._url = _check_url(base_url)
+        try:
+            url = httpx.URL(f"{base_url.rstrip('/')}/chat/completions")
+        except httpx.InvalidURL as error:
+            raise InvalidInput(f"The model's address is invalid: {error}. Write it as https://host/v1.") from error
+        if url.scheme not in ("http", "https") or not url.host:
+            raise InvalidInput(f"{base_url!r} is not the address of a model. Write it as https://host/v1.")
+        self._url = url
         self._model = model
-        self._api_key = _check_key(api_key)
+        if api_key is not None and not re.fullmatch(r"[!-~]+", api_key):
+            raise InvalidInput("The model's key cannot be sent in a header. Use printable ASCII without spaces.")
+        self._api_key = api_key
         self._timeout_s = timeout_s
         self._max_attempts = max(1, max_attempts)
         self._backoff_s = backoff_s
@@ -244,19 +252,3 @@ async def _read_body(response: httpx.Response) -> bytes:
         if len(body) > MAX_RESPONSE_BYTES:
             break
     return bytes(body[: MAX_RESPONSE_BYTES + 1])
-
-
-def _check_url(base_url: str) -> httpx.URL:
-    try:
-        url = httpx.URL(f"{base_url.rstrip('/')}/chat/completions")
-    except httpx.InvalidURL as error:
-        raise InvalidInput(f"The model's address is invalid: {error}. Write it as https://host/v1.") from error
-    if url.scheme not in ("http", "https") or not url.host:
-        raise InvalidInput(f"{base_url!r} is not the address of a model. Write it as https://host/v1.")
-    return url
-
-
-def _check_key(api_key: str | None) -> str | None:
-    if api_key is not None and not re.fullmatch(r"[!-~]+", api_key):
-        raise InvalidInput("The model's key cannot be sent in a header. Use printable ASCII without spaces.")
-    return api_key

@@ -10,13 +10,12 @@ from typing import Annotated
 
 import typer
 
-from sayso.cli.logins import connect
+from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show_line
-from sayso.client import Client
 from sayso.client import channels as requests
 from sayso.core.sentences.times import describe_brief
 from sayso.errors import InvalidInput, Unavailable
-from sayso.wire.channels import HeadlessView, PersonFiguresView, RuleCostView, ToolFiguresView
+from sayso.wire.channels import HeadlessView, PersonFiguresView, RuleCostView
 
 _PREVIEWS = "service.channels.previews"
 
@@ -26,8 +25,7 @@ channels = typer.Typer(help="Check the channels over which people are notified."
 @channels.command("list")
 def list_channels(json: JsonOption = False) -> None:
     """List the configured channels, without their secrets. Requires an admin."""
-    with connect() as client:
-        listed = client.exchange(requests.LIST_CHANNELS).channels
+    listed = exchange(requests.LIST_CHANNELS).channels
     rows = (
         (view.name, view.kind, view.destination, ", ".join(f"{row.name}: {row.text}" for row in view.settings))
         for view in listed
@@ -43,8 +41,7 @@ def send_test(
     json: JsonOption = False,
 ) -> None:
     """Send a test card, and print the provider's answer. Requires an admin."""
-    with connect() as client:
-        answers = client.exchange(requests.send_test(name, to)).answers
+    answers = exchange(requests.send_test(name, to)).answers
     if json:
         print_json(answers)
     for answer in () if json else answers:
@@ -91,10 +88,15 @@ def headless(
     json: JsonOption = False,
 ) -> None:
     """List the items that a fallback decided at once, without notifying anybody."""
+    begin = read_time(since, "--from") if since is not None else None
+    end = read_time(until, "--to") if until is not None else None
+    items: list[HeadlessView] = []
+    skip: int | None = 0
     with connect() as client:
-        begin = read_time(since, "--from") if since is not None else None
-        end = read_time(until, "--to") if until is not None else None
-        items = _list_items(client, begin, end)
+        while skip is not None:
+            page = client.exchange(requests.report_headless(begin, end, skip, _PAGE))
+            items += page.items
+            skip = page.next_skip
     rows = (
         (
             *(format_time(item.at), item.verdict, item.tool, item.rule_id or "default"),
@@ -109,12 +111,17 @@ def headless(
 @reports.command("insights")
 def insights(span: RangeOption = "7d", json: JsonOption = False) -> None:
     """List what was asked and decided, by tool, then by reviewer."""
-    with connect() as client:
-        report = client.exchange(requests.report_insights(span))
+    report = exchange(requests.report_insights(span))
     if json:
         print_json(report)
         return
-    tools = map(_describe_tool, report.tools)
+    tools = (
+        (
+            *(figures.tool, str(figures.asked), _share(figures.approve_rate), str(figures.edited)),
+            *(_took(figures.p50_ms), _took(figures.p95_ms), str(figures.fallback)),
+        )
+        for figures in report.tools
+    )
     print_list(report.tools, False, _TOOL_COLUMNS, tools, empty="Nothing was asked in this time.")
     people = map(_describe_person, report.people)
     print_list(report.people, False, _PERSON_COLUMNS, people, empty="Nobody decided in this time.")
@@ -123,8 +130,7 @@ def insights(span: RangeOption = "7d", json: JsonOption = False) -> None:
 @reports.command("rules")
 def rules(span: RangeOption = "30d", json: JsonOption = False) -> None:
     """List what each rule cost: what it asked, the time of people, how they decided, and grants that are ready."""
-    with connect() as client:
-        costs = client.exchange(requests.report_insights(span)).rules
+    costs = exchange(requests.report_insights(span)).rules
     rows = map(_describe_rule, costs)
     print_list(costs, json, _RULE_COLUMNS, rows, empty="No rule cost anything in this time.")
     if not json:
@@ -148,11 +154,6 @@ def _describe_rule(cost: RuleCostView) -> tuple[str, ...]:
     return ("default" if cost.rule == "-" else cost.rule, str(cost.asked), time, measured, *counts)
 
 
-def _describe_tool(figures: ToolFiguresView) -> tuple[str, ...]:
-    counts = (str(figures.asked), _share(figures.approve_rate), str(figures.edited))
-    return (figures.tool, *counts, _took(figures.p50_ms), _took(figures.p95_ms), str(figures.fallback))
-
-
 def _describe_person(person: PersonFiguresView) -> tuple[str, ...]:
     fast = person.fast / person.measured if person.measured else None
     approved = person.approved / (person.approved + person.denied) if person.approved + person.denied else None
@@ -169,16 +170,6 @@ def _share(value: float | None) -> str:
 
 def _took(span_ms: int | None) -> str:
     return "" if span_ms is None else describe_brief(span_ms)
-
-
-def _list_items(client: Client, since: str | None, until: str | None) -> list[HeadlessView]:
-    items: list[HeadlessView] = []
-    skip: int | None = 0
-    while skip is not None:
-        page = client.exchange(requests.report_headless(since, until, skip, _PAGE))
-        items += page.items
-        skip = page.next_skip
-    return items
 
 
 def read_time(text: str, option: str) -> str:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from sayso.cli.logins import connect
+from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show_line
 from sayso.client import people as requests
 from sayso.core.calendar import Hours
@@ -25,8 +25,7 @@ PersonOption = Annotated[
 @contacts.command("list")
 def list_contacts(person: PersonOption = None, json: JsonOption = False) -> None:
     """List your linked addresses."""
-    with connect() as client:
-        listed = client.exchange(requests.list_contacts(person)).contacts
+    listed = exchange(requests.list_contacts(person)).contacts
     rows = ((view.id, view.channel, view.label or view.address, format_time(view.linked_at)) for view in listed)
     print_list(listed, json, ("id", "channel", "address", "linked"), rows, empty="No address is linked.")
 
@@ -34,8 +33,7 @@ def list_contacts(person: PersonOption = None, json: JsonOption = False) -> None
 @contacts.command("code")
 def create_code(channel: Annotated[str, typer.Argument(help="The channel's name.")], json: JsonOption = False) -> None:
     """Create a code that links one of your addresses in a channel within 10 minutes."""
-    with connect() as client:
-        made = client.exchange(requests.create_contact_code(channel))
+    made = exchange(requests.create_contact_code(channel))
     if json:
         print_json(made)
     else:
@@ -48,8 +46,7 @@ def unlink(
     person: PersonOption = None,
 ) -> None:
     """Unlink an address."""
-    with connect() as client:
-        client.exchange(requests.unlink_contact(person, contact_id))
+    exchange(requests.unlink_contact(person, contact_id))
     make_console().print(show_line(f"{contact_id} is unlinked."))
 
 
@@ -64,9 +61,8 @@ def list_absences(
     json: JsonOption = False,
 ) -> None:
     """List your absences."""
-    with connect() as client:
-        request = requests.LIST_ALL_ABSENCES if everybody else requests.list_absences()
-        absences = client.exchange(request).absences
+    request = requests.LIST_ALL_ABSENCES if everybody else requests.list_absences()
+    absences = exchange(request).absences
     rows = (
         (entry.id, entry.person, format_time(entry.starts_at), format_time(entry.ends_at), entry.delegate or "nobody")
         for entry in absences
@@ -97,8 +93,7 @@ def delete(
     person: PersonOption = None,
 ) -> None:
     """Delete an absence."""
-    with connect() as client:
-        client.exchange(requests.delete_absence(person, absence_id))
+    exchange(requests.delete_absence(person, absence_id))
     make_console().print(show_line(f"{absence_id} is deleted."))
 
 
@@ -162,8 +157,7 @@ def who(
         sample = parse_json(call.read_bytes()) if call is not None else None
     except OSError as error:
         raise InvalidInput(f"{call} cannot be read: {error.strerror}.") from error
-    with connect() as client:
-        forecast = client.exchange(requests.show_who(rule, moment, sample))
+    forecast = exchange(requests.show_who(rule, moment, sample))
     if json:
         print_json(forecast)
         return

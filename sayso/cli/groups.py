@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sayso.cli.logins import connect
+from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, make_console, print_list, show_line
 from sayso.client import people as requests
 
@@ -18,8 +18,7 @@ EditorOption = Annotated[bool, typer.Option("--editor", help="Change the editors
 @groups.command("list")
 def list_groups(json: JsonOption = False) -> None:
     """List all groups."""
-    with connect() as client:
-        listed = client.exchange(requests.LIST_GROUPS).groups
+    listed = exchange(requests.LIST_GROUPS).groups
     rows = ((group.name, ", ".join(group.members), ", ".join(group.editors)) for group in listed)
     print_list(listed, json, ("name", "members", "editors"), rows, empty="There are no groups.")
 
@@ -31,8 +30,7 @@ def create(
     editor: Annotated[list[str] | None, typer.Option("--editor", help="A person who may change the members.")] = None,
 ) -> None:
     """Create a group. Requires an admin."""
-    with connect() as client:
-        made = client.exchange(requests.create_group(name, members or [], editor or []))
+    made = exchange(requests.create_group(name, members or [], editor or []))
     make_console().print(show_line(f"The group {made.name} has {_count(len(made.members))}."))
 
 
@@ -51,8 +49,7 @@ def remove(name: NameArgument, people: PeopleArgument, editor: EditorOption = Fa
 @groups.command("delete")
 def delete(name: NameArgument) -> None:
     """Delete a group. Requires an admin."""
-    with connect() as client:
-        client.exchange(requests.delete_group(name))
+    exchange(requests.delete_group(name))
     make_console().print(show_line(f"The group {name} is deleted."))
 
 

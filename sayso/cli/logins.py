@@ -7,7 +7,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sayso.client import URL, Client
+from sayso.client.requests import Request
 from sayso.errors import NotAuthenticated
+from sayso.wire.models import ViewT
 
 
 class Login(BaseModel):
@@ -61,3 +63,9 @@ def connect() -> Client:
         where = f" at {url}" if url else ""
         raise NotAuthenticated(f"Nobody is signed in{where}. Run `sayso login`, or set SAYSO_KEY to a reviewer's key.")
     return Client(saved.url, saved.key, patience_s=5)
+
+
+def exchange(request: Request[ViewT]) -> ViewT:
+    """Send one request as `connect` does, and return its response."""
+    with connect() as client:
+        return client.exchange(request)

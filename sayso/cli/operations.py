@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from sayso.cli.logins import connect
+from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show, show_line
-from sayso.client import Client, administration
+from sayso.client import administration
 from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, SaysoError, Unavailable, UnknownName
 from sayso.wire.administration import FindingView
 
@@ -76,8 +76,7 @@ def freeze(
 
 def list_freezes(json: JsonOption = False) -> None:
     """List the freezes in force."""
-    with connect() as client:
-        freezes = client.exchange(administration.LIST_FREEZES).freezes
+    freezes = exchange(administration.LIST_FREEZES).freezes
     rows = ((freeze.id, freeze.scope, freeze.by, format_time(freeze.at), freeze.reason) for freeze in freezes)
     print_list(freezes, json, ("id", "scope", "by", "since", "reason"), rows, empty="Nothing is frozen.")
 
@@ -87,19 +86,14 @@ def unfreeze(
 ) -> None:
     """End a freeze. Deadlines shift by its duration. Requires an admin."""
     with connect() as client:
-        ended = client.exchange(administration.unfreeze(_find(client, scope)))
+        freezes = client.exchange(administration.LIST_FREEZES).freezes
+        frozen = next((freeze.scope for freeze in freezes if scope in (freeze.id, freeze.scope)), None)
+        if frozen is None:
+            raise InvalidInput(f"There is no freeze {scope!r} in force. `sayso freezes` lists them.")
+        if frozen == "time":
+            raise InvalidInput(f"Choose on {client.url}/operate what happens to the deadlines that passed meanwhile.")
+        ended = client.exchange(administration.unfreeze(scope))
     make_console().print(show_line(f"{ended.scope} is no longer frozen."))
-
-
-def _find(client: Client, name: str) -> str:
-    """Return the name of a freeze in force. A freeze of time ends on its page: it requires a choice."""
-    freezes = client.exchange(administration.LIST_FREEZES).freezes
-    scope = next((freeze.scope for freeze in freezes if name in (freeze.id, freeze.scope)), None)
-    if scope is None:
-        raise InvalidInput(f"There is no freeze {name!r} in force. `sayso freezes` lists them.")
-    if scope == "time":
-        raise InvalidInput(f"Choose on {client.url}/operate what happens to the deadlines that passed meanwhile.")
-    return name
 
 
 _TOKEN = typer.Option(help="A file with the signed token of the person for whom the agent acts; read for each call.")
@@ -121,7 +115,10 @@ def mcp(
         raise InvalidInput("Name one server: `sayso mcp -- program …`, or `sayso mcp --url https://…/mcp`.")
     if url and not url.startswith(("http://", "https://")):
         raise InvalidInput(f"{url!r} is not the URL of an MCP server. Write it as https://host/mcp.")
-    headers = _read_headers(header or [])
+    parts = [line.partition(":") for line in header or []]
+    if any(not colon or not label.strip() for label, colon, _ in parts):
+        raise InvalidInput("Write each --header as 'Name: value'.")
+    headers = {label.strip(): value.strip() for label, _, value in parts}
     if find_spec("mcp") is None:
         raise InvalidInput("The MCP proxy requires the mcp package: pip install 'sayso[cli,mcp]'.")
     from sayso.adapters.mcp import ProxyOptions, connect_command, connect_url, serve_proxy
@@ -140,10 +137,3 @@ def _read_token(file: Path) -> str:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The token in {file} cannot be read: {error}. Correct --on-behalf-of.") from error
-
-
-def _read_headers(lines: list[str]) -> dict[str, str]:
-    parts = [line.partition(":") for line in lines]
-    if any(not colon or not label.strip() for label, colon, _ in parts):
-        raise InvalidInput("Write each --header as 'Name: value'.")
-    return {label.strip(): value.strip() for label, _, value in parts}

@@ -4,7 +4,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from sayso.cli.logins import Login, connect, read_login, save_login
+from sayso.cli.logins import Login, connect, exchange, read_login, save_login
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client import administration
 from sayso.core.canonical_json import parse_json
@@ -53,8 +53,7 @@ def end_own(
 @people.command("list")
 def list_people(json: JsonOption = False) -> None:
     """List all reviewers, including deactivated ones."""
-    with connect() as client:
-        reviewers = client.exchange(administration.LIST_REVIEWERS).reviewers
+    reviewers = exchange(administration.LIST_REVIEWERS).reviewers
     states = {True: "active", False: "deactivated"}
     rows = (
         (view.name, ", ".join(view.roles), view.manager or "", format_time(view.created_at), states[view.active])
@@ -66,16 +65,14 @@ def list_people(json: JsonOption = False) -> None:
 @people.command("activate")
 def activate(name: NameArgument) -> None:
     """Reactivate a reviewer. Their password stays the same."""
-    with connect() as client:
-        client.exchange(administration.set_active(name, True))
+    exchange(administration.set_active(name, True))
     make_console().print(show_line(f"{name} is active and can sign in."))
 
 
 @people.command("deactivate")
 def deactivate(name: NameArgument) -> None:
     """Deactivate a reviewer and end their sessions."""
-    with connect() as client:
-        client.exchange(administration.set_active(name, False))
+    exchange(administration.set_active(name, False))
     make_console().print(show_line(f"{name} is deactivated."))
 
 
@@ -85,8 +82,7 @@ def set_manager(
     manager: Annotated[str | None, typer.Argument(metavar="[MANAGER]", help="The manager; nobody by default.")] = None,
 ) -> None:
     """Set who manages a person. Rules may ask the manager of the person an agent acts for."""
-    with connect() as client:
-        changed = client.exchange(administration.set_manager(name, manager))
+    changed = exchange(administration.set_manager(name, manager))
     make_console().print(show_line(f"{changed.name} is managed by {changed.manager or 'nobody'}."))
 
 
@@ -106,8 +102,7 @@ def end_sessions(
 
 
 def _show_sessions(name: str | None, json: bool) -> None:
-    with connect() as client:
-        sessions = client.exchange(administration.list_sessions(name)).sessions
+    sessions = exchange(administration.list_sessions(name)).sessions
     marks = {True: " (this one)", False: ""}
     rows = (
         (

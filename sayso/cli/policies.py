@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from sayso.cli.logins import connect
+from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show, show_line
 from sayso.client import administration, rulebook
 from sayso.core.canonical_json import JsonObject, parse_json
@@ -35,7 +35,13 @@ def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) 
     if json:
         print_json(report)
     else:
-        _show(file, report)
+        console = make_console()
+        for fault in report.faults:
+            console.print(show(fault, "red"))
+        if report.ok:
+            console.print(show_line(f"{file}: {report.rules} rules, version {report.version}."))
+            for warning in report.warnings:
+                console.print(show(f"warning: {warning}", "yellow"))
     if not report.ok:
         raise typer.Exit(1)
 
@@ -54,8 +60,7 @@ def explain(
     if rules is not None:
         explanation = _explain_locally(written, rules)
     else:
-        with connect() as client:
-            explanation = client.exchange(administration.explain_call(written, None if written is not None else call))
+        explanation = exchange(administration.explain_call(written, None if written is not None else call))
     if json:
         print_json(explanation)
         return
@@ -134,12 +139,18 @@ def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
     local = None
     if offline or not find_missing():
         check_packages("cli,policies")
-        local = _check_locally(raw, file)
-        if offline or not local.ok:
+        from sayso.core.policy.files.reading import RulebookError, parse_beside
+
+        try:
+            policy = parse_beside(raw, file)
+        except RulebookError as error:
+            return RulesChecked(ok=False, rules=0, version=None, faults=list(map(str, error.problems)), warnings=[])
+        warnings = list(find_findings(policy, Known(now_ms=now_ms())))
+        local = RulesChecked(ok=True, rules=len(policy.rules), version=policy.version, faults=[], warnings=warnings)
+        if offline:
             return local
     try:
-        with connect() as client:
-            return client.exchange(administration.check_rules(_read_text(raw, file), file.name, read_lists(file)))
+        return exchange(administration.check_rules(_read_text(raw, file), file.name, read_lists(file)))
     except (NotAuthenticated, Unavailable) as error:
         if local is None:
             check_packages("cli,policies")
@@ -149,32 +160,11 @@ def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
         return local
 
 
-def _check_locally(raw: bytes, file: Path) -> RulesChecked:
-    from sayso.core.policy.files.reading import RulebookError, parse_beside
-
-    try:
-        policy = parse_beside(raw, file)
-    except RulebookError as error:
-        return RulesChecked(ok=False, rules=0, version=None, faults=list(map(str, error.problems)), warnings=[])
-    warnings = list(find_findings(policy, Known(now_ms=now_ms())))
-    return RulesChecked(ok=True, rules=len(policy.rules), version=policy.version, faults=[], warnings=warnings)
-
-
 def _read_text(raw: bytes, file: Path) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{file} is not UTF-8: {error}. Save it as UTF-8.") from error
-
-
-def _show(file: Path, report: RulesChecked) -> None:
-    console = make_console()
-    for fault in report.faults:
-        console.print(show(fault, "red"))
-    if report.ok:
-        console.print(show_line(f"{file}: {report.rules} rules, version {report.version}."))
-        for warning in report.warnings:
-            console.print(show(f"warning: {warning}", "yellow"))
 
 
 _COLUMNS = ("version", "state", "in force since", "attested by", "file", "SHA-256")
@@ -185,8 +175,7 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmat
 def attest(file: Path, json: JsonOption = False) -> None:
     """Attest exactly the bytes of a file of rules. For admins."""
     text = read_rules(file)
-    with connect() as client:
-        version = client.exchange(rulebook.attest_rules(text, file.name, read_lists(file)))
+    version = exchange(rulebook.attest_rules(text, file.name, read_lists(file)))
     if json:
         print_json(version)
         return
@@ -199,10 +188,16 @@ def attest(file: Path, json: JsonOption = False) -> None:
 
 def list_versions(json: JsonOption = False) -> None:
     """List the versions of the rules, when each was in force, and who attests it."""
-    with connect() as client:
-        versions = client.exchange(rulebook.LIST_VERSIONS).versions
+    versions = exchange(rulebook.LIST_VERSIONS).versions
     rows = (
-        (view.version, _describe(view), _write_since(view), _name_people(view), view.file, view.digest[:16])
+        (
+            view.version,
+            _describe(view),
+            format_time(view.spans[0].start) if view.spans else "",
+            _name_people(view),
+            view.file,
+            view.digest[:16],
+        )
         for view in versions
     )
     print_list(versions, json, _COLUMNS, rows, empty="No version is recorded yet.")
@@ -263,10 +258,6 @@ def _describe(version: VersionView) -> str:
     if version.spans:
         return "earlier"
     return f"attested {version.attested} of {version.needed}" if version.needed else "never in force"
-
-
-def _write_since(version: VersionView) -> str:
-    return format_time(version.spans[0].start) if version.spans else ""
 
 
 def _name_people(version: VersionView) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import sleep
 from typing import Annotated, Any, TypeVar
 
@@ -110,14 +111,14 @@ def inbox(
     """Show the items that wait for reviewers, live."""
     console = make_console()
     with connect() as client:
-        if json:
-            print_json([mask_suspension(suspension) for suspension in _list_waiting(client)])
-            return
-        if once or not console.is_terminal:
+        if json or once or not console.is_terminal:
             pages = list(_list_pages(client))
-            unreadable = [record for page in pages for record in page.unreadable]
             waiting = [suspension for page in pages for suspension in page.suspensions]
-            console.print(show_inbox(waiting, unreadable, console.width))
+            if json:
+                print_json([mask_suspension(suspension) for suspension in waiting])
+            else:
+                unreadable = [record for page in pages for record in page.unreadable]
+                console.print(show_inbox(waiting, unreadable, console.width))
             return
         with Live(console=console, auto_refresh=False, screen=False) as live:
             while True:
@@ -193,17 +194,19 @@ def answer(
     _decide(id_, item, "value", {"value": value, "message": message, "number": number}, yes)
 
 
-def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonValue], yes: bool) -> None:
+def _decide(id_: str, item_id: str | None, action: str, given: dict[str, Any], yes: bool) -> None:
     console = make_console()
-    with connect() as client:
-        suspension = find_suspension(client, id_)
-        item = pick_item(suspension, item_id)
+    with _pick(id_, item_id) as (client, suspension, item):
         shown = suspension.model_copy(update={"items": (item,)})
         if not yes and action != "deny":
             check_readable(console, shown, f"{client.url}/items/{suspension.id}/{item.item_id}")
         console.print(show_suspension(mask_suspension(shown) if action == "deny" else shown))
         if not yes:
-            _confirm(action, given)
+            if not sys.stdin.isatty():
+                raise InvalidInput("Standard input is not a terminal. Give --yes to decide without confirmation.")
+            if given.get("args") is not None:
+                console.print("with these arguments:", *show_args(given["args"]), sep="\n")
+            typer.confirm({"approve": "Approve?", "deny": "Deny?", "value": "Answer?"}[action], abort=True)
         fields: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
         if "value" in fields:
             fields["value"] = _read_value(item, str(fields["value"]))
@@ -211,15 +214,6 @@ def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonVal
         granted = list(show_granted(client, decided))
     verdict = decided.outcome.verdict if decided.outcome is not None else "recorded; it waits for other reviewers"
     console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"), *granted, sep="\n")
-
-
-def _confirm(action: str, given: dict[str, Any]) -> None:
-    if not sys.stdin.isatty():
-        raise InvalidInput("Standard input is not a terminal. Give --yes to decide without confirmation.")
-    console = make_console()
-    if given.get("args") is not None:
-        console.print("with these arguments:", *show_args(given["args"]), sep="\n")
-    typer.confirm({"approve": "Approve?", "deny": "Deny?", "value": "Answer?"}[action], abort=True)
 
 
 def _list_pages(client: Client) -> Iterator[SuspensionPage]:
@@ -230,11 +224,6 @@ def _list_pages(client: Client) -> Iterator[SuspensionPage]:
         skip = page.next_skip
 
 
-def _list_waiting(client: Client) -> Iterator[SuspensionView]:
-    for page in _list_pages(client):
-        yield from page.suspensions
-
-
 def find_suspension(client: Client, id_: str) -> SuspensionView:
     """Return the suspension with this id, or the pending one whose id ends with or has this part.
 
@@ -242,12 +231,12 @@ def find_suspension(client: Client, id_: str) -> SuspensionView:
     """
     if id_.startswith("sus_") and len(id_) >= 36:
         return client.find(id_)
-    having = [suspension for suspension in _list_waiting(client) if id_ and id_ in suspension.id]
-    matches = [suspension for suspension in having if suspension.id.endswith(id_)] or having
+    having = [row.id for page in _list_pages(client) for row in page.suspensions if id_ and id_ in row.id]
+    matches = [row_id for row_id in having if row_id.endswith(id_)] or having
     if len(matches) != 1:
         count = len(matches) or "No"
         raise NotFound(f"{count} pending suspensions match {id_!r}. Give more of an id from `sayso inbox --once`.")
-    return client.find(matches[0].id)  # reading it alone marks it as seen
+    return client.find(matches[0])  # reading it alone marks it as seen
 
 
 def pick_item(suspension: SuspensionView, item_id: str | None) -> ItemView:
@@ -279,20 +268,23 @@ def _read_value(item: ItemView, text: str) -> JsonValue:
 _Id = Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso inbox`, or a unique part of a longer one.")]
 
 
-def claim(id_: _Id, item: ItemOption = None) -> None:
-    """Tell the other reviewers for 15 minutes that you handle an item."""
+@contextmanager
+def _pick(id_: str, item_id: str | None) -> Iterator[tuple[Client, SuspensionView, ItemView]]:
     with connect() as client:
         suspension = find_suspension(client, id_)
-        picked = pick_item(suspension, item)
+        yield client, suspension, pick_item(suspension, item_id)
+
+
+def claim(id_: _Id, item: ItemOption = None) -> None:
+    """Tell the other reviewers for 15 minutes that you handle an item."""
+    with _pick(id_, item) as (client, suspension, picked):
         client.claim(suspension.id, picked.item_id)
     make_console().print(show_line(f"You claimed {picked.tool.name}. Others may still decide it."))
 
 
 def release(id_: _Id, item: ItemOption = None) -> None:
     """Release your claim of an item."""
-    with connect() as client:
-        suspension = find_suspension(client, id_)
-        picked = pick_item(suspension, item)
+    with _pick(id_, item) as (client, suspension, picked):
         client.release_claim(suspension.id, picked.item_id)
     make_console().print(show_line(f"{picked.tool.name} is released."))
 
@@ -303,18 +295,14 @@ def comment(
     item: ItemOption = None,
 ) -> None:
     """Comment on an item, for the other reviewers. A decided suspension needs its whole id and --item."""
-    with connect() as client:
-        suspension = find_suspension(client, id_)
-        picked = pick_item(suspension, item)
-        comments = client.comment(suspension.id, picked.item_id, text).comments
-    _show_comments(comments)
+    with _pick(id_, item) as (client, suspension, picked):
+        _show_comments(client.comment(suspension.id, picked.item_id, text).comments)
 
 
 def list_comments(id_: _Id) -> None:
     """Show the comments on all items of a suspension's run."""
     with connect() as client:
-        comments = client.comments(find_suspension(client, id_).run.id).comments
-    _show_comments(comments)
+        _show_comments(client.comments(find_suspension(client, id_).run.id).comments)
 
 
 def _show_comments(comments: Sequence[CommentView]) -> None:
@@ -328,9 +316,7 @@ def _show_comments(comments: Sequence[CommentView]) -> None:
 
 def ask(id_: _Id, text: Annotated[str, typer.Argument(help="The question.")], item: ItemOption = None) -> None:
     """Put a question about an item to its requester."""
-    with connect() as client:
-        suspension = find_suspension(client, id_)
-        picked = pick_item(suspension, item)
+    with _pick(id_, item) as (client, suspension, picked):
         client.ask_requester(suspension.id, picked.item_id, text)
     make_console().print(show_line(f"{suspension.run.owner} is asked. The answer appears on the item."))
 

@@ -41,7 +41,18 @@ def read_trail(client: Client, write: Callable[[EventView], None], run_id: str, 
             check.head = TrailHead(page.next_after)
             _check_fault(page)
     if not page.partial:
-        _check_end(check, page)
+        head, recorded = check.head, page.head
+        if check.unproven is not None:
+            raise SaysoError(f"Event {check.unproven} has no contents, and no event records who erased them.")
+        if recorded is not None and head.seq < recorded.seq:
+            raise SaysoError(
+                f"The trail ends with event {head.seq}, but the run's record names event {recorded.seq}: "
+                "later events were removed. Ask the operator to run `sayso doctor`."
+            )
+        if recorded is not None and head.seq == recorded.seq and head.hash != recorded.hash:
+            raise SaysoError(
+                f"Event {head.seq} differs from the last event in the run's record: the trail was altered."
+            )
     _check_fault(page)
 
 
@@ -64,19 +75,6 @@ def _follow(check: ChainCheck, event: EventView) -> None:
         f"Event {check.head.seq + 1} does not follow from the event before it: the trail was altered or is incomplete. "
         "Do not trust any later event."
     )
-
-
-def _check_end(check: ChainCheck, page: TrailPage) -> None:
-    head, recorded = check.head, page.head
-    if check.unproven is not None:
-        raise SaysoError(f"Event {check.unproven} has no contents, and no event records who erased them.")
-    if recorded is not None and head.seq < recorded.seq:
-        raise SaysoError(
-            f"The trail ends with event {head.seq}, but the run's record names event {recorded.seq}: "
-            "later events were removed. Ask the operator to run `sayso doctor`."
-        )
-    if recorded is not None and head.seq == recorded.seq and head.hash != recorded.hash:
-        raise SaysoError(f"Event {head.seq} differs from the last event in the run's record: the trail was altered.")
 
 
 REFRESH_S = 1.0

@@ -14,16 +14,15 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.core.records.decisions import EarlierDenial
 from sayso.core.rendering.renderers import name_flags, render_call
-from sayso.core.rendering.views import View
 from sayso.core.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.core.sentences.items import describe_person, describe_resemblance
 from sayso.core.sentences.outcomes import describe_earlier_denial, describe_outcome, describe_shown
 from sayso.core.sentences.times import describe_ago, describe_clock, write_sentence
 from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.redaction import redact
-from sayso.core.text.summaries import Leaf, list_values
+from sayso.core.text.summaries import list_values
 from sayso.errors import TooLarge
-from sayso.wire.items import DeliveryView, EarlierDenialView, HoldView, ItemView, VoidedView
+from sayso.wire.items import DeliveryView, HoldView, ItemView
 from sayso.wire.suspensions import RunRefView, SuspensionView, UnreadableView
 
 SHORT = 6
@@ -75,18 +74,12 @@ def show_args(args: JsonObject) -> Iterator[RenderableType]:
         fits = name.cell_len <= _WIDEST_NAME
         if not fits:
             yield Barred(name, Text())
-        text = show(_read(leaf), "blue" if leaf.literal else "")
-        yield Barred(text, name if fits else Text(), indent, leaf.literal)
+        text = leaf.text
+        if not leaf.literal and text[:1] == '"' and "\n" in (several := str(json.loads(text))):
+            text = several  # without quotes, because its bar shows where it begins
+        yield Barred(show(text, "blue" if leaf.literal else ""), name if fits else Text(), indent, leaf.literal)
     if not leaves:
         yield Text("no arguments", "dim")
-
-
-def _read(leaf: Leaf) -> str:
-    """Return the text of a leaf; one of several lines without quotes, because its bar shows where it begins."""
-    if leaf.literal or leaf.text[:1] != '"':
-        return leaf.text
-    text = str(json.loads(leaf.text))
-    return text if "\n" in text else leaf.text
 
 
 def show_inbox(
@@ -111,7 +104,16 @@ def _show_waiting(suspension: SuspensionView, item: ItemView, name: Text, width:
     view = render_call(item.tool.name, args)
     plain = f"{item.tool.name} {json.dumps(args, ensure_ascii=False)}"
     call = show_line(plain if view.renderer == "tree" else view.headline, width=width)
-    flags = [Text.assemble("  ", (flag, "bold yellow")) for flag in _list_flags(item, view)]
+    flags = [
+        Text.assemble("  ", (flag, "bold yellow"))
+        for flag in name_flags(
+            item.tool.name,
+            view,
+            doubt=item.doubt is not None,
+            resembles=bool(item.resembles),
+            unattended=item.terms.fallback.action == "approve",
+        )
+    ]
     first = Text.assemble(name, show_due(item.terms.deadline_at), *flags, "  ", call)
     second = Text.assemble(" " * name.cell_len, show_line(suspension.run.agent, "dim", width))
     if item.prompt.reason:
@@ -129,16 +131,6 @@ def _show_waiting(suspension: SuspensionView, item: ItemView, name: Text, width:
 
 def _describe_hold(hold: HoldView) -> str:
     return hold.describe(describe_clock(to_ms(hold.at)))
-
-
-def _list_flags(item: ItemView, view: View) -> tuple[str, ...]:
-    return name_flags(
-        item.tool.name,
-        view,
-        doubt=item.doubt is not None,
-        resembles=bool(item.resembles),
-        unattended=item.terms.fallback.action == "approve",
-    )
 
 
 def shorten_ids(ids: Sequence[str]) -> dict[str, str]:
@@ -163,14 +155,9 @@ def show_suspension(suspension: SuspensionView) -> RenderableType:
     known += [show_line(f"The key was made by {maker}")] if maker else []
     items = (part for item in suspension.items for part in _show_item(item, suspension.run))
     erased = [show_erasure(suspension.erasure)] if suspension.erasure is not None else []
-    return Group(head, about, *known, *erased, *_show_claims(suspension), *items)
-
-
-def _show_claims(suspension: SuspensionView) -> list[RenderableType]:
     claims: list[RenderableType] = [show_barred(suspension.run.claimed_title)] if suspension.run.claimed_title else []
-    if suspension.run.claimed_context:
-        claims += show_args(suspension.run.claimed_context)
-    return ["", Text(UNCHECKED, "yellow"), *claims] if claims else []
+    claims += show_args(suspension.run.claimed_context) if suspension.run.claimed_context else ()
+    return Group(head, about, *known, *erased, *(["", Text(UNCHECKED, "yellow"), *claims] if claims else ()), *items)
 
 
 def check_readable(console: Console, suspension: SuspensionView, link: str) -> None:
@@ -193,13 +180,17 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
         parts.append(show_line(view.headline, "bold"))
     if hold := item.freeze:
         parts.append(show_line(_describe_hold(hold), "bold yellow", 2_500))
-    parts += _show_denial(item.denied_before, run) if item.denied_before is not None else ()
+    if denied := item.denied_before:
+        denial = EarlierDenial.model_validate({**denied.model_dump(exclude={"at"}), "at_ms": to_ms(denied.at)})
+        sentence = describe_earlier_denial(denial, run.id, run.thread_id)
+        why = f": {denial.message}" if denial.message else "."
+        before = write_sentence(sentence, lambda at_ms: describe_ago(at_ms, now_ms()))
+        parts.append(show_line(f"{before}{why}", "bold red", 2_500))
     if item.resembles:
         parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
     parts += (show_line(f"{sentence}.", "", 500) for sentence in item.remembered)
     parts += [show_barred(text) for text in (item.prompt.title, item.prompt.body, item.prompt.reason) if text]
-    if item.doubt is not None:
-        parts.append(Text("This call was started before and may have run.", "bold yellow"))
+    parts += [Text("This call was started before and may have run.", "bold yellow")] if item.doubt is not None else []
     parts += show_args(item.tool.args)
     if item.computed:
         parts += [Text("Computed by Sayso", "bold"), *show_args(item.computed)]
@@ -212,7 +203,11 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
         parts += _show_requested_value(item)
     human = (decision for decision in item.decisions if decision.by.kind == "human")
     parts += [show_line(f"{decision.by.id}: {describe_shown(decision.shown)}") for decision in human]
-    parts += map(_show_voided, item.voided)
+    parts += (
+        show_line(f"{who}: {voided.action}, which does not count: {who} was deactivated", "yellow")
+        for voided in item.voided
+        for who in (voided.by.id,)
+    )
     if item.outcome is not None:
         outcome = show_line(describe_outcome(item), "bold")
         worst = item.state.value if item.state != str(item.outcome.verdict) else ""
@@ -228,19 +223,6 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
         elif item.terms.match_number:
             parts.append(Text("an approval needs the number that the requester sees: --number"))
     return [*parts, *_show_inquiries(item), *_show_deliveries(item)]
-
-
-def _show_voided(decision: VoidedView) -> Text:
-    person = decision.by.id
-    return show_line(f"{person}: {decision.action}, which does not count: {person} was deactivated", "yellow")
-
-
-def _show_denial(denied: EarlierDenialView, run: RunRefView) -> Iterator[RenderableType]:
-    """Yield who denied the same call before, when and why."""
-    denial = EarlierDenial.model_validate({**denied.model_dump(exclude={"at"}), "at_ms": to_ms(denied.at)})
-    sentence = describe_earlier_denial(denial, run.id, run.thread_id)
-    why = f": {denial.message}" if denial.message else "."
-    yield show_line(f"{write_sentence(sentence, lambda at_ms: describe_ago(at_ms, now_ms()))}{why}", "bold red", 2_500)
 
 
 def _show_inquiries(item: ItemView) -> Iterator[RenderableType]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sayso.cli.logins import connect
+from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client import webhooks as requests
 from sayso.errors import InvalidInput
@@ -20,8 +20,7 @@ OverlapOption = Annotated[int, typer.Option(help="Seconds for which the old secr
 @senders.command("list")
 def list_senders(json: JsonOption = False) -> None:
     """List all senders, including revoked ones."""
-    with connect() as client:
-        listed = client.exchange(requests.LIST_SENDERS).senders
+    listed = exchange(requests.LIST_SENDERS).senders
     rows = ((view.id, view.name, view.reviewer, "revoked" if view.revoked_at else "active") for view in listed)
     print_list(listed, json, ("id", "name", "decides as", "state"), rows, empty="There are no senders.")
 
@@ -32,22 +31,19 @@ def add_sender(
     reviewer: Annotated[str, typer.Option("--as", help="The reviewer in whose name it decides.")],
 ) -> None:
     """Register a sender. Its secret is printed only here, alone on standard output."""
-    with connect() as client:
-        _print_sender(client.exchange(requests.create_sender(name, reviewer)))
+    _print_sender(exchange(requests.create_sender(name, reviewer)))
 
 
 @senders.command("rotate")
 def rotate_sender(sender_id: SenderArgument, overlap_s: OverlapOption = 86_400) -> None:
     """Create a new secret. The old one is accepted until the overlap ends."""
-    with connect() as client:
-        _print_sender(client.exchange(requests.rotate_sender(sender_id, overlap_s)))
+    _print_sender(exchange(requests.rotate_sender(sender_id, overlap_s)))
 
 
 @senders.command("revoke")
 def revoke_sender(sender_id: SenderArgument) -> None:
     """Refuse everything from a sender at once, for good."""
-    with connect() as client:
-        revoked = client.exchange(requests.revoke_sender(sender_id))
+    revoked = exchange(requests.revoke_sender(sender_id))
     make_console().print(show_line(f"{revoked.id} named {revoked.name} is revoked."))
 
 
@@ -69,8 +65,7 @@ EndpointArgument = Annotated[str, typer.Argument(metavar="ID", help="An id from 
 @webhooks.command("list")
 def list_endpoints(json: JsonOption = False) -> None:
     """List endpoints: all for an admin."""
-    with connect() as client:
-        endpoints = client.exchange(requests.LIST_ENDPOINTS).endpoints
+    endpoints = exchange(requests.LIST_ENDPOINTS).endpoints
     rows = ((view.id, view.url, view.owner or "all runs", view.state, view.reason) for view in endpoints)
     print_list(endpoints, json, ("id", "url", "runs of", "state", "reason"), rows, empty="There are no endpoints.")
 
@@ -85,8 +80,7 @@ def add(
     """Register an endpoint. Its secret is printed only here, alone on standard output."""
     if signature not in SCHEMES:
         raise InvalidInput(f"{signature!r} is not a way to sign. Choose {' or '.join(SCHEMES)}.")
-    with connect() as client:
-        made = client.exchange(requests.create_endpoint(url, event or [], signature, description))
+    made = exchange(requests.create_endpoint(url, event or [], signature, description))
     _print_endpoint(made)
     hint = f"Give it to the receiver, then run `sayso webhooks verify {made.id}`."
     make_console(error=True).print(show_line(hint))
@@ -95,46 +89,40 @@ def add(
 @webhooks.command("verify")
 def verify(endpoint_id: EndpointArgument) -> None:
     """Have an endpoint return a signed challenge. Then it receives events."""
-    with connect() as client:
-        verified = client.exchange(requests.verify_endpoint(endpoint_id))
+    verified = exchange(requests.verify_endpoint(endpoint_id))
     make_console().print(show_line(f"{verified.id} at {verified.url} is {verified.state}."))
 
 
 @webhooks.command("disable")
 def disable(endpoint_id: EndpointArgument) -> None:
     """Send an endpoint nothing until it is verified again."""
-    with connect() as client:
-        disabled = client.exchange(requests.disable_endpoint(endpoint_id))
+    disabled = exchange(requests.disable_endpoint(endpoint_id))
     make_console().print(show_line(f"{disabled.id} at {disabled.url} is {disabled.state}."))
 
 
 @webhooks.command("rotate")
 def rotate(endpoint_id: EndpointArgument, overlap_s: OverlapOption = 86_400) -> None:
     """Create a new secret. Until the overlap ends, messages carry signatures of both."""
-    with connect() as client:
-        _print_endpoint(client.exchange(requests.rotate_endpoint(endpoint_id, overlap_s)))
+    _print_endpoint(exchange(requests.rotate_endpoint(endpoint_id, overlap_s)))
 
 
 @webhooks.command("remove")
 def remove(endpoint_id: EndpointArgument) -> None:
     """Delete an endpoint."""
-    with connect() as client:
-        client.exchange(requests.delete_endpoint(endpoint_id))
+    exchange(requests.delete_endpoint(endpoint_id))
     make_console().print(show_line(f"{endpoint_id} is deleted."))
 
 
 @webhooks.command("events")
 def list_events() -> None:
     """Print the JSON Schema of every event."""
-    with connect() as client:
-        typer.echo(json_module.dumps(client.exchange(requests.LIST_EVENTS).events, indent=2))
+    typer.echo(json_module.dumps(exchange(requests.LIST_EVENTS).events, indent=2))
 
 
 @webhooks.command("failed")
 def list_failed(json: JsonOption = False) -> None:
     """List messages that were refused and not delivered since."""
-    with connect() as client:
-        failures = client.exchange(requests.LIST_FAILURES).failures
+    failures = exchange(requests.LIST_FAILURES).failures
     rows = (
         (
             *(failure.id, failure.type, str(failure.tries)),

@@ -113,7 +113,15 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
         item = _check_item(call, suspension)
         if (report := _find_report(item)) is not None:
             return EarlierResult(report)
-        _check_approved(suspension, item)
+        outcome, name, answer = item.outcome, item.tool.name, _read_answer(item)
+        if outcome is None or not outcome.may_run or (answer is not None and answer.choice == "fail"):
+            by = outcome.by.id if outcome is not None else "nobody"
+            why = f": {outcome.message}" if outcome is not None and outcome.message else "."
+            verdict = outcome.verdict if outcome is not None else None
+            raise Denied(f"{name} was denied by {by}{why}", by=by, verdict=verdict, suspension_id=suspension.id)
+        if suspension.end is not None and item.permit is None:
+            error = suspension.end.error or f"The permit to run {name} expired unused. Ask again with a new key."
+            raise DeadlinePassed(error)
         if item.permit is not None and not item.tool.idempotent:
             if call.on_doubt == "raise":
                 raise _describe_doubt(call, suspension, item)
@@ -189,18 +197,6 @@ def _read_answer(item: ItemView) -> "DoubtAnswer | None":
     from sayso.core.transitions.permits import read_choice  # imported only for calls in doubt
 
     return read_choice(item.outcome.value)
-
-
-def _check_approved(suspension: SuspensionView, item: ItemView) -> None:
-    outcome, name, answer = item.outcome, item.tool.name, _read_answer(item)
-    if outcome is None or not outcome.may_run or (answer is not None and answer.choice == "fail"):
-        by = outcome.by.id if outcome is not None else "nobody"
-        why = f": {outcome.message}" if outcome is not None and outcome.message else "."
-        verdict = outcome.verdict if outcome is not None else None
-        raise Denied(f"{name} was denied by {by}{why}", by=by, verdict=verdict, suspension_id=suspension.id)
-    if suspension.end is not None and item.permit is None:
-        error = suspension.end.error or f"The permit to run {name} expired unused. Ask again with a new key."
-        raise DeadlinePassed(error)
 
 
 def _describe_doubt(call: GatedCall, suspension: SuspensionView, item: ItemView) -> InDoubt:

@@ -70,8 +70,19 @@ def send(policy: RetryPolicy, request: Request[ViewT], patience_s: float | None 
         delay_s = min(0.1 * 2**attempts, 5.0)
         if isinstance(response, Response) and retryable:
             delay_s = max(delay_s, retry_after_s(response) or 0.0)
-        if not retryable or policy.clock_ms() + delay_s * 1000 >= until_ms or not _is_repeatable(request):
-            return _read(policy, request, response)
+        if (
+            not retryable
+            or policy.clock_ms() + delay_s * 1000 >= until_ms
+            or not (request.method == "GET" or request.key is not None or not request.path.endswith("/sessions"))
+        ):
+            if isinstance(response, Response):
+                return read_response(request, response, policy.url)
+            message = (
+                f"{policy.url} cannot be reached: {response.reason}. Start the desk, or set SAYSO_URL to its address."
+            )
+            if request.method != "GET":
+                message += " The request may have arrived; send it again with the same key."
+            raise Unreachable(message)
         attempts += 1
         yield Sleep(delay_s)
 
@@ -82,10 +93,7 @@ def await_decision(policy: RetryPolicy, suspension_id: str, wait_s: float | None
 
 
 def poll(
-    policy: RetryPolicy,
-    build: Callable[[int], Request[ViewT]],
-    is_done: Callable[[ViewT], bool],
-    wait_s: float | None,
+    policy: RetryPolicy, build: Callable[[int], Request[ViewT]], is_done: Callable[[ViewT], bool], wait_s: float | None
 ) -> Flow[ViewT]:
     """Repeat a long poll until its response is done, and return the last response after `wait_s`."""
     until_ms = None if wait_s is None else policy.clock_ms() + wait_s * 1000
@@ -98,16 +106,3 @@ def poll(
             return response
         if policy.clock_ms() - began_ms < 50:
             yield Sleep(min(0.2, left_s))  # a desk that shuts down answers long polls at once
-
-
-def _is_repeatable(request: Request[Any]) -> bool:
-    return request.method == "GET" or request.key is not None or not request.path.endswith("/sessions")
-
-
-def _read(policy: RetryPolicy, request: Request[ViewT], response: Response | NoResponse) -> ViewT:
-    if isinstance(response, Response):
-        return read_response(request, response, policy.url)
-    message = f"{policy.url} cannot be reached: {response.reason}. Start the desk, or set SAYSO_URL to its address."
-    if request.method != "GET":
-        message += " The request may have arrived; send it again with the same key."
-    raise Unreachable(message)

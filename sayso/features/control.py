@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sayso.cli.logins import connect
+from sayso.cli.logins import exchange
 from sayso.cli.screens import JsonOption, make_console, print_json, print_list, show_line
 from sayso.client import channels as requests
 
@@ -14,8 +14,7 @@ drills = typer.Typer(help="Plant false calls that test whether reviewers look.",
 @drills.command("list")
 def list_drills(json: JsonOption = False) -> None:
     """List the templates. Requires an admin."""
-    with connect() as client:
-        listed = client.exchange(requests.LIST_DRILLS).drills
+    listed = exchange(requests.LIST_DRILLS).drills
     rows = ((drill.id, drill.tool, drill.agent, drill.requested_by, "; ".join(drill.signs)) for drill in listed)
     columns = ("id", "tool", "agent", "requested by", "signs")
     print_list(listed, json, columns, rows, empty="There are no templates. Set SAYSO_DRILLS on the service.")
@@ -28,8 +27,7 @@ def plant(
     json: JsonOption = False,
 ) -> None:
     """Plant a false call among a reviewer's items. Its permit is void. Requires an admin."""
-    with connect() as client:
-        planted = client.exchange(requests.plant_drill(template, reviewer))
+    planted = exchange(requests.plant_drill(template, reviewer))
     if json:
         print_json(planted)
         return
@@ -45,8 +43,7 @@ SeqArgument = Annotated[int, typer.Argument(metavar="EVENT", help="The number of
 @app.command("list")
 def list_waiting(json: JsonOption = False) -> None:
     """List the calls that wait for a second look."""
-    with connect() as client:
-        calls = client.exchange(requests.LIST_SECOND_LOOK).calls
+    calls = exchange(requests.LIST_SECOND_LOOK).calls
     rows = (
         (
             call.run_id,
@@ -65,9 +62,7 @@ def list_waiting(json: JsonOption = False) -> None:
 
 @app.command()
 def agree(
-    run_id: RunArgument,
-    seq: SeqArgument,
-    reason: Annotated[str, typer.Option(help="Why, for the trail.")] = "",
+    run_id: RunArgument, seq: SeqArgument, reason: Annotated[str, typer.Option(help="Why, for the trail.")] = ""
 ) -> None:
     """Say that a call was right."""
     _take(run_id, seq, agrees=True, reason=reason)
@@ -82,7 +77,6 @@ def disagree(
 
 
 def _take(run_id: str, seq: int, *, agrees: bool, reason: str) -> None:
-    with connect() as client:
-        call = client.exchange(requests.take_second_look(run_id, seq, agrees=agrees, reason=reason))
+    call = exchange(requests.take_second_look(run_id, seq, agrees=agrees, reason=reason))
     opinion = "agree" if agrees else "disagree"
     make_console().print(show_line(f"Recorded: you {opinion} with {call.tool}, which was {call.verdict}."))

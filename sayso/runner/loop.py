@@ -66,11 +66,7 @@ async def drive(
 
 
 def answer_calls(
-    agent: Agent,
-    batch: Batch,
-    outcomes: Mapping[int, Resumption],
-    policy: Policy,
-    describe: Callable[[], PolicyEvent],
+    agent: Agent, batch: Batch, outcomes: Mapping[int, Resumption], policy: Policy, describe: Callable[[], PolicyEvent]
 ) -> Fitted:
     """Apply decisions to a batch, and end the calls that can no longer run or whose edited arguments the rules deny.
 
@@ -130,17 +126,13 @@ class _Drive(Generic[State]):
             try:
                 if not batch.drafts:
                     return await self._finish(batch, saved=saved, reported=reported, repeated=repeated)
-                return await self._suspend_rest(batch, saved, repeated)
+                if not self._run.asks_with_calls:
+                    executed = await self._execute(batch, saved, repeated)
+                    batch, warnings = batches.fit_outputs(batches.complete_batch(batch, executed.results))
+                    self._events += warnings
+                return self._suspend(batch)
             except OverLimit:
                 batch = await self._judge_again(batch, may_ask=not self._run.asks_with_calls)
-
-    async def _suspend_rest(self, batch: Batch, saved: bool, repeated: frozenset[int]) -> RunSuspended[Any]:
-        """Suspend a batch that was decided before, for calls in doubt or beyond a limit; the others need not wait."""
-        if not self._run.asks_with_calls:
-            executed = await self._execute(batch, saved, repeated)
-            batch, warnings = batches.fit_outputs(batches.complete_batch(batch, executed.results))
-            self._events += warnings
-        return self._suspend(batch)
 
     async def _ask(self) -> ModelTurn | RunEnd:
         if exceeded := self._run.find_exceeded():

@@ -110,7 +110,20 @@ def revalidate(
             if misplaced := find_misplaced(agent.tools_by_name[item.tool.name].definition, decision):
                 denied[item.index] = f"Denied by policy: {misplaced}"
                 continue
-            again[item.index] = _ask_again(item, agent, policy, decision, reason)
+            args = approved_args(item)
+            call = ToolCall(
+                call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent
+            )
+            if decision.action is Action.ALLOW:  # the rules no longer ask, but this call was asked
+                update = {"action": Action.REQUEST_APPROVAL, "terms": policy.terms, "policy_id": None}
+                decision = decision.model_copy(update=update)
+            definition = agent.tools_by_name[item.tool.name].definition
+            draft = build_item(
+                definition, call, put_question(definition, call.args, decision), agent.approval_timeout_s
+            )
+            before = f" It was asked because: {item.prompt.reason}" if item.prompt.reason else ""
+            prompt = item.prompt.model_copy(update={"reason": f"Asked again. {reason}{before}"[:2000]})
+            again[item.index] = draft.model_copy(update={"prompt": prompt})
             reasons[item.index] = reason
     return Revalidation(again, reasons, denied, charges)
 
@@ -215,19 +228,6 @@ def _deciders(item: Item) -> list[str]:
     agreeing = [decision.by for decision in item.decisions if decision.action in ("approve", "value")]
     deciders = agreeing or ([item.outcome.by] if item.outcome is not None else [])
     return [decider.id for decider in deciders if decider.kind is ActorKind.HUMAN]
-
-
-def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecision, reason: str) -> ItemDraft:
-    args = approved_args(item)
-    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
-    if decision.action is Action.ALLOW:  # the rules no longer ask, but this call was asked
-        update = {"action": Action.REQUEST_APPROVAL, "terms": policy.terms, "policy_id": None}
-        decision = decision.model_copy(update=update)
-    definition = agent.tools_by_name[item.tool.name].definition
-    draft = build_item(definition, call, put_question(definition, call.args, decision), agent.approval_timeout_s)
-    before = f" It was asked because: {item.prompt.reason}" if item.prompt.reason else ""
-    prompt = item.prompt.model_copy(update={"reason": f"Asked again. {reason}{before}"[:2000]})
-    return draft.model_copy(update={"prompt": prompt})
 
 
 def _keep(item: Item, denied: str | None) -> ItemDraft:

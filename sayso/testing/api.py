@@ -28,14 +28,7 @@ from sayso.runner.revalidation import find_ended_grant, judge_approved
 from sayso.runner.revalidation import list_wanted as list_wanted_again
 from sayso.testing.mandates import InProcessMandates
 from sayso.testing.records import DeskRecords
-from sayso.testing.requests import (
-    SuspendBody,
-    check_args,
-    draft_suspension,
-    read_call,
-    show_record,
-    show_run,
-)
+from sayso.testing.requests import SuspendBody, check_args, draft_suspension, read_call, show_record, show_run
 from sayso.wire.items import OutcomeView
 from sayso.wire.models import moment
 from sayso.wire.suspensions import RedeemedItem
@@ -105,7 +98,11 @@ class InProcessApi:
             claimed=body.context,
         )
         calls = [read_call(*call) for call in enumerate(body.calls)]
-        earlier = [record for record in self._desk.records.values() if _is_of_thread(record.run, run)]
+        earlier = [
+            record
+            for record in self._desk.records.values()
+            if (record.run.owner, record.run.thread_id) == (run.owner, run.thread_id)
+        ]
         step = max(body.step or 1, 1 + len(earlier))
         progress = Progress().with_tools(_list_started(earlier)) if body.thread_id else None
         policy, now_ms = self._desk.policy, self._desk.clock.now_ms
@@ -222,10 +219,6 @@ class InProcessApi:
         if not own:
             raise NotFound(f"There is no run {request.id!r} for this credential.")
         return own[-1]
-
-
-def _is_of_thread(earlier: RunRef, run: RunRef) -> bool:
-    return (earlier.owner, earlier.thread_id) == (run.owner, run.thread_id)
 
 
 def _list_started(records: Sequence[SuspensionRecord]) -> list[str]:

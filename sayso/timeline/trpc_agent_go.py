@@ -65,7 +65,11 @@ def _read(raw: JsonObject) -> tuple[Part, ...]:
     parts += _custom(event)
     for choice in event.choices:
         parts += _read_message(event, choice.inner("message"), choice.inner("delta"))
-    parts += _suspensions(event)
+    parts += [
+        _read_suspension(suspension.name, suspension.prompt)
+        for suspension in find_suspensions([event])
+        if suspension.mechanism in ("graph_interrupt", "permission")
+    ]
     if not parts:
         parts = [_other(event, Fields(raw))]
     common = {
@@ -127,14 +131,6 @@ def _custom(event: GoEvent) -> list[Part]:
     if meta.text("category") == "progress":
         return [Part(Kind.QUIET, f"{node} is at {meta.text('progress') or 0} %", meta.text("message"))]
     return [Part(Kind.STEP, f"{node}: {meta.text('eventType') or 'event'}", data=meta.value("payload"))]
-
-
-def _suspensions(event: GoEvent) -> list[Part]:
-    return [
-        _read_suspension(suspension.name, suspension.prompt)
-        for suspension in find_suspensions([event])
-        if suspension.mechanism in ("graph_interrupt", "permission")
-    ]
 
 
 def _read_suspension(name: str, prompt: JsonValue) -> Part:

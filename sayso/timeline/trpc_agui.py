@@ -73,7 +73,14 @@ class _Stream:
         elif kind == "RUN_ERROR":
             self._emit("error", error={"message": fields.text("message") or "unknown error"}, done=True)
         elif fields.text("activityType") == INTERRUPT_ACTIVITY:
-            self._add_interrupt(fields, event)
+            if resumed := _find_patch(fields, _RESUME).text("checkpointId"):
+                self._interrupts = {
+                    key: meta for key, meta in self._interrupts.items() if meta["checkpointId"] != resumed
+                }
+            if (meta := read_interrupt(event)) is not None:
+                key = (self.run_id, str(meta["interruptKey"] or meta["nodeID"]))
+                inner = self._interrupts.pop(key, None)
+                self._interrupts[key] = meta if inner is None else {**meta, "nodeID": inner["nodeID"]}
 
     def list_events(self) -> list[JsonObject]:
         waiting: list[JsonObject] = [
@@ -81,14 +88,6 @@ class _Stream:
             for (run_id, _), meta in self._interrupts.items()
         ]
         return [*waiting, *self._events]
-
-    def _add_interrupt(self, fields: Fields, event: JsonObject) -> None:
-        if resumed := _find_patch(fields, _RESUME).text("checkpointId"):
-            self._interrupts = {key: meta for key, meta in self._interrupts.items() if meta["checkpointId"] != resumed}
-        if (meta := read_interrupt(event)) is not None:
-            key = (self.run_id, str(meta["interruptKey"] or meta["nodeID"]))
-            inner = self._interrupts.pop(key, None)
-            self._interrupts[key] = meta if inner is None else {**meta, "nodeID": inner["nodeID"]}
 
     def _emit(self, kind: str, message: JsonObject | None = None, **fields: JsonValue) -> None:
         choices: list[JsonValue] = [{"message": message}] if message is not None else []

@@ -107,7 +107,17 @@ class Afk(Adapter):
             done = Done(None, RunStatus.FAILED, str(error) or type(error).__name__)
         else:
             if hooks.stopped.is_set():
-                return await self._read_stop(hooks)
+                position, executor = hooks.stopped_at, current_executor()
+                if position is None:
+                    assert executor is not None  # noqa: S101  only a failure in the gate stops a run without a position
+                    raise executor.fault or InvalidInput(NOT_DECIDED)
+                native = await read_waiting(
+                    hooks.memory, position.run_id, str(hooks.turns.thread_id), position.step, now_ms()
+                )
+                check_state(native)
+                waiting = read_native(native)
+                events, usage = hooks.external_events.raw, waiting.read_usage(hooks.waiting)
+                return FrameworkTurn(native, waiting.calls, waiting.text, external_events=events, usage=usage)
             if reached is None:
                 done = Done(None, RunStatus.CANCELLED, "AFK cancelled the run.")
             elif reached.state == "completed":
@@ -116,17 +126,6 @@ class Afk(Adapter):
                 result: JsonObject = {"text": reached.final_text, "state": reached.state}
                 done = Done(result, _STATUSES.get(reached.state, RunStatus.FAILED), reached.final_text)
         return replace(done, external_events=hooks.external_events.raw)
-
-    async def _read_stop(self, hooks: Hooks) -> FrameworkTurn:
-        position, executor = hooks.stopped_at, current_executor()
-        if position is None:
-            assert executor is not None  # noqa: S101  only a failure in the gate stops a run without a position
-            raise executor.fault or InvalidInput(NOT_DECIDED)
-        native = await read_waiting(hooks.memory, position.run_id, str(hooks.turns.thread_id), position.step, now_ms())
-        check_state(native)
-        waiting = read_native(native)
-        events, usage = hooks.external_events.raw, waiting.read_usage(hooks.waiting)
-        return FrameworkTurn(native, waiting.calls, waiting.text, external_events=events, usage=usage)
 
 
 def check_agent(agent: Any, gated: Sequence[Any], role: Any) -> None:

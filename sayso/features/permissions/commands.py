@@ -7,7 +7,7 @@ import typer
 from pydantic import JsonValue
 from rich.text import Text
 
-from sayso.cli.logins import connect
+from sayso.cli.logins import exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client.clients import Client
 from sayso.client.rulebook import (
@@ -83,8 +83,7 @@ def read_offer(at_most: list[str] | None, only: list[str] | None) -> JsonObject 
 
 def list_grants(json: JsonOption = False) -> None:
     """List the grants of the last month with their use."""
-    with connect() as client:
-        grants = client.exchange(LIST_GRANTS).grants
+    grants = exchange(LIST_GRANTS).grants
     rows = (
         (
             grant.id,
@@ -114,22 +113,19 @@ def show_granted(client: Client, decided: DecidedItem) -> Iterator[Text]:
 
 def confirm(grant_id: GrantArgument) -> None:
     """Grant together with the people who did, or put a grant in force that Sayso proposed."""
-    with connect() as client:
-        grant = client.exchange(confirm_grant(grant_id))
+    grant = exchange(confirm_grant(grant_id))
     make_console().print(show_line(f"{grant.id} is {_write_state(grant)}: {grant.sentence}.", width=_WHOLE))
 
 
 def revoke(grant_id: GrantArgument) -> None:
     """End a grant or a proposal at once, also for calls that it allowed and that have not started."""
-    with connect() as client:
-        grant = client.exchange(revoke_grant(grant_id))
+    grant = exchange(revoke_grant(grant_id))
     make_console().print(show_line(f"{grant.id} is {_write_state(grant)}."))
 
 
 def reinstate(grant_id: GrantArgument) -> None:
     """Overrule the denial that suspends a learned grant. Read the denied call before."""
-    with connect() as client:
-        grant = client.exchange(reinstate_grant(grant_id))
+    grant = exchange(reinstate_grant(grant_id))
     make_console().print(show_line(f"{grant.id} is {_write_state(grant)}: {grant.sentence}.", width=_WHOLE))
 
 
@@ -177,8 +173,7 @@ MandateArgument = Annotated[str, typer.Argument(metavar="ID", help="An id from `
 
 def list_mandates(json: JsonOption = False) -> None:
     """List the approved mandates of the last month with their use."""
-    with connect() as client:
-        mandates = client.exchange(LIST_MANDATES).mandates
+    mandates = exchange(LIST_MANDATES).mandates
     rows = (
         (
             mandate.id,
@@ -197,8 +192,7 @@ def list_mandates(json: JsonOption = False) -> None:
 
 def end_mandate(mandate_id: MandateArgument) -> None:
     """End a mandate at once, also for calls that it allowed and that have not started."""
-    with connect() as client:
-        mandate = client.exchange(revoke_mandate(mandate_id))
+    mandate = exchange(revoke_mandate(mandate_id))
     make_console().print(show_line(f"{mandate.id} is {mandate.state}."))
 
 

@@ -118,11 +118,7 @@ def propose_grants(rule: PolicyRule, lessons: Iterable[Lesson], known: Iterable[
         if since_ms is None or len(counted) < learn.after:
             continue
         learned = Learned(
-            like=like,
-            approvals=len(counted),
-            proposed_at_ms=now_ms,
-            probation=learn.probation,
-            lasts_s=grants.longest,
+            like=like, approvals=len(counted), proposed_at_ms=now_ms, probation=learn.probation, lasts_s=grants.longest
         )
         grant = _build(rule, grants, digest, learned, counted, since_ms)
         covered = all(names_call(grant, rule.rule_id, approved.lesson.event) for approved in counted)

@@ -120,12 +120,7 @@ def list_limits(asked: Bounds) -> Iterator[Constraint]:
 
 
 def limit_grant(
-    rule: PolicyRule,
-    grants: Grants,
-    asked: GrantRequest,
-    args: JsonObject,
-    secrets: Sequence[str],
-    now_ms: int,
+    rule: PolicyRule, grants: Grants, asked: GrantRequest, args: JsonObject, secrets: Sequence[str], now_ms: int
 ) -> dict[str, Any]:
     """Return the limits of a grant for calls like one with these arguments, as fields of a `Grant`.
 
@@ -170,14 +165,7 @@ def _limit_offer(item: Item, grants: Grants, asked: CounterOffer, people: int, n
     until_ms = now_ms + min(OFFER_S, grants.longest) * 1000
     total = GrantSum(of=grants.sum.of, max=to_units(grants.sum.max)) if grants.sum is not None else None
     rest = digest_rest(item.tool.args, limits)
-    return {
-        "constraints": limits,
-        "until_ms": until_ms,
-        "count": 1,
-        "sum": total,
-        "rest_digest": rest,
-        "offered": True,
-    }
+    return {"constraints": limits, "until_ms": until_ms, "count": 1, "sum": total, "rest_digest": rest, "offered": True}
 
 
 def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[Constraint, ...]:

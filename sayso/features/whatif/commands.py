@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from sayso.cli.channels import read_time
-from sayso.cli.logins import connect
+from sayso.cli.logins import connect, exchange
 from sayso.cli.policies import YesOption, find_version, read_lists, read_raw, read_rules
 from sayso.cli.screens import JsonOption, format_time, make_console, make_table, print_json, show, show_line
 from sayso.client import Client, rulebook
@@ -164,8 +164,7 @@ def start(
 @app.command("status")
 def status(json: JsonOption = False) -> None:
     """Show the candidate in shadow, and those before it."""
-    with connect() as client:
-        shadows = client.exchange(rulebook.READ_SHADOW)
+    shadows = exchange(rulebook.READ_SHADOW)
     if json:
         print_json(shadows)
         return

@@ -75,7 +75,18 @@ def describe_review_time(measured: int, typical_ms: int | None, saved_ms: int, a
 def describe_explanation(explanation: Explanation, scrub: Callable[[str], str] = str) -> JsonObject:
     """Return the decision on a call, and every rule in the order of trial; `scrub` masks secrets in texts."""
     decision = explanation.decision
-    rules: list[JsonValue] = [_describe_tried(trial, scrub) for trial in explanation.trials]
+    rules: list[JsonValue] = [
+        {
+            "rule_id": trial.rule.rule_id,
+            "action": trial.rule.action,
+            "match": trial.match,
+            "part": trial.part,
+            "saw": trial.saw,
+            "would": trial.would,
+            "sentence": scrub(describe_trial(trial)),
+        }
+        for trial in explanation.trials
+    ]
     return {
         "action": decision.action,
         "effect": describe_decision(decision),
@@ -86,18 +97,6 @@ def describe_explanation(explanation: Explanation, scrub: Callable[[str], str] =
         "absolute": decision.absolute,
         "resembles": [*decision.resembles],
         "rules": rules,
-    }
-
-
-def _describe_tried(trial: Trial, scrub: Callable[[str], str]) -> JsonObject:
-    return {
-        "rule_id": trial.rule.rule_id,
-        "action": trial.rule.action,
-        "match": trial.match,
-        "part": trial.part,
-        "saw": trial.saw,
-        "would": trial.would,
-        "sentence": scrub(describe_trial(trial)),
     }
 
 
