@@ -102,7 +102,12 @@ Provenance: TypeAlias = Callable[[], Mapping[str, object]]
 
 
 class Facts:
-    """The values that conditions read of one call. They are converted when the first condition needs them."""
+    """The values that conditions read of one call. They are converted when the first condition needs them.
+
+    `values` are those of `VARIABLES`; a condition that reads a missing one has no result. They must have passed
+    `check_json`: the engine recurses on the C stack and crashes on deep nesting. `names` are what the rules file
+    defines, and `provenance` returns the known values of `PROVENANCE`; it is called for conditions that read them.
+    """
 
     def __init__(self, values: Mapping[str, object], names: Names = NO_NAMES, provenance: Provenance = dict) -> None:
         self._values, self._names, self._provenance = dict(values), names, provenance
@@ -116,8 +121,7 @@ class Facts:
             lists = {name: list(self._names.lists[name]) for name in reading.lists if name in self._names.lists}
             named = {"lists": lists, "constants": dict(self._names.constants)}
             return self._activate({**self._values, **provenance, **named, **self.computing.compute(reading)})
-        if self._bound is None:
-            self._bound = self._activate(self._values)
+        self._bound = self._activate(self._values) if self._bound is None else self._bound
         return self._bound
 
     @cached_property
@@ -170,7 +174,10 @@ def compile_condition(expression: str) -> Condition:
         reading = read_words(expression)
         program = _environment().compile(reading.text)
     except WordFault as error:
-        raise _place(error, expression) from error
+        before = expression[: error.offset]
+        line, column = before.count("\n") + 1, error.offset - before.rfind("\n")
+        problem = f"{error.problem} (line {line}, column {column})"
+        raise ConditionError(problem, expression=expression, line=line, column=column) from error
     except RuntimeError as error:
         raise _compile_error(expression, str(error)) from error
     except TypeError as error:
@@ -189,23 +196,6 @@ def compile_condition(expression: str) -> Condition:
     for call in {variable.call for variable in reading.variables}:
         call.shorthand.load(*(() if call.parameter is None or call.is_constant else (call.parameter,)))
     return Condition(expression, program, reading)
-
-
-def reads_time(expression: str) -> bool:
-    """Return whether a condition reads the time of the call."""
-    return reads_any(expression, ("now",))
-
-
-def bind_facts(facts: Mapping[str, object], names: Names = NO_NAMES, provenance: Provenance = dict) -> Facts:
-    """Return `facts`, values of `VARIABLES`, and what the rules file defines, for conditions.
-
-    A condition that reads a missing value has no result.
-
-    `provenance` returns the values of `PROVENANCE` that are known; it is called for conditions that read them.
-
-    The facts must have passed `check_json`: the engine recurses on the C stack and crashes on deep nesting.
-    """
-    return Facts(facts, names, provenance)
 
 
 @lru_cache(maxsize=1)
@@ -241,13 +231,6 @@ def _compile_error(expression: str, text: str) -> ConditionError:
     if "undeclared reference" in problem:
         problem += f"; a condition may use {', '.join((*VARIABLES, *PROVENANCE, *NAMES))}"
     return ConditionError(problem, expression=expression, line=line, column=column)
-
-
-def _place(fault: WordFault, expression: str) -> ConditionError:
-    before = expression[: fault.offset]
-    line, column = before.count("\n") + 1, fault.offset - before.rfind("\n")
-    words = f"{fault.problem} (line {line}, column {column})"
-    return ConditionError(words, expression=expression, line=line, column=column)
 
 
 def _clean(text: str) -> str:
@@ -308,7 +291,8 @@ def find_comparisons(expression: str) -> list[Comparison]:
 
 
 def _compares(tokens: list[str]) -> bool:
-    return len(tokens) == 2 and tokens[0] in (*_ORDER, "==", "!=") and _is_literal(tokens[1])
+    is_literal = len(tokens) == 2 and (_is_text(tokens[1]) or tokens[1][0].isdigit())
+    return is_literal and tokens[0] in (*_ORDER, "==", "!=")
 
 
 def _find_reads(tokens: list[str], variable: str = "args") -> Iterator[tuple[int, int, str]]:
@@ -325,10 +309,6 @@ def _find_reads(tokens: list[str], variable: str = "args") -> Iterator[tuple[int
 
 def _is_text(token: str) -> bool:
     return token[-1] in "\"'" and len(token) > 1
-
-
-def _is_literal(token: str) -> bool:
-    return _is_text(token) or token[0].isdigit()
 
 
 def _goes_on(tokens: list[str]) -> bool:

@@ -124,46 +124,40 @@ def describe_judged(
 
     `beside` is what a candidate in shadow would have done.
     """
+    mandate = decision.mandate
+    sample = decision.terms.sample if decision.action is Action.ALLOW else None
+    looked = sample is not None and sample.after is not None
+    stated: dict[str, JsonValue] = {
+        "error": decision.error or None,
+        "resembles": [*decision.resembles] or None,
+        "at_ms": decision.at_ms,
+        "absolute": decision.absolute or None,
+        "would_allow": [*decision.learning.would_allow] or None if decision.learning is not None else None,
+        "assessment": decision.assessment.model_dump(mode="json") if decision.assessment is not None else None,
+        "near_miss": decision.near_miss,
+        "mandate": mandate.model_dump(mode="json", exclude_defaults=True) if mandate is not None else None,
+        "shadow": [entry.model_dump(mode="json", exclude_none=True) for entry in decision.shadow] or None,
+        "second_look": sample.after if sample is not None else None,
+        "reviewers": [*decision.terms.reviewers] if looked else None,
+        BESIDE: beside or None,
+        "computed": _mask_computed(call, decision, definition) or None,
+    }
     rules: JsonObject = {"policy_id": decision.policy_id, "matched_rules": [*decision.matched_rules]}
     rules["rule_version"] = decision.rule_version
-    failed: JsonObject = {"error": decision.error} if decision.error else {}
-    failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
-    facts: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
-    facts |= {"absolute": True} if decision.absolute else {}
-    would = decision.learning.would_allow if decision.learning is not None else ()
-    facts |= {"would_allow": [*would]} if would else {}
-    facts |= {"assessment": decision.assessment.model_dump(mode="json")} if decision.assessment is not None else {}
-    facts |= {"near_miss": decision.near_miss} if decision.near_miss is not None else {}
-    if decision.mandate is not None:
-        facts |= {"mandate": decision.mandate.model_dump(mode="json", exclude_defaults=True)}
-    shadow: list[JsonValue] = [entry.model_dump(mode="json", exclude_none=True) for entry in decision.shadow]
-    failed |= (
-        (facts | ({"shadow": shadow} if shadow else {}))
-        | _describe_sample(decision)
-        | ({BESIDE: beside} if beside else {})
-    )
-    if computed := _mask_computed(call, decision, definition):
-        failed["computed"] = computed
+    rules |= {name: value for name, value in stated.items() if value is not None}
     # Arguments of an item are recorded with its decision; until then the event stays small.
     if decision.action in ASKING and not decision.remembered:
-        return describe_action(call, decision.action, decision.reason, rules | failed)
+        return describe_action(call, decision.action, decision.reason, rules)
     schema = definition.parameters if definition.traits.has_secrets else None
     masked = redact(call.args, schema, decision.terms.secrets).args
     if decision.remembered:
         remembered = hide_amounts(decision.remembered, masked)
-        failed |= {"remembered": [entry.describe() for entry in remembered[:MAX_REMEMBERED]]}
+        rules["remembered"] = [entry.describe() for entry in remembered[:MAX_REMEMBERED]]
     if decision.grant is not None:
-        failed |= {"grant": decision.grant.model_dump(mode="json", exclude_defaults=True)}
-    args: JsonObject = {} if decision.action in ASKING else {"args": masked}
-    return describe_action(call, decision.action, decision.reason, rules | failed | args)
-
-
-def _describe_sample(decision: PolicyDecision) -> JsonObject:
-    """Return the share of like calls that get a second look, and who may take it; nothing for calls that do not run."""
-    sample = decision.terms.sample
-    if decision.action is not Action.ALLOW or sample is None or sample.after is None:
-        return {}
-    return {"second_look": sample.after, "reviewers": [*decision.terms.reviewers]}
+        rules["grant"] = decision.grant.model_dump(mode="json", exclude_defaults=True)
+    if decision.action not in ASKING:
+        rules["args"] = masked
+    return describe_action(call, decision.action, decision.reason, rules)
 
 
 def _mask_computed(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> JsonObject | None:
@@ -209,6 +203,7 @@ def build_item(
     reason = decision.reason[:MAX_REASON_CHARS]
     metadata = payload.metadata | ({"judging_error": decision.error} if decision.error else {})
     prompt = Prompt(title=payload.title, body=payload.prompt, reason=reason, metadata=metadata)
+    verdict = {Action.ALLOW: Verdict.APPROVED, Action.DENY: Verdict.DENIED}.get(decision.action)
     return ItemDraft(
         kind=ItemKind.APPROVAL if target is None else ItemKind.INPUT,
         call_id=call.call_id,
@@ -232,15 +227,8 @@ def build_item(
         assessment=decision.assessment,
         grant_id=decision.granted_by,
         learning=decision.learning,
-        preset=_preset(decision),
+        preset=PresetOutcome(verdict=verdict, by=_POLICY, message=decision.reason or None) if verdict else None,
     )
-
-
-def _preset(decision: PolicyDecision) -> PresetOutcome | None:
-    verdict = {Action.ALLOW: Verdict.APPROVED, Action.DENY: Verdict.DENIED}.get(decision.action)
-    if verdict is None:
-        return None
-    return PresetOutcome(verdict=verdict, by=_POLICY, message=decision.reason or None)
 
 
 def _terms(decision: PolicyDecision, timeout_s: int | None, secrets: tuple[str, ...]) -> RuleTerms:
@@ -292,7 +280,10 @@ def put_question(definition: ToolDefinition, args: JsonObject, decision: PolicyD
     A rule that asks for the answer may provide text, terms and a fallback value. A fallback that would approve denies.
     """
     question = find_question(definition)
-    if question is None or decision.action is Action.DENY or _wants_approval(decision):
+    # The default does not take precedence over a question.
+    by_rule = decision.policy_id is not None or decision.in_doubt is not None
+    wants_approval = decision.action is Action.REQUEST_APPROVAL and by_rule
+    if question is None or decision.action is Action.DENY or wants_approval:
         return decision
     given = decision.request_payload if decision.action is Action.REQUEST_USER_INPUT else None
     if given is not None and given.target_arg != question.answer:
@@ -305,17 +296,13 @@ def put_question(definition: ToolDefinition, args: JsonObject, decision: PolicyD
     return decision.model_copy(update=update if given is not None else {**update, "reason": _REASON})
 
 
-def _wants_approval(decision: PolicyDecision) -> bool:
-    """Whether a rule asks for approval, or might have. The default does not take precedence over a question."""
-    by_rule = decision.policy_id is not None or decision.in_doubt is not None
-    return decision.action is Action.REQUEST_APPROVAL and by_rule
-
-
 def _write_payload(question: Question, args: JsonObject, given: RequestPayload) -> RequestPayload:
     text, context = _text(args, question.question), _text(args, question.context)
     short = text if len(text) <= _TITLE_CHARS else f"{text[: _TITLE_CHARS - 1]}…"
     body = "\n\n".join(part for part in (text if short != text else "", context) if part)
-    choices = given.choices or _choices(args, question.choices)
+    offered = args.get(question.choices) if question.choices is not None else None
+    texts = [text for text in offered if isinstance(text, str) and text.strip()] if isinstance(offered, list) else []
+    choices = given.choices or tuple(dict.fromkeys(texts))
     schema: JsonObject = {"enum": list(choices)} if choices else {"type": "string", "pattern": r"\S"}
     update = {
         "title": given.title or short or None,
@@ -330,9 +317,3 @@ def _write_payload(question: Question, args: JsonObject, given: RequestPayload) 
 def _text(args: Mapping[str, JsonValue], name: str | None) -> str:
     value = args.get(name) if name is not None else None
     return value.strip() if isinstance(value, str) else ""
-
-
-def _choices(args: Mapping[str, JsonValue], name: str | None) -> tuple[str, ...]:
-    value = args.get(name) if name is not None else None
-    offered = [text for text in value if isinstance(text, str) and text.strip()] if isinstance(value, list) else []
-    return tuple(dict.fromkeys(offered))

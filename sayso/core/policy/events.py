@@ -47,17 +47,12 @@ def compute_cost(usage: Sequence[ModelUsage], prices: Prices) -> float | None:
     """Return what the model calls cost; None if one of the models has no price."""
     cost = 0.0
     for use in usage:
-        price = _find_price(use.model, prices)
+        fitting = (each for pattern, each in prices.items() if use.model and fnmatchcase(use.model, pattern))
+        price = prices[use.model] if use.model in prices else next(fitting, None)
         if price is None:
             return None
         cost += (use.input_tokens * price.input + use.output_tokens * price.output) / _UNIT
     return cost
-
-
-def _find_price(model: str, prices: Prices) -> ModelPrice | None:
-    if model in prices:
-        return prices[model]
-    return next((price for pattern, price in prices.items() if model and fnmatchcase(model, pattern)), None)
 
 
 class PolicyEvent(Immutable):

@@ -47,7 +47,19 @@ def describe_calls(
     at_ms: int | None = None,
 ) -> list[PolicyEvent]:
     """Return the calls as the rules see them; rules that read the time cannot be evaluated without `at_ms`."""
-    return [_describe(run, step, call, progress, at_ms) for call in calls]
+    return [
+        make_event(
+            run,
+            step,
+            progress,
+            tool_name=external.call.name,
+            tool_args=external.call.args,
+            subagent_name=external.call.subagent,
+            at_ms=at_ms,
+            definition=external.definition.digest,
+        )
+        for external in calls
+    ]
 
 
 @complete
@@ -148,8 +160,9 @@ def judge_final(
             "Approve the original arguments, or deny the item."
         )
     if judged.in_doubt is not None or _changes_type(item.tool.args, args):
-        terms = guard_terms(strictest_terms([judged.terms, state_terms(item.terms)]))
-        judged = judged.model_copy(update={"terms": terms})
+        judged = judged.model_copy(
+            update={"terms": guard_terms(strictest_terms([judged.terms, state_terms(item.terms)]))}
+        )
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
     return FinalJudgement(judged, build_item(definition, call, judged))
 
@@ -181,13 +194,6 @@ def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> Pol
     call = {"tool_name": item.tool.name, "tool_args": args, "subagent_name": item.subagent}
     known = {"definition": item.tool.definition, "readings": recall_assessment(item.assessment)}
     return make_event(record.run, record.step, record.progress, **call, **known, at_ms=asked_ms)
-
-
-def _describe(
-    run: RunRef, step: int, external: ExternalCall, progress: Progress | None, at_ms: int | None
-) -> PolicyEvent:
-    call = {"tool_name": external.call.name, "tool_args": external.call.args, "subagent_name": external.call.subagent}
-    return make_event(run, step, progress, **call, at_ms=at_ms, definition=external.definition.digest)
 
 
 def decides_alike(policy: Policy, name: str) -> bool:

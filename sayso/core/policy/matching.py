@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from sayso.core.canonical_json import JsonObject, check_json
-from sayso.core.policy.conditions import Facts, bind_facts, compile_condition
+from sayso.core.policy.conditions import Facts, compile_condition
 from sayso.core.policy.counters.recalling import Recalled, recall
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.events import PolicyEvent, Prices, check_after, describe_provenance
@@ -44,7 +44,7 @@ class Case:
         shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
         now = {} if event.at_ms is None else {"now": datetime.fromtimestamp(event.at_ms / 1000, tz=UTC)}
         values = {"args": event.tool_args, "tool": event.tool_name or "", **shared, **now}
-        return bind_facts(values, self._names, partial(describe_provenance, self.event, self._prices))
+        return Facts(values, self._names, partial(describe_provenance, self.event, self._prices))
 
     def list_computed(self, rules: Iterable[PolicyRule]) -> JsonObject:
         """Return what Sayso computed for the conditions of these rules, by shorthand."""
@@ -78,7 +78,7 @@ def is_about_agent(rule: PolicyRule, agent: str) -> bool:
 
 
 def _applies(rule: PolicyRule, case: Case) -> bool:
-    event, condition = case.event, rule.condition
+    event, condition, loosely = case.event, rule.condition, rule.action is not Action.ALLOW
     # A name that looks alike counts unless the rule allows.
     return (
         rule.covers(case.subject)
@@ -96,10 +96,7 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and (condition.outside is None or not condition.outside.covers(_read_time(event)))
         and (condition.when is None or compile_condition(condition.when).holds(case.facts))
         and (condition.subagent_name is None or _is_made_by(condition.subagent_name, event))
-        and (
-            condition.after is None
-            or check_after(rule.condition.after or (), event.progress, loosely=rule.action is not Action.ALLOW)
-        )
+        and (condition.after is None or check_after(condition.after, event.progress, loosely=loosely))
         and (not rule.names_managers or check_managers(rule.terms, event.who))
     )
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 from pydantic.config import JsonDict
@@ -42,11 +42,6 @@ def write_period(seconds: int) -> str:
     return f"{seconds // _UNITS[unit]}{unit}"
 
 
-def _read_text(value: Any) -> Any:
-    """Return a text as a period in seconds; other values stay as they are."""
-    return read_period(value) if isinstance(value, str) else value
-
-
 def _check_period(seconds: int) -> int:
     if not SHORTEST_S <= seconds <= LONGEST_S:
         raise ValueError(f"a period is between {SHORTEST_S}s and {LONGEST_S // 86_400}d")
@@ -81,7 +76,12 @@ _PERIOD_SCHEMA: JsonDict = {
 _NAME_SCHEMA: JsonDict = {"type": "string", "pattern": rf"^({'|'.join(_NAMES)}|(args|context){_PATH})$"}
 _NAMES_SCHEMA: JsonDict = {"anyOf": [_NAME_SCHEMA, {"type": "array", "items": _NAME_SCHEMA, "maxItems": 8}]}
 
-Period = Annotated[int, BeforeValidator(_read_text), AfterValidator(_check_period), WithJsonSchema(_PERIOD_SCHEMA)]
+Period = Annotated[
+    int,
+    BeforeValidator(lambda value: read_period(value) if isinstance(value, str) else value),
+    AfterValidator(_check_period),
+    WithJsonSchema(_PERIOD_SCHEMA),
+]
 ArgumentPath = Annotated[
     str, AfterValidator(_check_path), WithJsonSchema({"type": "string", "pattern": f"^args{_PATH}$"})
 ]
@@ -156,16 +156,8 @@ Stated = Sequence[tuple[CounterKey, Any]]
 def list_stated(fields: Mapping[str, Any]) -> Stated:
     """Return the keys among the fields of a condition, those below `over` apart."""
     over: Over | None = fields["over"]
-    keys: tuple[tuple[CounterKey, Any], ...] = (
-        ("limit", fields["limit"]),
-        ("budget", fields["budget"]),
-        ("over.limit", over.limit if over is not None else None),
-        ("over.budget", over.budget if over is not None else None),
-        ("unseen", fields["unseen"]),
-        ("above", fields["above"]),
-        ("repeats", fields["repeats"]),
-    )
-    return tuple((key, stated) for key, stated in keys if stated is not None)
+    keys = {**fields, "over.limit": over and over.limit, "over.budget": over and over.budget}
+    return tuple((key, keys[key]) for key in get_args(CounterKey) if keys[key] is not None)
 
 
 def check_counters(keys: Stated, *, allows: bool, models: bool) -> None:
@@ -232,8 +224,7 @@ class Grants(Immutable):
 
 def check_grants(grants: Grants | None, info: ValidationInfo) -> Grants | None:
     """Refuse grants in a rule that asks for no approval."""
-    asks = info.data.get("action", "request_approval") == "request_approval"
-    if grants is not None and not asks:
+    if grants is not None and info.data.get("action", "request_approval") != "request_approval":
         raise ValueError("only calls that need an approval can be granted; write `action: request_approval`")
     return grants
 
@@ -251,11 +242,9 @@ class Scrutiny(Immutable):
 
     def add_to(self, terms: RuleTerms) -> RuleTerms:
         """Return the terms with this scrutiny."""
-        approve = max(terms.quorum.approve, self.quorum or 1)
-        update: dict[str, Any] = {"quorum": terms.quorum.model_copy(update={"approve": approve})}
-        update["reviewers"] = self.reviewers or terms.reviewers
-        update["match_number"] = terms.match_number or self.match_number
-        return terms.model_copy(update=update)
+        quorum = terms.quorum.model_copy(update={"approve": max(terms.quorum.approve, self.quorum or 1)})
+        update = {"quorum": quorum, "reviewers": self.reviewers or terms.reviewers}
+        return terms.model_copy(update=update | {"match_number": terms.match_number or self.match_number})
 
 
 class Assess(Immutable):
@@ -311,7 +300,8 @@ def _check_scrutiny(level: str, scrutiny: Scrutiny, terms: RuleTerms, names: tup
 MOST_ASKED = 10_000
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
+    """Return whether a field has no value, so that it is left out of a dump."""
     return value is None
 
 
@@ -338,8 +328,8 @@ class Asks(Immutable):
 class Restrained(Immutable):
     """What a rule that asks says of repeated requests."""
 
-    after_denial: AfterDenial | None = Field(default=None, exclude_if=_is_missing)
-    asks: Asks | None = Field(default=None, exclude_if=_is_missing)
+    after_denial: AfterDenial | None = Field(default=None, exclude_if=is_missing)
+    asks: Asks | None = Field(default=None, exclude_if=is_missing)
 
     @property
     def restrains(self) -> bool:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from sayso.core.calendar import Day, Moment, TimeWindow, find_end_ms, find_start_ms
 from sayso.core.canonical_json import JsonObject
-from sayso.core.policy.conditions import compile_condition, find_misnamed, find_text_order, reads_time
+from sayso.core.policy.conditions import compile_condition, find_misnamed, find_text_order, reads_any
 from sayso.core.policy.managers import names_managers, refuse_expressions
 from sayso.core.policy.rule_keys import (
     Above,
@@ -25,7 +25,9 @@ from sayso.core.policy.rule_keys import (
     check_assess,
     check_counters,
     check_grants,
+    is_missing,
     list_stated,
+    read_names,
 )
 from sayso.core.records.base import Immutable
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach
@@ -68,11 +70,6 @@ def _check_pattern(pattern: str) -> str:
 Glob = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_pattern)]
 
 
-def _list_alone(value: Any) -> Any:
-    """Accept a single name where a list of them is expected."""
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
-
-
 class Action(StrEnum):
     """The effect of a rule. `defer` is read as request_approval."""
 
@@ -88,12 +85,7 @@ class Action(StrEnum):
 
 ASKING = (Action.REQUEST_APPROVAL, Action.REQUEST_USER_INPUT)
 _ASKS_MODEL = "only tool calls can be asked about; write `subjects: [tool_call]`, or use allow or deny"
-
 _SHADOWS_MODEL = "a shadow rule is for tool calls; write `subjects: [tool_call]`, or remove `mode: shadow`"
-
-
-def _is_missing(value: object) -> bool:
-    return value is None
 
 
 class Subject(StrEnum):
@@ -117,9 +109,7 @@ class RuleCondition(Immutable):
     agent: Glob | None = None
     agents: tuple[Glob, ...] | None = Field(default=None, min_length=1, max_length=1000)
     subagent_name: Glob | None = None
-    after: Annotated[tuple[Glob, ...] | None, BeforeValidator(_list_alone)] = Field(
-        default=None, min_length=1, max_length=1000
-    )
+    after: Annotated[tuple[Glob, ...] | None, BeforeValidator(read_names)] = Field(None, min_length=1, max_length=1000)
     context_equals: JsonObject = Field(default_factory=dict)
     context_has_keys: tuple[str, ...] = ()
     claimed_equals: JsonObject = Field(default_factory=dict)
@@ -143,8 +133,8 @@ class RuleCondition(Immutable):
     @property
     def tools(self) -> tuple[str, ...]:
         """The names and patterns, one of which must match; none for any tool."""
-        alone = (name for name in (self.tool_name, self.tool_name_pattern) if name is not None)
-        return (*alone, *(self.tool_names or ()))
+        alone = (self.tool_name, self.tool_name_pattern)
+        return (*(name for name in alone if name is not None), *(self.tool_names or ()))
 
     @field_validator("tool_name")
     @classmethod
@@ -218,7 +208,7 @@ class PolicyRule(Restrained):
     terms: RuleTerms = RuleTerms()
     grants: Annotated[Grants | None, AfterValidator(check_grants)] = None
     mandates: Annotated[Grants | None, AfterValidator(check_grants)] = None
-    assess: Annotated[Assess | None, AfterValidator(check_assess)] = Field(default=None, exclude_if=_is_missing)
+    assess: Annotated[Assess | None, AfterValidator(check_assess)] = Field(default=None, exclude_if=is_missing)
 
     @property
     def is_live(self) -> bool:
@@ -234,7 +224,7 @@ class PolicyRule(Restrained):
         """Whether the rule needs the time of a call."""
         condition = self.condition
         windows = condition.during is not None or condition.outside is not None
-        return self.has_dates or windows or (condition.when is not None and reads_time(condition.when))
+        return self.has_dates or windows or (condition.when is not None and reads_any(condition.when, ("now",)))
 
     def is_valid(self, at_ms: int) -> bool:
         """Return whether a moment is within the dates of the rule."""

@@ -84,11 +84,7 @@ def _check_names(leaves: list[Leaf]) -> list[Flag]:
     sentence = _("The name %(name)s is itself an address, but the mail goes to %(address)s.")
     pairs = [pair for leaf in leaves for pair in getaddresses([read_text(leaf)[:_PARSED_CHARS]])]
     return [
-        Flag(
-            sentence % {"name": shorten(name), "address": shorten(address)},
-            SEVERE,
-            _("name differs"),
-        )
+        Flag(sentence % {"name": shorten(name), "address": shorten(address)}, SEVERE, _("name differs"))
         for name, address in pairs
         if "@" in name and name.strip().lower() != address.lower()
     ]

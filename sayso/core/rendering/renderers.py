@@ -75,14 +75,7 @@ def _render_tree(call: Call) -> Sketch:
 
 
 def name_flags(
-    tool: str,
-    view: View,
-    *,
-    doubt: bool,
-    resembles: bool,
-    unattended: bool,
-    alone: bool = False,
-    held: bool = False,
+    tool: str, view: View, *, doubt: bool, resembles: bool, unattended: bool, alone: bool = False, held: bool = False
 ) -> tuple[str, ...]:
     """Return the two most severe flags of an open item.
 

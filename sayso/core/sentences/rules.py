@@ -110,14 +110,7 @@ def _name(path: str) -> str:
     return path.removeprefix("args.")
 
 
-_SIGNS = {
-    ">": "over",
-    ">=": "at least",
-    "<": "under",
-    "<=": "at most",
-    "==": "equal to",
-    "!=": "other than",
-}
+_SIGNS = {">": "over", ">=": "at least", "<": "under", "<=": "at most", "==": "equal to", "!=": "other than"}
 _COMPARISON = re.compile(r"""\s*args\.\w+\s*(?:[<>]=?|[=!]=)\s*(?:-?[\d.]+|"[^"\\]*"|'[^'\\]*')\s*""")
 _AND = re.compile(r"\s*&&\s*")
 _VALUE_CHARS = 120
@@ -311,10 +304,7 @@ def _describe_facts(condition: RuleCondition) -> list[str]:
 
 
 def _list_facts(equal: JsonObject, keys: tuple[str, ...]) -> list[str]:
-    return [
-        *(f"{name} is {_write(value)}" for name, value in equal.items()),
-        *(f"{name} is given" for name in keys),
-    ]
+    return [*(f"{name} is {_write(value)}" for name, value in equal.items()), *(f"{name} is given" for name in keys)]
 
 
 def describe_seen(saw: JsonObject) -> str:

@@ -27,7 +27,19 @@ def want_assessment(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[Wanted
         return
     key = name_assessment(rule.assess.by, event)
     if key not in event.readings:
-        yield Wanted(key, 0, question=Question(key, rule.assess.by, _write_question(rule, event)))
+        about = {
+            "assessor": rule.assess.by,
+            "rule": rule.rule_id,
+            "tool": event.tool_name,
+            "args": redact(event.tool_args, None, rule.terms.secrets).args,
+            "agent": event.agent,
+            "subagent": event.subagent_name,
+            "started_by": event.started_by,
+            "run_id": event.run_id,
+            "step": event.step,
+            "context": event.context,
+        }
+        yield Wanted(key, 0, question=Question(key, rule.assess.by, canonical_json(about)))
 
 
 def recall_assessment(assessment: Assessment | None) -> dict[str, Reading]:
@@ -71,20 +83,3 @@ def list_strictest(rules: Iterable["PolicyRule"]) -> Iterator[RuleTerms]:
     for rule in rules:
         added = () if rule.assess is None else rule.assess.list_scrutiny(Level.HIGH)
         yield strictest_terms([rule.terms, *(scrutiny.add_to(rule.terms) for scrutiny in added)])
-
-
-def _write_question(rule: "PolicyRule", event: "PolicyEvent") -> bytes:
-    return canonical_json(
-        {
-            "assessor": rule.assess.by if rule.assess is not None else "",
-            "rule": rule.rule_id,
-            "tool": event.tool_name,
-            "args": redact(event.tool_args, None, rule.terms.secrets).args,
-            "agent": event.agent,
-            "subagent": event.subagent_name,
-            "started_by": event.started_by,
-            "run_id": event.run_id,
-            "step": event.step,
-            "context": event.context,
-        }
-    )

@@ -108,8 +108,8 @@ class CounterBook:
         readings: dict[str, Reading] = {}
         for need in wanted:
             if need.question is not None:
-                fault = "this desk asks no assessors"
-                readings[need.counter] = Reading(assessment=assess_unanswered(need.question, fault))
+                fault = assess_unanswered(need.question, "this desk asks no assessors")
+                readings[need.counter] = Reading(assessment=fault)
                 continue
             if need.denials:
                 readings[need.counter] = Reading(denials=self._denials.get(need.counter, ()))
@@ -280,11 +280,11 @@ class Ledger:
             return None
         limits = {charge.counter: charge for charge in decision.due_charges if charge.most is not None}
         for entry in decision.remembered:
-            charge = limits.get(entry.counter)
-            if charge is not None and charge.most is not None:
-                known = self.readings.get(entry.counter)
-                if known is not None and known.total + charge.amount > charge.most:
-                    return entry.rule_id
+            charge, known = limits.get(entry.counter), self.readings.get(entry.counter)
+            if charge is None or charge.most is None or known is None:
+                continue
+            if known.total + charge.amount > charge.most:
+                return entry.rule_id
         return None
 
     def _judge(self, event: PolicyEvent) -> PolicyDecision:

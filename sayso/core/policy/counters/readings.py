@@ -77,7 +77,7 @@ def read_amount(value: Any, name: str) -> int:
         if abs(value) > MAX_AMOUNT:  # Python refuses to write very long integers
             raise InvalidInput(f"{name} is not between 0 and {MAX_AMOUNT:,}")
         return _check_range(value * UNIT, name)
-    text = value if isinstance(value, str) else _write_plain(value)
+    text = value if isinstance(value, str) else format(Decimal(repr(value)), "f")
     if not _DECIMAL.fullmatch(text):
         raise InvalidInput(f"{name} is not a plain number such as 19.90")
     number = Decimal(text)
@@ -97,11 +97,6 @@ def write_amount(units: int) -> str:
     if number == number.to_integral_value():
         return f"{int(number):,}"
     return f"{number:,.2f}" if number == round(number, 2) else f"{number.normalize():,f}"
-
-
-def _write_plain(value: float) -> str:
-    text = repr(value)
-    return format(Decimal(text), "f") if "e" in text else text
 
 
 def _check_range(units: int, name: str) -> int:

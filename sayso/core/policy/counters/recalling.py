@@ -311,7 +311,8 @@ def weigh_counters(
             charges += entry.charges if limited else map(_unlimit, entry.charges)
         limited = limited and rule is not deciding
     if reached:
-        reason = f"{reason} What {_join_rules(reached)} is used up."
+        names = ", ".join(reached)
+        reason = f"{reason} What {f'rule {names} allows' if len(reached) == 1 else f'rules {names} allow'} is used up."
     fields = {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
     return fields | {"reason": reason}
 
@@ -331,7 +332,3 @@ def list_shadow_charges(
 
 def _unlimit(charge: Charge) -> Charge:
     return charge.model_copy(update={"most": None})
-
-
-def _join_rules(reached: Sequence[str]) -> str:
-    return f"rule {reached[0]} allows" if len(reached) == 1 else f"rules {', '.join(reached)} allow"

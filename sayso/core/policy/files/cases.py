@@ -20,37 +20,19 @@ from sayso.core.records.base import Immutable
 from sayso.core.records.envelopes import GrantRequest
 
 GRANTED_KEYS = ("call", "for", "ago", *(name for name in GrantRequest.model_fields if name != "for_s"))
-
-
 KEY = "tests"
-
-
 ASK = "ask"
-
-
 DEFAULT = "default"
 """The name of the default in `rule`."""
 
-
 _CALL_KEYS = {"tool": "tool_name", "args": "tool_args", "subagent": "subagent_name", "event": "event_type"}
-
-
 _OTHERS = {*_CALL_KEYS.values(), "readings", "at_ms", "definition", "thread_id"}
-
-
 _EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _OTHERS} | _CALL_KEYS
-
-
 _AT = "at"
 """When the agent asks: a date, or a time with a zone. Rules that read the time need it."""
 
-
 CALL_KEYS = (*_EVENT_KEYS, _AT)
-
-
 CASE_KEYS = ("name", "call", "granted", "after", "expect", "rule")
-
-
 EXPECTATIONS = (ASK, *Action, "defer")
 
 
@@ -104,14 +86,12 @@ def check_cases(document: Document, tests: Any) -> Iterator[Case]:
         document.report((KEY,), f"{KEY}: must be a list of cases with `call` and `expect`")
         return
     for index, test in enumerate(tests):
-        case = _read_case(document, index, test)
-        if case is not None:
+        if case := _read_case(document, index, test):
             yield case
 
 
 def _read_case(document: Document, index: int, test: Any) -> Case | None:
-    loc = (KEY, index)
-    label = f"case {index + 1}: "
+    loc, label = (KEY, index), f"case {index + 1}: "
     if not isinstance(test, dict) or not isinstance(test.get("call"), dict) or "expect" not in test:
         document.report(loc, f"{label}needs `call:` with a tool, and `expect:`")
         return None
@@ -129,10 +109,8 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
     unknown = [(place, key, known) for place, part, known in keys for key in part if key not in known]
     for place, key, known in unknown:
         document.report((*place, key), label + describe_unknown(key, known), at_key=True)
-    return None if unknown else _build_case(document, loc, label, test)
-
-
-def _build_case(document: Document, loc: Loc, label: str, test: dict[str, Any]) -> Case | None:
+    if unknown:
+        return None
     line, column = document.values[loc]
     name = str(test.get("name") or label.removesuffix(": "))
     fields = {"name": name, "place": f"{document.file}:{line}:{column}", "expect": test["expect"]}

@@ -103,12 +103,9 @@ def report_fault(document: Document, loc: Loc, fault: ErrorDetails) -> None:
     elif kind == "string_type":
         document.report(place, f"{prefix}must be a text, not {shown}; put it in quotes")
     else:
-        document.report(place, f"{prefix}{_in_yaml(fault['msg'])}, not {shown}")
-
-
-def _in_yaml(words: str) -> str:
-    words = re.sub(r"^(Input|String|Tuple) should", "must", words.partition(", not ")[0])
-    return words.replace("an object", "a mapping").replace("array", "list").replace(" after validation", "")
+        words = re.sub(r"^(Input|String|Tuple) should", "must", fault["msg"].partition(", not ")[0])
+        words = words.replace("an object", "a mapping").replace("array", "list").replace(" after validation", "")
+        document.report(place, f"{prefix}{words}, not {shown}")
 
 
 def _unshape(loc: Loc) -> Loc:

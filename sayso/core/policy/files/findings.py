@@ -41,13 +41,23 @@ class Known:
 def find_findings(policy: Policy, known: Known) -> list[str]:
     """Return a sentence for each finding, up to `MOST_FINDINGS`."""
     rules = policy.live
-    checks: list[Iterable[str]] = [_find_dead(rules), _find_claimants(rules)]
+    checks: list[Iterable[str]] = [_find_dead(rules)]
+    checks.append(
+        f"rule {rule.rule_id}: allows by claims of the agent, which are not checked; use context"
+        for rule in rules
+        if rule.action is Action.ALLOW and (rule.condition.claimed_equals or rule.condition.claimed_has_keys)
+    )
     if known.now_ms is not None:
         checks.append(_find_outdated(policy.rules, known.now_ms))
     if known.reviewers is not None:
         checks.append(_find_missing_people(policy, rules, known.reviewers, known.groups))
     if known.assessors is not None:
-        checks.append(_find_missing_assessors(rules, known.assessors))
+        checks.append(
+            f"rule {rule.rule_id}: takes every call for high, because SAYSO_ASSESSORS has no assessor "
+            f"{rule.assess.by}; add it, or name another"
+            for rule in rules
+            if rule.assess is not None and rule.assess.by not in known.assessors
+        )
     checks.append(finding for rule in rules for finding in _find_wrong_args(rule, known.tools))
     checks.append(_find_text_tests(policy.rules))
     return list(dict.fromkeys(islice((finding for check in checks for finding in check), MOST_FINDINGS)))
@@ -71,13 +81,6 @@ def _find_dead(rules: Sequence[PolicyRule]) -> Iterable[str]:
             )
 
 
-def _find_claimants(rules: Iterable[PolicyRule]) -> Iterable[str]:
-    for rule in rules:
-        condition = rule.condition
-        if rule.action is Action.ALLOW and (condition.claimed_equals or condition.claimed_has_keys):
-            yield f"rule {rule.rule_id}: allows by claims of the agent, which are not checked; use context"
-
-
 def _find_outdated(rules: Iterable[PolicyRule], now_ms: int) -> Iterable[str]:
     for rule in rules:
         if rule.enabled and rule.valid_until is not None and find_end_ms(rule.valid_until) <= now_ms:
@@ -92,21 +95,12 @@ def _find_outdated(rules: Iterable[PolicyRule], now_ms: int) -> Iterable[str]:
             )
 
 
-def _find_missing_assessors(rules: Iterable[PolicyRule], assessors: Collection[str]) -> Iterable[str]:
-    for rule in rules:
-        if rule.assess is not None and rule.assess.by not in assessors:
-            yield (
-                f"rule {rule.rule_id}: takes every call for high, because SAYSO_ASSESSORS has no assessor "
-                f"{rule.assess.by}; add it, or name another"
-            )
-
-
 def _is_wider(first: PolicyRule, later: PolicyRule) -> bool:
     """Whether the first rule matches everything the later one matches, apart from `when`."""
     wide, narrow = first.condition, later.condition
     subjects = [subject for subject in (Subject.TOOL_CALL, Subject.LLM_CALL) if later.covers(subject)]
     return (
-        _fits_tools(wide, narrow)
+        (not wide.tools or (bool(narrow.tools) and all(_fits(wide.tools, tool) for tool in narrow.tools)))
         and (not first.has_dates or (first.valid_from, first.valid_until) == (later.valid_from, later.valid_until))
         and wide.during in (None, narrow.during)
         and wide.outside in (None, narrow.outside)
@@ -121,18 +115,14 @@ def _is_wider(first: PolicyRule, later: PolicyRule) -> bool:
     )
 
 
-def _fits_tools(wide: RuleCondition, narrow: RuleCondition) -> bool:
-    if not wide.tools:
-        return True
-    return bool(narrow.tools) and all(any(_fits(pattern, tool) for pattern in wide.tools) for tool in narrow.tools)
-
-
-def _fits(pattern: str, name: str) -> bool:
+def _fits(patterns: Iterable[str], name: str) -> bool:
+    """Whether one of the patterns matches all that a name, or a pattern, does."""
     if not any(sign in name for sign in "*?["):
-        return fnmatchcase(name, pattern)
-    stem = pattern.removesuffix("*")
-    is_prefix = pattern != stem and not any(sign in stem for sign in "*?[")
-    return pattern == name or (is_prefix and name.startswith(stem))
+        return any(fnmatchcase(name, pattern) for pattern in patterns)
+    prefixes = [pattern[:-1] for pattern in patterns if pattern.endswith("*")]
+    return name in patterns or any(
+        name.startswith(stem) for stem in prefixes if not any(sign in stem for sign in "*?[")
+    )
 
 
 def _holds(wide: JsonObject, wide_keys: Sequence[str], narrow: JsonObject, narrow_keys: Sequence[str]) -> bool:
@@ -198,12 +188,18 @@ def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefiniti
             if name not in known:
                 listed = ", ".join(sorted(schemas))
                 yield f"rule {rule.rule_id}: {place}: {listed} has no argument {name!r}{_hint(name, known)}; correct it"
-    yield from _find_wrong_words(rule, when, schemas)
+    variables = compile_condition(when).reading.variables if when else ()
+    for call in (variable.call for variable in variables):
+        if call.shorthand.any_value or len(call.path) != len(("args", "name")) or call.path[0] != "args":
+            continue
+        if listed := _find_others(schemas, str(call.path[1]), {"string", "array"}):
+            yield (
+                f"rule {rule.rule_id}: when: {call.label} can never work, because {call.path[1]} is {listed} in the "
+                "tool's schema; give it a text"
+            )
     for clause in find_comparisons(when):
-        kinds = [_kinds_of(properties.get(clause.arg)) for properties in schemas.values() if clause.arg in properties]
         expected = {"string"} if clause.is_text else {"number", "integer"}
-        if kinds and all(kind and not kind & expected for kind in kinds):
-            listed = " or ".join(sorted({word for kind in kinds for word in kind}))
+        if listed := _find_others(schemas, clause.arg, expected):
             literal = f'"{clause.literal}"' if clause.is_text else clause.literal
             yield (
                 f"rule {rule.rule_id}: when: args.{clause.arg} {clause.sign} {literal} can never work, because "
@@ -211,19 +207,11 @@ def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefiniti
             )
 
 
-def _find_wrong_words(rule: PolicyRule, when: str, schemas: Mapping[str, Mapping[str, JsonValue]]) -> Iterable[str]:
-    """Yield the shorthands that read a whole argument of a type they never take."""
-    for variable in compile_condition(when).reading.variables if when else ():
-        call = variable.call
-        if call.shorthand.any_value or len(call.path) != len(("args", "name")) or call.path[0] != "args":
-            continue
-        kinds = [_kinds_of(schema.get(str(call.path[1]))) for schema in schemas.values() if call.path[1] in schema]
-        if kinds and all(kind and not kind & {"string", "array"} for kind in kinds):
-            listed = " or ".join(sorted({word for kind in kinds for word in kind}))
-            yield (
-                f"rule {rule.rule_id}: when: {call.label} can never work, because {call.path[1]} is {listed} in the "
-                "tool's schema; give it a text"
-            )
+def _find_others(schemas: Mapping[str, Mapping[str, JsonValue]], name: str, expected: set[str]) -> str:
+    """Return the types of an argument if all tools that take it state some, none of them an expected one."""
+    kinds = [_kinds_of(schema[name]) for schema in schemas.values() if name in schema]
+    never = all(kind and not kind & expected for kind in kinds)
+    return " or ".join(sorted({word for kind in kinds for word in kind})) if never else ""
 
 
 def _find_text_tests(rules: Sequence[PolicyRule]) -> Iterable[str]:

@@ -33,9 +33,7 @@ FILE_KEYS = ("version", "default", "terms", "model_prices", "lists", "constants"
 
 DEFAULT_TERMS = RuleTerms()
 NO_STAMPS: Mapping[Path, Stamp] = {}
-
 Valid = TypeVar("Valid", bound=BaseModel)
-
 CheckValue = Callable[[JsonObject, JsonValue, str], None]
 """Raise `InvalidInput` when a value, with its name, does not fit a JSON Schema."""
 
@@ -165,7 +163,10 @@ def _shape_rule(document: Document, loc: Loc, rule: Any, start: dict[str, Any], 
     _check_keys(document, loc, rule, [part[0] for part in PARTS])
     shaped: dict[str, Any] = {"condition": {}, "terms": start}
     for part, value in _flatten(document, loc, rule):
-        *outer, name = _place_names(part, value)
+        # A tool and an agent have other fields for lists, and a tool has one for a pattern.
+        is_pattern = part == ("tool",) and isinstance(value, str) and any(sign in value for sign in "*?[")
+        field = LISTED[part] if part in LISTED and isinstance(value, list) else PATTERN if is_pattern else PARTS[part]
+        *outer, name = field
         (shaped["condition"] if outer else shaped)[name] = value
     if isinstance(shaped["terms"], dict):
         given = shaped["terms"]
@@ -238,14 +239,6 @@ def _flatten(document: Document, loc: Loc, rule: dict[str, Any]) -> Iterator[tup
             yield from (((key, name), value[name]) for name in inner if name in value)
         elif value is not None:
             document.report((*loc, key), f"{label(document, (*loc, key))}must be a mapping with {list_names(inner)}")
-
-
-def _place_names(part: tuple[str, ...], value: Any) -> tuple[str, ...]:
-    """Return the field of a part: a tool and an agent have others for lists, and a tool has one for a pattern."""
-    if part in LISTED and isinstance(value, list):
-        return LISTED[part]
-    is_pattern = part == ("tool",) and isinstance(value, str) and any(sign in value for sign in "*?[")
-    return PATTERN if is_pattern else PARTS[part]
 
 
 def _check_keys(document: Document, loc: Loc, content: dict[str, Any], known: Iterable[str]) -> None:

@@ -82,10 +82,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "deny": "How many different people must deny.",
         "each_of": "Groups, as group:NAME, and people: one different person of each must be among those who approve.",
     },
-    "EscalationStep": {
-        "after_s": "Seconds after the request.",
-        "reviewers": "The people and groups who join.",
-    },
+    "EscalationStep": {"after_s": "Seconds after the request.", "reviewers": "The people and groups who join."},
     "Case": {
         "name": "What failures are called by.",
         "call": "The call: tool, args, agent, context and other facts.",

@@ -90,13 +90,7 @@ _SQL = {
     "has_where": Kind.BOOL,
 }
 _URL = {"scheme": Kind.TEXT, "host": Kind.TEXT, "port": Kind.NUMBER, "path": Kind.TEXT, "has_user": Kind.BOOL}
-_PATH = {
-    "absolute": Kind.BOOL,
-    "normal": Kind.TEXT,
-    "folder": Kind.TEXT,
-    "name": Kind.TEXT,
-    "extension": Kind.TEXT,
-}
+_PATH = {"absolute": Kind.BOOL, "normal": Kind.TEXT, "folder": Kind.TEXT, "name": Kind.TEXT, "extension": Kind.TEXT}
 _MAIL = {"addresses": Kind.TEXTS, "domains": Kind.TEXTS, "count": Kind.NUMBER}
 
 SHORTHANDS: dict[str, Shorthand] = {

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from sayso.core.policy.conditions import MAX_EXPRESSION_CHARS, ConditionError, bind_facts, compile_condition
+from sayso.core.policy.conditions import MAX_EXPRESSION_CHARS, ConditionError, Facts, compile_condition
 from sayso.errors import InvalidInput
 
 
 def judge(expression: str, args: Mapping[str, Any] | None = None, **others: object) -> bool:
     facts = {"args": args or {}, "tool": "refund", "agent": "support", "context": {}, "run_id": "run_1", "step": 1}
-    return compile_condition(expression).holds(bind_facts(facts | others))
+    return compile_condition(expression).holds(Facts(facts | others))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_condition_without_boolean_result(expression: str, args: dict[str, Any])
 
 def test_condition_with_missing_or_mistyped_fact() -> None:
     with pytest.raises(ConditionError):
-        compile_condition("tool == 'x'").holds(bind_facts({"args": {}}))
+        compile_condition("tool == 'x'").holds(Facts({"args": {}}))
     with pytest.raises(ConditionError):
         judge("step > 1", step="two")
 
@@ -131,7 +131,7 @@ def test_threads_may_share_a_condition() -> None:
             "run_id": "",
             "step": 0,
         }
-        return condition.holds(bind_facts(facts))
+        return condition.holds(Facts(facts))
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(ask, range(2000)))
@@ -141,10 +141,10 @@ def test_threads_may_share_a_condition() -> None:
 def test_condition_in_a_forked_process() -> None:
     condition = compile_condition("args.amount > 100")
     facts = {"args": {"amount": 250}, "tool": "", "agent": "", "context": {}, "run_id": "", "step": 0}
-    assert condition.holds(bind_facts(facts))
+    assert condition.holds(Facts(facts))
     child = os.fork()
     if child == 0:
-        os._exit(7 if condition.holds(bind_facts(facts)) and judge("args.x == 1", {"x": 1}) else 1)
+        os._exit(7 if condition.holds(Facts(facts)) and judge("args.x == 1", {"x": 1}) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from sayso.core.policy.conditions import ConditionError, compile_condition, reads_time
+from sayso.core.policy.conditions import ConditionError, compile_condition, reads_any
 from sayso.core.policy.rules import Action
 from tests.sayso.core.policy.rule_files import HEAD, parse, read_problems
 from tests.sayso.rule_builders import event, policy, rule
@@ -103,7 +103,7 @@ def test_reads_time_only_where_a_rule_needs_it() -> None:
     [("now.getHours() > 3", True), ("args.now", False), ("args.x == 'now'", False), ("nowhere", False), ("!now", True)],
 )
 def test_reads_time_finds_the_variable(expression: str, reads: bool) -> None:
-    assert reads_time(expression) is reads
+    assert reads_any(expression, ("now",)) is reads
 
 
 def test_condition_with_now_reads_local_time() -> None:

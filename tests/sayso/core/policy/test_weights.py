@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.holds.corpus import LOOPS, MAIL, READERS, SHELL, SQL
 from sayso.core.policy.budgets import INLINE_US, UNBOUNDED, measure, weigh_condition
-from sayso.core.policy.conditions import bind_facts, compile_condition
+from sayso.core.policy.conditions import Facts, compile_condition
 from sayso.core.policy.functions.shorthands import SHORTHANDS
 
 ORDINARY = [
@@ -45,7 +45,7 @@ def test_long_commands_and_addresses_are_over_the_budget(value: object) -> None:
 @pytest.mark.parametrize(("name", "args"), [*LOOPS.items()])
 def test_loops_over_large_values_are_over_the_budget(name: str, args: dict[str, object]) -> None:
     condition = compile_condition('args.x.exists(a, args.x.exists(b, a == b)) || args.x.exists(a, args.s.matches("b"))')
-    assert bind_facts({"args": args}).weigh(condition) > INLINE_US, name
+    assert Facts({"args": args}).weigh(condition) > INLINE_US, name
 
 
 def test_cost_of_a_condition_grows_with_its_loops_and_texts() -> None:
@@ -79,7 +79,7 @@ class CountedValues(dict[str, object]):
 @pytest.mark.parametrize("rounds", [1, 5])
 def test_several_readers_of_one_value_weigh_it_once(rounds: int) -> None:
     when = " || ".join(f"{name}(args.v)" for name in ("has_card", "has_iban", "has_secret", "has_mail"))
-    facts = bind_facts({"args": {"v": CountedValues(a=1)}})
+    facts = Facts({"args": {"v": CountedValues(a=1)}})
     CountedValues.rounds = 0
     costs = [facts.weigh(compile_condition(when)) for _ in range(rounds)]
     assert CountedValues.rounds == 2, "once for all values, once for the readers"

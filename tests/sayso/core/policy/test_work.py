@@ -18,7 +18,7 @@ from sayso.core.policy.budgets import (
     settle_blocking,
     working,
 )
-from sayso.core.policy.conditions import ConditionError, Facts, bind_facts, compile_condition
+from sayso.core.policy.conditions import ConditionError, Facts, compile_condition
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
@@ -161,14 +161,12 @@ CONDITIONS = (
 @pytest.mark.parametrize("when", CONDITIONS)
 def test_a_verdict_from_elsewhere_is_what_the_condition_yields_here(when: str) -> None:
     values = {**FACTS, "claimed": {}, "run_id": "run_1", "step": 1, "now": datetime(2026, 11, 25, 9, 5, tzinfo=UTC)}
-    facts = bind_facts(values, NAMES, lambda: {"run": {"tenant": "t"}, "subagents": ["x"]})
+    facts = Facts(values, NAMES, lambda: {"run": {"tenant": "t"}, "subagents": ["x"]})
     (verdict,) = read_verdicts(judge_job(write_job(Job(facts.describe(), {when: None}))))
     assert verdict[:2] == judge_here(when, facts)
 
 
 def test_facts_that_differ_have_another_key() -> None:
-    keys = [
-        bind_facts({"args": args}).key for args in ({"a": 1}, {"a": 1.5}, {"a": "1"}, {"a": True}, {"a": [1]}, {"b": 1})
-    ]
-    keys += [bind_facts({"args": {"a": 1}, "tool": "x"}).key, bind_facts({"args": {"a": 1}}, NAMES).key]
+    keys = [Facts({"args": args}).key for args in ({"a": 1}, {"a": 1.5}, {"a": "1"}, {"a": True}, {"a": [1]}, {"b": 1})]
+    keys += [Facts({"args": {"a": 1}, "tool": "x"}).key, Facts({"args": {"a": 1}}, NAMES).key]
     assert len({*keys}) == len(keys)
