@@ -9,7 +9,7 @@ from redis.exceptions import BusyLoadingError, RedisError
 from redis.retry import Retry
 
 from launch import PortTaken
-from sayso.core.records.clock_readings import ClockReading
+from sayso.core.records.freezes import ClockReading
 from service.core.auth.credentials import TENANT
 from service.core.settings import EVERY_ADDRESS
 from service.core.store.connection.connecting import connect_blocking, describe_fault

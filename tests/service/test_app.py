@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
-from sayso.core.records.clock_readings import ClockReading
+from sayso.core.records.freezes import ClockReading
 from service.app import VERSION, begin_closing, create_app
 from service.core.auth.credentials import TENANT
 from service.core.settings import CHECKOUT, Settings

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from starlette.responses import Response
 
 from sayso.core.clock import now_ms
-from sayso.core.records.clock_readings import ClockReading
+from sayso.core.records.freezes import ClockReading
 from sayso.core.signing import SignedMessage, verify_message
 from service.app import create_app
 from service.core.auth.credentials import TENANT

@@ -14,8 +14,7 @@ import structlog
 import uvloop
 
 from sayso.core.clock import boot_id, now_ms, uptime_ms
-from sayso.core.records.clock_readings import JUMP_MS, ClockReading, find_drift_ms
-from sayso.core.records.freezes import TIME
+from sayso.core.records.freezes import JUMP_MS, TIME, ClockReading, find_drift_ms
 from sayso.errors import InvalidInput, Unavailable
 from service.assembly import assemble
 from service.channels.kinds import Channels, open_channels

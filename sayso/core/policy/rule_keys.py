@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 from pydantic.config import JsonDict
 
 from sayso.core.policy.counters.readings import MAX_AMOUNT
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.envelopes import MOST_GRANTED_CALLS
 from sayso.core.records.judgements import CounterKey, Level
 from sayso.core.records.terms import RuleTerms, check_each_of, may_reach
@@ -300,11 +300,6 @@ def _check_scrutiny(level: str, scrutiny: Scrutiny, terms: RuleTerms, names: tup
 MOST_ASKED = 10_000
 
 
-def is_missing(value: object) -> bool:
-    """Return whether a field has no value, so that it is left out of a dump."""
-    return value is None
-
-
 class AfterDenial(StrEnum):
     """What happens to a call that a person has denied, when it is requested again: a person is asked, or not."""
 
@@ -328,8 +323,8 @@ class Asks(Immutable):
 class Restrained(Immutable):
     """What a rule that asks says of repeated requests."""
 
-    after_denial: AfterDenial | None = Field(default=None, exclude_if=is_missing)
-    asks: Asks | None = Field(default=None, exclude_if=is_missing)
+    after_denial: AfterDenial | None = Field(default=None, exclude_if=is_empty)
+    asks: Asks | None = Field(default=None, exclude_if=is_empty)
 
     @property
     def restrains(self) -> bool:

@@ -25,11 +25,10 @@ from sayso.core.policy.rule_keys import (
     check_assess,
     check_counters,
     check_grants,
-    is_missing,
     list_stated,
     read_names,
 )
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach
 
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
@@ -208,7 +207,7 @@ class PolicyRule(Restrained):
     terms: RuleTerms = RuleTerms()
     grants: Annotated[Grants | None, AfterValidator(check_grants)] = None
     mandates: Annotated[Grants | None, AfterValidator(check_grants)] = None
-    assess: Annotated[Assess | None, AfterValidator(check_assess)] = Field(default=None, exclude_if=is_missing)
+    assess: Annotated[Assess | None, AfterValidator(check_assess)] = Field(default=None, exclude_if=is_empty)
 
     @property
     def is_live(self) -> bool:

@@ -5,6 +5,12 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+
+def is_empty(value: object) -> bool:
+    """Return whether a field has no value, so that dumps leave it out."""
+    return not value
+
+
 _put = object.__setattr__
 
 

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.envelopes import CounterOffer, GrantRequest, Offered
 from sayso.core.records.terms import group_of
 
@@ -27,10 +27,6 @@ KeyKind = Literal["agent", "reviewer", "provisioner"]
 Agent Approval Protocol."""
 
 
-def _is_empty(value: object) -> bool:
-    return not value
-
-
 class Actor(Immutable):
     """The author of a change, and the channel it came by."""
 
@@ -38,16 +34,16 @@ class Actor(Immutable):
     kind: ActorKind
     channel: str = "api"
     groups: tuple[str, ...] = Field(
-        default=(), exclude_if=_is_empty, description="The groups that allowed this reviewer to decide, if any."
+        default=(), exclude_if=is_empty, description="The groups that allowed this reviewer to decide, if any."
     )
     for_person: str = Field(
         default="",
-        exclude_if=_is_empty,
+        exclude_if=is_empty,
         description="The absent reviewer for whom this one decided; the groups are then those of the absent one.",
     )
     counts_as: str = Field(
         default="",
-        exclude_if=_is_empty,
+        exclude_if=is_empty,
         description="Who made or reset the credential that decided, so that the decision counts as theirs, too.",
     )
 
@@ -168,12 +164,12 @@ class Decision(Immutable):
     by: Actor
     at_ms: int
     idempotency_key: str | None = None
-    grant_id: str = Field(default="", exclude_if=_is_empty, description="What the decision also granted, if anything.")
+    grant_id: str = Field(default="", exclude_if=is_empty, description="What the decision also granted, if anything.")
     offer: Offered | None = Field(
-        default=None, exclude_if=_is_empty, description="The call that the denial offers instead, if any."
+        default=None, exclude_if=is_empty, description="The call that the denial offers instead, if any."
     )
     suspends: tuple[str, ...] = Field(
-        default=(), exclude_if=_is_empty, description="The learned grants that the denial suspends."
+        default=(), exclude_if=is_empty, description="The learned grants that the denial suspends."
     )
 
 
@@ -230,7 +226,7 @@ class Outcome(Immutable):
     start_by_ms: int
     digest: str
     offer: Offered | None = Field(
-        default=None, exclude_if=_is_empty, description="The call that passes once instead of this denied one, if any."
+        default=None, exclude_if=is_empty, description="The call that passes once instead of this denied one, if any."
     )
 
     @property
@@ -280,12 +276,12 @@ class DecisionRequest(Immutable):
     )
     grant: GrantRequest | None = Field(
         default=None,
-        exclude_if=_is_empty,
+        exclude_if=is_empty,
         description="With approve: also let like calls run without asking, as far as the rule allows it.",
     )
     offer: CounterOffer | None = Field(
         default=None,
-        exclude_if=_is_empty,
+        exclude_if=is_empty,
         description="With deny: a call within these limits passes once without asking, within a day.",
     )
 

@@ -111,8 +111,7 @@ class GrantRequest(Bounds):
 
     @model_validator(mode="after")
     def _check_free(self) -> Self:
-        limited = {*self.equal, *self.at_most, *self.one_of, *self.same}
-        check_free(self.free, limited)
+        check_free(self.free, {*self.equal, *self.at_most, *self.one_of, *self.same})
         return self
 
 

@@ -1,4 +1,4 @@
-"""Frozen models for freezes, and for revocations with the runs that they withdraw.
+"""Frozen models for freezes, for jumps of the store's clock, and for revocations with the runs that they withdraw.
 
 A revocation is permanent, even when another key has the same name now. A rotated key that ends after its overlap is
 not revoked: its runs continue until its successor is revoked.
@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
+from sayso.core.clock import iso_utc
 from sayso.core.records.base import Immutable
 from sayso.core.records.suspensions import RunRef, SuspensionRecord
 
@@ -56,6 +57,40 @@ class Freeze(Immutable):
     def doubts(self, record: SuspensionRecord) -> bool:
         """Whether this is a freeze of time that began after the record."""
         return self.jumped_to_ms is not None and record.created_at_ms < self.jumped_to_ms
+
+
+JUMP_MS = 300_000
+"""The smallest step of the store's clock that counts as a jump, and freezes time."""
+
+
+class ClockReading(Immutable):
+    """A reading of the store's clock, with the uptime and wall clock of the machine that took it."""
+
+    at_ms: int
+    uptime_ms: int
+    boot: str
+    wall_ms: int
+
+
+def find_drift_ms(last: ClockReading, now: ClockReading) -> int:
+    """Return how far the store's clock ran ahead between two readings; negative when it went back.
+
+    The uptime of one machine since one boot measures the real time between them. Without it, a gap is believed as far
+    as this machine's wall clock agrees with the store's clock.
+    """
+    passed_ms = now.at_ms - last.at_ms
+    if now.boot and now.boot == last.boot:
+        return passed_ms - (now.uptime_ms - last.uptime_ms)
+    if passed_ms < 0:
+        return passed_ms
+    ahead_ms = now.at_ms - now.wall_ms
+    return min(ahead_ms, passed_ms) if ahead_ms > JUMP_MS else 0
+
+
+def describe_jump(from_ms: int, to_ms: int) -> str:
+    """Say from where to where the store's clock jumped, to the second."""
+    before, after = (f"{iso_utc(at_ms)[:19].replace('T', ' ')} UTC" for at_ms in (from_ms, to_ms))
+    return f"The store's clock jumped from {before} to {after}"
 
 
 class Key(Protocol):

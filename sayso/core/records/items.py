@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject, canonical_json, digest_json
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.decisions import RUNNING, Actor, Decision, Erasure, Outcome, Permit, Verdict, VoidedDecision
 from sayso.core.records.deliveries import CardDelivery, queue_deliveries
 from sayso.core.records.envelopes import Offered
@@ -102,11 +102,7 @@ class Prompt(Immutable):
 
 
 _EMPTY_PROMPT = Prompt()
-
-
-def _default_prompt() -> Prompt:
-    """A shared default: pydantic would copy one that holds a dictionary for every item."""
-    return _EMPTY_PROMPT
+"""A shared default: pydantic would copy one that holds a dictionary for every item."""
 
 
 class PresetOutcome(Immutable):
@@ -142,7 +138,7 @@ class Drill(Immutable):
     planted_by: str
     reviewer: str = Field(
         default="",
-        exclude_if=lambda name: not name,
+        exclude_if=is_empty,
         description="Who alone decides it; empty for a drill whose terms name only them.",
     )
 
@@ -155,7 +151,7 @@ class _ItemFields(Immutable):
     index: int = 0
     tool: ItemTool
     subagent: str | None = Field(default=None, description="The sub-agent that makes the call, or empty for the agent.")
-    prompt: Prompt = Field(default_factory=_default_prompt)
+    prompt: Prompt = Field(default_factory=lambda: _EMPTY_PROMPT)
     allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
     choices: tuple[JsonValue, ...] | None = None
     response_schema: JsonObject | None = None
@@ -168,32 +164,24 @@ class _ItemFields(Immutable):
     remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
     charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
     asked: tuple[Charge, ...] = Field(
-        default=(), exclude_if=lambda charges: not charges, description="What asking about it has added to counters."
+        default=(), exclude_if=is_empty, description="What asking about it has added to counters."
     )
     assessment: Assessment | None = Field(
-        default=None,
-        exclude_if=lambda assessment: assessment is None,
-        description="What the rule's assessor said about the call.",
+        default=None, exclude_if=is_empty, description="What the rule's assessor said about the call."
     )
     grant_id: str = Field(default="", description="The grant that allowed its call, if any.")
     learning: Learning | None = Field(
-        default=None,
-        exclude_if=lambda learning: learning is None,
-        description="What the decision on it teaches, if its rule learns grants.",
+        default=None, exclude_if=is_empty, description="What the decision on it teaches, if its rule learns grants."
     )
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")
-    drawn: str = Field(
-        default="", exclude_if=lambda drawn: not drawn, description="The HMAC that drew it for a second look; hex."
-    )
+    drawn: str = Field(default="", exclude_if=is_empty, description="The HMAC that drew it for a second look; hex.")
     drill: Drill | None = Field(
-        default=None, exclude_if=lambda drill: drill is None, description="Marks a false call, whose permit is void."
+        default=None, exclude_if=is_empty, description="Marks a false call, whose permit is void."
     )
     mandate: Envelope | None = Field(
-        default=None,
-        exclude_if=lambda mandate: mandate is None,
-        description="The plan that the item asks about, if any.",
+        default=None, exclude_if=is_empty, description="The plan that the item asks about, if any."
     )
 
 
@@ -259,7 +247,7 @@ class Item(_ItemFields):
     digest: str
     decisions: tuple[Decision, ...] = ()
     voided: tuple[VoidedDecision, ...] = Field(
-        default=(), exclude_if=lambda voided: not voided, description="Decisions that no longer count."
+        default=(), exclude_if=is_empty, description="Decisions that no longer count."
     )
     outcome: Outcome | None = None
     permit: Permit | None = None
@@ -274,7 +262,7 @@ class Item(_ItemFields):
     inquiries: tuple[Inquiry, ...] = ()
     grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
     erasure: Erasure | None = Field(
-        default=None, exclude_if=lambda erasure: erasure is None, description="Who erased its contents, if anybody."
+        default=None, exclude_if=is_empty, description="Who erased its contents, if anybody."
     )
 
     @property

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from sayso.core.canonical_json import digest_json
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.decisions import Actor, list_filled
 from sayso.core.records.envelopes import ALL_ARGUMENTS, Constraint
 
@@ -136,18 +136,18 @@ class Grant(Permission):
     definition: str
     constraints: tuple[Constraint, ...] = ()
     rest_digest: str = ""
-    free: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    free: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     count: int | None = None
     sum: GrantSum | None = None
     people: int = Field(default=1, description="How many people must grant it before it is in force.")
     each_of: tuple[str, ...] = Field(
-        default=(), exclude_if=lambda names: not names, description="For each, a different granter must stand."
+        default=(), exclude_if=is_empty, description="For each, a different granter must stand."
     )
     reason: str = ""
     offered: bool = False
     learned: Learned | None = None
     denial: Denial | None = None
-    overruled: tuple[OverruledDenial, ...] = Field(default=(), exclude_if=lambda denials: not denials)
+    overruled: tuple[OverruledDenial, ...] = Field(default=(), exclude_if=is_empty)
 
     @property
     def scope(self) -> GrantScope:

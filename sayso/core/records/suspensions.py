@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.decisions import Erasure
 from sayso.core.records.events import Event
 from sayso.core.records.items import Binding, Item
@@ -144,7 +144,7 @@ class RunRef(Immutable):
     key_id: str | None = Field(default=None, description="Null for a session, and for runs of earlier versions.")
     key_maker: str = Field(
         default="",
-        exclude_if=lambda maker: not maker,
+        exclude_if=is_empty,
         description="The person who made the key; empty for a session, and where nobody is known.",
     )
     tenant: str = "default"
@@ -274,16 +274,14 @@ class SuspensionRecord(Immutable):
     progress: Progress | None = Field(default=None, description="Of the run, when its calls were judged.")
     typed: tuple[str, ...] = Field(
         default=(),
-        exclude_if=lambda typed: not typed,
+        exclude_if=is_empty,
         description="Secrets that people typed in earlier suspensions of the run, to mask where results quote them.",
     )
     previous_id: str | None = None
     following_id: str | None = None
     due_at_ms: int | None = Field(default=None, description="The next moment due; the schedule has a copy.")
     erasure: Erasure | None = Field(
-        default=None,
-        exclude_if=lambda erasure: erasure is None,
-        description="Who erased the run's contents, if anybody.",
+        default=None, exclude_if=is_empty, description="Who erased the run's contents, if anybody."
     )
 
     @property

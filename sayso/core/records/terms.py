@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_va
 
 from sayso.core.calendar import TimeWindow, WorkingTime, find_deadline_ms, measure_ms
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, is_empty
 from sayso.core.text.redaction import PATH_PATTERN
 
 APPROVAL_TIMEOUT_S = 300
@@ -23,7 +23,6 @@ LONGEST_WAIT_S = 30 * 86_400
 
 REPORT_WITHIN_S = 86_400
 """The default time for a client to report the result of a call it redeemed."""
-
 
 GROUP_PREFIX = "group:"
 """The beginning of a group's name where rules name reviewers."""
@@ -47,11 +46,6 @@ class Fallback(Immutable):
     message: str | None = Field(default=None, max_length=2000)
 
 
-def _count_names(given: dict[str, Any]) -> int:
-    """Return how many people must approve where a quorum does not say so."""
-    return max(1, len(given.get("each_of", ())))
-
-
 class Quorum(Immutable):
     """How many different reviewers must approve, or deny, to decide an item.
 
@@ -59,8 +53,8 @@ class Quorum(Immutable):
     must approve as it has names.
     """
 
-    each_of: tuple[str, ...] = Field(default=(), max_length=20, exclude_if=lambda names: not names)
-    approve: int = Field(default_factory=_count_names, ge=1, le=20)
+    each_of: tuple[str, ...] = Field(default=(), max_length=20, exclude_if=is_empty)
+    approve: int = Field(default_factory=lambda given: max(1, len(given.get("each_of", ()))), ge=1, le=20)
     deny: int = Field(default=1, ge=1, le=20)
 
     @field_validator("each_of")
@@ -98,7 +92,7 @@ class Sample(Immutable):
     """
 
     before: float | None = Field(default=None, gt=0, le=1)
-    after: float | None = Field(default=None, gt=0, le=1, exclude_if=lambda after: after is None)
+    after: float | None = Field(default=None, gt=0, le=1, exclude_if=is_empty)
 
     @model_validator(mode="after")
     def _check_stated(self) -> Self:
@@ -147,7 +141,7 @@ class RuleTerms(Immutable):
     ] = True
     no_maker_approval: Annotated[
         bool, Term("Whether the person who made the requester's key cannot decide, either.", any, decides=True)
-    ] = Field(default=False, exclude_if=lambda refused: not refused)
+    ] = Field(default=False, exclude_if=is_empty)
     timeout_s: Annotated[int, Term("Seconds until the fallback decides; 0 decides at once.")] = Field(
         default=APPROVAL_TIMEOUT_S, ge=0, le=LONGEST_WAIT_S
     )
@@ -186,7 +180,7 @@ class RuleTerms(Immutable):
     ] = False
     notify_requester: Annotated[bool, Term("Whether the requester is notified of the outcome.", any)] = False
     sample: Annotated[Sample | None, Term("How many calls are drawn by chance for another person.")] = Field(
-        default=None, exclude_if=lambda sample: sample is None
+        default=None, exclude_if=is_empty
     )
 
     @field_validator("timeout")
@@ -250,7 +244,7 @@ class Terms(Immutable):
     reviewers: tuple[str, ...] = ()
     quorum: Quorum = Quorum()
     no_self_approval: bool = True
-    no_maker_approval: bool = Field(default=False, exclude_if=lambda refused: not refused)
+    no_maker_approval: bool = Field(default=False, exclude_if=is_empty)
     deadline_at_ms: int
     extend_until_ms: int = 0
     start_by_s: int = 3600
@@ -263,7 +257,7 @@ class Terms(Immutable):
     match_number: bool = False
     deadline_waits: bool = False
     notify_requester: bool = False
-    sample: Sample | None = Field(default=None, exclude_if=lambda sample: sample is None)
+    sample: Sample | None = Field(default=None, exclude_if=is_empty)
 
     def reviewers_of(self, step: int) -> tuple[str, ...]:
         """Return the reviewers of an escalation step; of the rule for step 0."""
@@ -310,7 +304,10 @@ def check_sample(terms: RuleTerms, people: Collection[str]) -> None:
 
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
     """Return the rule's terms for an item created at `now_ms`."""
-    deadline_at_ms, stated = _find_deadline_ms(terms, now_ms), vars(terms)
+    deadline_at_ms, stated = now_ms + terms.timeout_s * 1000, vars(terms)
+    if terms.timeout is not None and terms.working_hours is not None:
+        counted_ms = find_deadline_ms(terms.timeout, terms.working_hours.working, now_ms)
+        deadline_at_ms = deadline_at_ms if counted_ms is None else min(counted_ms, deadline_at_ms)
     resolved = {
         "rule_id": rule_id,
         "rule_version": rule_version,
@@ -319,11 +316,3 @@ def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, no
         "remind_at_ms": tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
     }
     return _UNRESOLVED.model_copy(update={name: stated[name] for name in _KEPT} | resolved)
-
-
-def _find_deadline_ms(terms: RuleTerms, now_ms: int) -> int:
-    latest_ms = now_ms + terms.timeout_s * 1000
-    if terms.timeout is None or terms.working_hours is None:
-        return latest_ms
-    found_ms = find_deadline_ms(terms.timeout, terms.working_hours.working, now_ms)
-    return latest_ms if found_ms is None else min(found_ms, latest_ms)

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import iso_utc
-from sayso.core.records.clock_readings import JUMP_MS
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.freezes import TIME, Freeze
+from sayso.core.records.freezes import JUMP_MS, TIME, Freeze
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.transitions.closing import change_terms, next_due

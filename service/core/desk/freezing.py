@@ -7,9 +7,8 @@ reads the store first, so that an unfreeze applies at once. Only clocks freeze t
 from typing import Literal
 
 from sayso.core.clock import new_id
-from sayso.core.records.clock_readings import JUMP_MS, ClockReading, describe_jump
 from sayso.core.records.decisions import Actor
-from sayso.core.records.freezes import TIME, Freeze
+from sayso.core.records.freezes import JUMP_MS, TIME, ClockReading, Freeze, describe_jump
 from sayso.core.sentences import join_words
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.core.cache import Cache, Refresher

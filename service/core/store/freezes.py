@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from sayso.core.clock import monotonic_ms
-from sayso.core.records.clock_readings import ClockReading
-from sayso.core.records.freezes import Freeze
+from sayso.core.records.freezes import ClockReading, Freeze
 from sayso.core.records.terms import LONGEST_WAIT_S
 from service.core.store.connection.connecting import as_ms, translated
 from service.core.store.keys import CHANGES

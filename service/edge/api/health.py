@@ -5,8 +5,7 @@ from typing import Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from sayso.core.records.clock_readings import JUMP_MS
-from sayso.core.records.freezes import TIME
+from sayso.core.records.freezes import JUMP_MS, TIME
 from sayso.errors import Unavailable
 from service.edge.api.dependencies import OpenParts
 from service.edge.api.routes import OpenRoute

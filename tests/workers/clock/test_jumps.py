@@ -2,9 +2,8 @@
 
 import pytest
 
-from sayso.core.records.clock_readings import ClockReading
 from sayso.core.records.decisions import DecisionRequest
-from sayso.core.records.freezes import TIME, Freeze
+from sayso.core.records.freezes import TIME, ClockReading, Freeze
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from sayso.errors import ClockInDoubt, Conflict, DeadlinePassed

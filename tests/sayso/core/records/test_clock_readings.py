@@ -2,7 +2,7 @@
 
 import pytest
 
-from sayso.core.records.clock_readings import JUMP_MS, ClockReading, find_drift_ms
+from sayso.core.records.freezes import JUMP_MS, ClockReading, find_drift_ms
 
 HOUR = 3_600_000
 

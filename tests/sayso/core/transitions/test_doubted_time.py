@@ -2,8 +2,7 @@
 
 import pytest
 
-from sayso.core.records.clock_readings import JUMP_MS
-from sayso.core.records.freezes import TIME, Freeze
+from sayso.core.records.freezes import JUMP_MS, TIME, Freeze
 from sayso.core.transitions.deadlines import keep_time
 from sayso.core.transitions.deciding import cancel, decide
 from sayso.core.transitions.decision_checks import check_open

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from sayso.core.records.clock_readings import ClockReading
+from sayso.core.records.freezes import ClockReading
 from sayso.core.records.suspensions import SuspensionRecord
 from service.core.settings import Settings
 from service.core.wiring import Wiring
