@@ -96,7 +96,9 @@ class Computing:
 
     def _count(self, call: Call) -> int:
         if call.path not in self._entries:
-            self._entries[call.path] = _count_entries(self._try_read(call))
+            size = measure(self._try_read(call))
+            # Its entries, and one part for each two signs of a text: the most that a reader finds.
+            self._entries[call.path] = size.values + min(size.chars // 2, MOST_PARTS)
         return self._entries[call.path]
 
     def _try_read(self, call: Call) -> Any:
@@ -122,9 +124,3 @@ class Computing:
         value: JsonValue = self._constants[call.parameter]
         call.shorthand.check(value)
         return value
-
-
-def _count_entries(value: JsonValue) -> int:
-    """Return at most how many parts a reader finds in a value: its entries, and one for each two signs of a text."""
-    size = measure(value)
-    return size.values + min(size.chars // 2, MOST_PARTS)

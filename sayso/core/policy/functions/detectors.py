@@ -73,7 +73,9 @@ def has_mail(value: JsonValue) -> bool:
 
 def has_iban(value: JsonValue) -> bool:
     """Whether a text holds an IBAN of the right length whose checksum is right."""
-    return _any(hit for text in _list_texts(value) for hit in _list_ibans(text))
+    texts = (_SEPARATORS.sub(" ", text) for text in _list_texts(value))
+    places = ((text, match.start()) for text in texts for match in _IBAN.finditer(text))
+    return _any(begins_with_iban(text[place : place + _LONGEST_IBAN]) for text, place in places)
 
 
 def has_card(value: JsonValue) -> bool:
@@ -132,12 +134,6 @@ def _plain_sign(sign: str) -> str:
     if category == "Nd":
         return str(unicodedata.decimal(sign))
     return {"Cf": "", "Mn": "", "Pd": "-", "Zs": " "}.get(category, "-" if sign == _MINUS else sign)
-
-
-def _list_ibans(separated: str) -> Iterator[bool]:
-    text = _SEPARATORS.sub(" ", separated)
-    for match in _IBAN.finditer(text):
-        yield begins_with_iban(text[match.start() : match.start() + _LONGEST_IBAN])
 
 
 def _list_cards(text: str) -> Iterator[bool]:

@@ -122,10 +122,8 @@ def check_rules(document: Document, rules: list[Any], names: Names) -> None:
             reading = read_words(when) if isinstance(when, str) else Reading("")
         except WordFault:
             continue  # reported with the condition itself
-        for kind, used, known in (
-            ("lists", reading.lists, names.lists),
-            ("constants", reading.constants, names.constants),
-        ):
+        for kind in ("lists", "constants"):
+            used, known = getattr(reading, kind), getattr(names, kind)
             if words := _describe_unknown(kind, used, known):
                 document.report(("rules", index, "when"), f"{_label(rule, index)}when: {words}")
 

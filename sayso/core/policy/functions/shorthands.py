@@ -136,14 +136,11 @@ def shorten(value: JsonValue) -> JsonValue:
 
 def mask_computed(computed: JsonObject, args: JsonObject, redacted: JsonObject) -> JsonObject:
     """Return computed values by label, with the texts masked whose argument differs after its secrets are masked."""
-    return {label: _mask(value) if _reads_secret(label, args, redacted) else value for label, value in computed.items()}
-
-
-def _reads_secret(label: str, args: JsonObject, redacted: JsonObject) -> bool:
-    match = _ARGUMENT.match(label)
-    if match is None or args == redacted:
-        return False  # it reads the context, which has no secrets, or nothing is secret
-    return match[1] not in args or args[match[1]] != redacted[match[1]]
+    if args == redacted:
+        return computed
+    names = {label: match[1] for label in computed if (match := _ARGUMENT.match(label))}  # the context has no secrets
+    secret = {label for label, name in names.items() if name not in args or args[name] != redacted[name]}
+    return {label: _mask(value) if label in secret else value for label, value in computed.items()}
 
 
 def _mask(value: JsonValue) -> JsonValue:

@@ -47,7 +47,8 @@ class _Finder:
         self.extra: list[str] = []
 
     def find(self) -> list[str]:
-        if self._is_version():
+        texts = [word.text for word in self.rest]
+        if not texts or (len(texts) == 1 and texts[0] in ("--version", "-v", "--help", "-h", "-version", "-help")):
             return [f"{self.name} version"]
         self._skip_options(self.name, self.tool)
         first = self._next(self.name)
@@ -58,10 +59,6 @@ class _Finder:
         call = self._find_second(call, first)
         harmless = self.tool.harmless.get(call.partition(" ")[2], self.tool.common)
         return [call, *self.extra, *_list_doubtful(call, harmless, self.rest)]
-
-    def _is_version(self) -> bool:
-        texts = [word.text for word in self.rest]
-        return not texts or (len(texts) == 1 and texts[0] in ("--version", "-v", "--help", "-h", "-version", "-help"))
 
     def _find_second(self, call: str, first: str) -> str:
         """Return the call with its second part, such as `docker compose ps`, in the form without aliases."""
@@ -88,15 +85,11 @@ class _Finder:
                     raise Uncomputable(f"{call} sets an option that may run other programs")
             elif not is_valued and (option not in tool.flags or sign):
                 raise Uncomputable(f"{call} has an option before its subcommand that Sayso does not know")
-            if is_valued and not sign:
-                self._check_value(call)
+            if is_valued and not sign and (len(self.rest) < 2 or self.rest[1].splits):
+                raise Uncomputable(f"the value of an option of {call} is computed by the shell")
             if is_valued and option not in tool.flags:
                 self.extra.append(f"{call} {option}")
             self.rest = self.rest[2 if is_valued and not sign else 1 :]
-
-    def _check_value(self, call: str) -> None:
-        if len(self.rest) < 2 or self.rest[1].splits:
-            raise Uncomputable(f"the value of an option of {call} is computed by the shell")
 
     def _next(self, call: str) -> str:
         text = self.rest[0].text if self.rest else None

@@ -121,7 +121,6 @@ _WRAPPERS = {
     "flock": _Wrapper("-n -x -s -u", "-w -E", before=1),
 }
 
-
 _STARTERS = frozenset((*_WRAPPERS, *_SHELLS, *_UNREADABLE, *VARIABLES, "eval", "find", "trap"))
 
 
@@ -152,7 +151,11 @@ def unwrap(name: str, args: Words) -> Unwrapped:
             raise Uncomputable(f"an option of {name} is not known")
         return Unwrapped(scripts=[words[1]])
     if name == "find":
-        return Unwrapped(others=_list_executed(args))
+        others, executed = split_executed(args)
+        for word in others:
+            if word.text is None and not re.match("[A-Za-z0-9./_~]", "" if word.splits else word.lead):
+                raise Uncomputable("an argument of find is computed by the shell")
+        return Unwrapped(others=[[_replace(word, "{}") for word in words] for words in executed])
     return _read_builtin(name, args) if name in BUILTINS else Unwrapped()
 
 
@@ -176,7 +179,9 @@ def _unwrap(name: str, wrapper: _Wrapper, args: Words) -> Unwrapped:
     while rest:
         setting = _ASSIGNMENT.match(rest[0].known)
         if wrapper.assigns and setting is not None and not rest[0].splits:
-            unwrapped.settings.append((setting[1], _cut(rest[0], setting.end())))
+            text, end = rest[0].text, setting.end()
+            assigned = Word(text[end:]) if text is not None else Word(None, rest[0].lead[end:])
+            unwrapped.settings.append((setting[1], assigned))
             rest = rest[1:]
             continue
         word = fixed(name, rest[0])
@@ -192,8 +197,11 @@ def _unwrap(name: str, wrapper: _Wrapper, args: Words) -> Unwrapped:
     unwrapped.words = rest[wrapper.before :]
     for argument in rest[: wrapper.before]:
         fixed(name, argument)
-    if name == "xargs":
-        _add_read_words(unwrapped, replaced)
+    if name == "xargs" and unwrapped.words:  # adds the words that it reads in place of a text, or at the end
+        if posixpath.basename(fixed("xargs", unwrapped.words[0])) in _STARTERS:
+            raise Uncomputable("xargs adds arguments to a program that starts others")
+        words = unwrapped.words
+        unwrapped.words = [_replace(word, replaced) for word in words] if replaced else [*words, ANYTHING]
     return unwrapped
 
 
@@ -214,31 +222,6 @@ def _read_option(name: str, flags: list[str], valued: list[str], rest: Words) ->
     raise Uncomputable(f"an option of {name} is not known")
 
 
-def _cut(word: Word, begin: int) -> Word:
-    return Word(word.text[begin:]) if word.text is not None else Word(None, word.lead[begin:])
-
-
-def _add_read_words(unwrapped: Unwrapped, replaced: str) -> None:
-    """Add to the command of `xargs` the words that it reads: in place of a text, or at the end."""
-    if not unwrapped.words:
-        return
-    if posixpath.basename(fixed("xargs", unwrapped.words[0])) in _STARTERS:
-        raise Uncomputable("xargs adds arguments to a program that starts others")
-    if replaced:
-        unwrapped.words = [_replace(word, replaced) for word in unwrapped.words]
-    else:
-        unwrapped.words = [*unwrapped.words, ANYTHING]
-
-
 def _replace(word: Word, replaced: str) -> Word:
     """Return a word in which another program replaces a text."""
     return Word(None, word.known.partition(replaced)[0], word.splits) if replaced in word.known else word
-
-
-def _list_executed(args: Words) -> list[Words]:
-    """Return the commands that `find` starts."""
-    others, executed = split_executed(args)
-    for word in others:
-        if word.text is None and not re.match("[A-Za-z0-9./_~]", "" if word.splits else word.lead):
-            raise Uncomputable("an argument of find is computed by the shell")
-    return [[_replace(word, "{}") for word in words] for words in executed]

@@ -112,7 +112,7 @@ _REDIRECT = re.compile(r"[0-9]?[<>](?!\()|&>")
 _NUMBERED = re.compile(r"[0-9]{2,}[<>]")
 
 
-class _Document(NamedTuple):
+class Document(NamedTuple):
     """A here-document that begins on the next line."""
 
     delimiter: str
@@ -150,7 +150,7 @@ class WordReader(ABC):
         self.text, self.place = text, 0
         self.words_left, self.most_nesting = most_words, most_nesting
         self.nesting = self.substitution_depth = 0
-        self.pending: list[_Document] = []
+        self.pending: list[Document] = []
 
     @abstractmethod
     def read_substitution(self) -> None:
@@ -214,11 +214,7 @@ class WordReader(ABC):
             for document in documents:
                 self._skip_document(document)
 
-    def expect_document(self, delimiter: str, strips: bool, is_literal: bool) -> None:
-        """Note that a here-document begins on the next line."""
-        self.pending.append(_Document(delimiter, strips, is_literal))
-
-    def _skip_document(self, document: _Document) -> None:
+    def _skip_document(self, document: Document) -> None:
         while self.place < len(self.text):
             end = self.text.find("\n", self.place)
             line = self.text[self.place : end if end >= 0 else len(self.text)]

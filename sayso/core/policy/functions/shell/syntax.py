@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sayso.core.policy.functions import Uncomputable
-from sayso.core.policy.functions.shell.quoting import UNKNOWN, Word, WordReader, Words
+from sayso.core.policy.functions.shell.quoting import UNKNOWN, Document, Word, WordReader, Words
 
 RESERVED = frozenset(
     (
@@ -156,9 +156,12 @@ class _Reader(WordReader):
         self.skip_blanks()
         if self._read_plain() != "in":
             raise Uncomputable("a loop without `in` is not one that Sayso can read")
-        words = self._read_words()
-        settings = [(name, word) for word in words] or [(name, Word(""))]
-        self.script.commands.append(Command(settings=[*settings]))
+        settings: list[tuple[str, Word | None]] = []
+        self.skip_blanks()
+        while self.sees_word():
+            settings.append((name, self.read_word()))
+            self.skip_blanks()
+        self.script.commands.append(Command(settings=settings or [(name, Word(""))]))
         if self.peek() == ";" and self.peek(2) != ";;":
             self.place += 1
         elif self.peek() != "\n":
@@ -206,14 +209,6 @@ class _Reader(WordReader):
         self.place = run.end()
         return run[0]
 
-    def _read_words(self) -> Words:
-        words: Words = []
-        self.skip_blanks()
-        while self.sees_word():
-            words.append(self.read_word())
-            self.skip_blanks()
-        return words
-
     def _read_simple(self) -> None:
         command = Command()
         self.script.commands.append(command)
@@ -251,9 +246,8 @@ class _Reader(WordReader):
             if delimiter is None:
                 raise Uncomputable("it has a here-document or here-string that Sayso does not know")
             self.place = delimiter.end()
-            self.expect_document(
-                next(end for end in delimiter.groups() if end is not None), strips, delimiter[4] is None
-            )
+            text = next(end for end in delimiter.groups() if end is not None)
+            self.pending.append(Document(text, strips, delimiter[4] is None))
             return
         duplicate = _DUPLICATE.match(self.text, self.place)
         if duplicate is not None:

@@ -118,24 +118,12 @@ GIT = Tool(
         "verify-commit verify-pack verify-tag version whatchanged worktree write-tree",
     ),
     groups=dict.fromkeys(
-        (
-            "bisect",
-            "bundle",
-            "lfs",
-            "maintenance",
-            "notes",
-            "remote",
-            "stash",
-            "submodule",
-            "worktree",
-            "sparse-checkout",
-        ),
+        words("bisect bundle lfs maintenance notes remote stash submodule worktree sparse-checkout"),
         Tool(flags=words("-v --verbose -q --quiet")),
     )
     | {"hook": GROUP},
     harmless=_HARMLESS,
 )
-
 
 TOOLS: dict[str, Tool] = {
     "aws": AWS,
@@ -155,10 +143,6 @@ _SCRIPT = re.compile(
 """A script of `sed` that prints, deletes or replaces, and writes or runs nothing."""
 
 
-def _is_script_or_file(word: str, place: int) -> bool:
-    return place > 1 or _SCRIPT.fullmatch(word) is not None
-
-
 _FIND = (
     "-name -iname -type -path -ipath -wholename -regex -iregex -regextype -maxdepth -mindepth -size -mtime -mmin "
     "-ctime -cmin -atime -amin -newer -newermt -empty -not -a -o -or -and -print -print0 -printf -ls -prune -perm "
@@ -173,7 +157,10 @@ PLAIN: dict[str, Harmless] = {
         "--field-separator --ignore-case --human-numeric-sort --version-sort --stable --general-numeric-sort --check"
     ),
     "uniq": harmless("-c -d -u -i -z -f# -s# -w# --count --repeated --unique --ignore-case", 1),
-    "sed": replace(harmless("-n -E -r -u -z --quiet --silent --regexp-extended"), words=_is_script_or_file),
+    "sed": replace(
+        harmless("-n -E -r -u -z --quiet --silent --regexp-extended"),
+        words=lambda word, place: place > 1 or _SCRIPT.fullmatch(word) is not None,
+    ),
     "rg": harmless(
         "-n -i -l -c -w -v -F -o -S -s -u -N -H -I -e -g -g* -t -t* -T -T* -A -B -C -A# -B# -C# -m -m# -U -P --files "
         "--hidden --no-ignore --type --type-not --glob --iglob --json --count --files-with-matches --line-number "

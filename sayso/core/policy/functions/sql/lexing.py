@@ -19,11 +19,11 @@ def parse_list(text: str) -> frozenset[str]:
 
 _QUERY = parse_list(
     """
-    all and any array as asc between by case cast cross cube current default desc distinct else end escape
-    except exists false fetch filter first following for from full group grouping having if in inner intersect
-    interval is join last lateral left like limit minus natural next no not null nulls of offset on only or
-    order outer over partition preceding range recursive right rollup row rows select sets some then ties to
-    true unbounded union unnest using values when where window with within without zone
+    all and any array as asc between by case cast cross cube current default desc distinct else end escape except exists
+    false fetch filter first following for from full group grouping having if in inner intersect interval is join last
+    lateral left like limit minus natural next no not null nulls of offset on only or order outer over partition
+    preceding range recursive right rollup row rows select sets some then ties to true unbounded union unnest using
+    values when where window with within without zone
     """
 )
 _QUERY_OF = {
@@ -51,18 +51,18 @@ _QUERY_OF = {
 _CHANGE = parse_list(
     """
     add after also alter auto_increment autoincrement begin cascade check collate column comment commit conflict
-    constraint copy create database default delete do drop duplicate exists foreign grant identity if ignore
-    index insert into key matched materialized merge nothing not overwrite pragma primary references rename
-    replace restrict returning rollback schema set source table target temp temporary transaction truncate
-    unique update use values view work
+    constraint copy create database default delete do drop duplicate exists foreign grant identity if ignore index
+    insert into key matched materialized merge nothing not overwrite pragma primary references rename replace restrict
+    returning rollback schema set source table target temp temporary transaction truncate unique update use values view
+    work
     """
 )
 """Words of changes, beside those of queries."""
 
 STARTS = parse_list(
     """
-    alter begin commit create delete describe drop explain insert merge pragma rollback select start truncate
-    update use values with
+    alter begin commit create delete describe drop explain insert merge pragma rollback select start truncate update use
+    values with
     """
 )
 """Words with which a statement that the reader knows can begin."""
@@ -73,17 +73,16 @@ CHANGES = frozenset(("delete", "insert", "into", "merge", "update"))
 
 _NEVER_NAMES = parse_list(
     """
-    all alter and as between by case commit create declare delete distinct drop dumpfile else exec execute
-    except exists for from grant group having in insert intersect into is join like limit merge not null on or
-    order outfile returning revoke rollback select set settings then truncate union update using values when
-    where with
+    all alter and as between by case commit create declare delete distinct drop dumpfile else exec execute except exists
+    for from grant group having in insert intersect into is join like limit merge not null on or order outfile returning
+    revoke rollback select set settings then truncate union update using values when where with
     """
 )
 _STARTS_OF_TSQL = parse_list(
     """
-    backup begin break bulk checkpoint close continue dbcc deallocate declare deny disable dump enable end exec
-    execute fetch get go goto if kill lineno load move open print raiserror readtext receive reconfigure restore
-    return revert save send setuser shutdown throw tran transaction updatetext use waitfor while writetext
+    backup begin break bulk checkpoint close continue dbcc deallocate declare deny disable dump enable end exec execute
+    fetch get go goto if kill lineno load move open print raiserror readtext receive reconfigure restore return revert
+    save send setuser shutdown throw tran transaction updatetext use waitfor while writetext
     """
 )
 """Words that begin a statement of T-SQL, which needs no semicolon before it."""
@@ -93,14 +92,13 @@ _NEVER_NAMES_OF = {
     | parse_list(
         """
     add asc authorization browse cascade check clustered coalesce collate column compute constraint contains
-    containstable convert cross current current_date current_time current_timestamp current_user cursor database
-    default desc disk distributed double errlvl escape exit external file fillfactor foreign freetext
-    freetexttable full function holdlock identity identity_insert identitycol index inner key left national
-    nocheck nonclustered nullif of off offsets opendatasource openquery openrowset openxml option outer over
-    percent pivot plan precision primary proc procedure public read references replication restrict right
-    rowcount rowguidcol rule schema securityaudit semantickeyphrasetable semanticsimilaritydetailstable
-    semanticsimilaritytable session_user some statistics system_user table tablesample textsize to top trigger
-    try_convert tsequal unique unpivot user varying view within
+    containstable convert cross current current_date current_time current_timestamp current_user cursor database default
+    desc disk distributed double errlvl escape exit external file fillfactor foreign freetext freetexttable full
+    function holdlock identity identity_insert identitycol index inner key left national nocheck nonclustered nullif of
+    off offsets opendatasource openquery openrowset openxml option outer over percent pivot plan precision primary proc
+    procedure public read references replication restrict right rowcount rowguidcol rule schema securityaudit
+    semantickeyphrasetable semanticsimilaritydetailstable semanticsimilaritytable session_user some statistics
+    system_user table tablesample textsize to top trigger try_convert tsequal unique unpivot user varying view within
     """
     ),
     "oracle": frozenset(("function", "procedure")),
@@ -110,39 +108,33 @@ _NEVER_NAMES_OF = {
 
 TYPES = parse_list(
     """
-    array bigint bigdecimal bignumeric binary bit blob bool boolean byte bytea bytes char character cidr clob
-    date date32 datetime datetime2 datetime64 datetimeoffset decimal decimal32 decimal64 double enum float
-    float32 float4 float64 float8 geography geometry hugeint image inet int int128 int16 int2 int256 int32 int4
-    int64 int8 integer interval ipaddress ipv4 ipv6 json jsonb long longtext lowcardinality map mediumint
-    mediumtext money nchar ntext null nullable number numeric nvarchar nvarchar2 object precision real rowid
-    serial short signed smalldatetime smallint smallmoney string struct super text time timestamp timestamp_ltz
-    timestamp_ntz timestamp_tz timestamptz timetz tinyint tinytext tuple ubigint uint128 uint16 uint256 uint32
-    uint64 uint8 uinteger uniqueidentifier unsigned uuid varbinary varbyte varchar varchar2 variant varying xml
-    year
+    array bigint bigdecimal bignumeric binary bit blob bool boolean byte bytea bytes char character cidr clob date
+    date32 datetime datetime2 datetime64 datetimeoffset decimal decimal32 decimal64 double enum float float32 float4
+    float64 float8 geography geometry hugeint image inet int int128 int16 int2 int256 int32 int4 int64 int8 integer
+    interval ipaddress ipv4 ipv6 json jsonb long longtext lowcardinality map mediumint mediumtext money nchar ntext null
+    nullable number numeric nvarchar nvarchar2 object precision real rowid serial short signed smalldatetime smallint
+    smallmoney string struct super text time timestamp timestamp_ltz timestamp_ntz timestamp_tz timestamptz timetz
+    tinyint tinytext tuple ubigint uint128 uint16 uint256 uint32 uint64 uint8 uinteger uniqueidentifier unsigned uuid
+    varbinary varbyte varchar varchar2 variant varying xml year
     """
 )
 """Types that cast a value and do nothing else."""
 
 _BEFORE_PARENTHESES = parse_list(
     """
-    all and any apply as between by case cast cube default distinct div else escape except exclude exists filter
-    from group having ilike in inner intersect interval is join lateral like limit materialized minus not offset
-    on or over pivot prewhere qualify regexp rlike rollup safe_cast select sets similar some then to top
-    try_cast union unpivot using values when where with within
+    all and any apply as between by case cast cube default distinct div else escape except exclude exists filter from
+    group having ilike in inner intersect interval is join lateral like limit materialized minus not offset on or over
+    pivot prewhere qualify regexp rlike rollup safe_cast select sets similar some then to top try_cast union unpivot
+    using values when where with within
     """
 )
 """Words of queries before a parenthesis that is no call."""
 _CHANGED_BEFORE_PARENTHESES = parse_list("check conflict into key partition primary returning set unique")
 
 
-def list_query_words(database: str) -> frozenset[str]:
-    """Return the words of queries; without a database, those that all databases have."""
-    return _QUERY | frozenset(_QUERY_OF.get(database, "").split())
-
-
-def list_change_words(database: str) -> frozenset[str]:
-    """Return the words of queries and changes."""
-    return list_query_words(database) | _CHANGE
+def list_words(database: str, changes: bool) -> frozenset[str]:
+    """Return the words of queries, and those of changes; without a database, those that all databases have."""
+    return _QUERY.union(_QUERY_OF.get(database, "").split(), _CHANGE if changes else ())
 
 
 def list_reserved(database: str) -> frozenset[str]:
@@ -152,7 +144,7 @@ def list_reserved(database: str) -> frozenset[str]:
 
 def list_before_parentheses(database: str, changes: bool) -> frozenset[str]:
     """Return the words before a parenthesis that is no call."""
-    known = _BEFORE_PARENTHESES & list_query_words(database)
+    known = _BEFORE_PARENTHESES & list_words(database, changes=False)
     return known | _CHANGED_BEFORE_PARENTHESES if changes else known
 
 
@@ -202,7 +194,6 @@ _PREFIXES = {
     "x": ("clickhouse", "databricks", "mysql", "postgres", "spark", "sqlite"),
 }
 _TYPED = frozenset(("date", "time", "timestamp", "datetime", "interval", "json"))
-
 
 _OUTER_JOIN = "(+)"
 """A sign of Oracle that is three tokens here."""
@@ -254,7 +245,9 @@ def _make_pattern(database: str) -> re.Pattern[str]:
     if database in _DOLLARS:
         texts.append(r"\$\$.*?\$\$" if database == "snowflake" else r"\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$")
     word = r"[^\W\d][\w$]*" if database else r"[^\W\d]\w*"
-    signs = sorted(_list_signs(database), key=len, reverse=True)
+    every = {sign for sign, known in _MORE_SIGNS.items() if known[0] == "*all" and f"-{database}" not in known}
+    more = [sign for sign, known in _MORE_SIGNS.items() if sign in every or database in known] if database else []
+    signs = sorted([*_SIGNS, *more], key=len, reverse=True)
     groups = {
         "blank": r"[ \t\n]+",
         "comment": r"--(?:[ \t][^\n]*)?(?=\n|\Z)|/\*(?![+!]|M!)(?:(?!\*/|/\*).)*\*/",
@@ -266,17 +259,6 @@ def _make_pattern(database: str) -> re.Pattern[str]:
         "sign": rf"(?!--|/\*)(?:{'|'.join(re.escape(sign) for sign in signs)})",
     }
     return re.compile("|".join(f"(?P<{kind}>{group})" for kind, group in groups.items()), re.DOTALL)
-
-
-def _list_signs(database: str) -> list[str]:
-    if not database:
-        return [*_SIGNS]
-    more = (
-        sign
-        for sign, known in _MORE_SIGNS.items()
-        if database in known or (known[0] == "*all" and f"-{database}" not in known)
-    )
-    return [*_SIGNS, *more]
 
 
 def _check_token(tokens: list[Token], database: str) -> None:

@@ -27,20 +27,18 @@ from sayso.core.policy.functions.sql.lexing import (
     check_budget,
     check_spans,
     list_before_parentheses,
-    list_change_words,
-    list_query_words,
     list_reserved,
     list_tokens,
+    list_words,
     parse_list,
 )
 from sayso.core.policy.functions.sql.tree import Tree, is_a
 
 _BEFORE_TEXT = parse_list(
     """
-    and as between by case date datetime else escape from glob ilike in interval is json like not on or regexp
-    returning rlike select separator similar then time timestamp timestamptz to when where zone match set values
-    limit return having distinct all div mod xor collate top offset using leading trailing both numeric decimal
-    bignumeric
+    and as between by case date datetime else escape from glob ilike in interval is json like not on or regexp returning
+    rlike select separator similar then time timestamp timestamptz to when where zone match set values limit return
+    having distinct all div mod xor collate top offset using leading trailing both numeric decimal bignumeric
     """
 )
 _BEFORE_TABLE = frozenset(("into", "join", "table", "update", "using"))
@@ -96,7 +94,7 @@ class _Reader:
         self.words = Words()
         self._database, self._changes = database, changes
         self._dotted = 0
-        self._known = list_change_words(database) if changes else list_query_words(database)
+        self._known = list_words(database, changes)
         self._shapes = list_before_parentheses(database, changes)
         self._functions = FUNCTIONS[database]
 
@@ -126,11 +124,8 @@ class _Reader:
 
     def check_value(self, before: Token) -> None:
         """Refuse a text or parameter after a name: it may be an alias or the value of a type."""
-        if (
-            before.kind == "name"
-            or before.word in _BEFORE_TABLE
-            or (before.word in self.words.names and before.word not in _BEFORE_TEXT)
-        ):
+        alone = before.word in self.words.names and before.word not in _BEFORE_TEXT
+        if alone or before.kind == "name" or before.word in _BEFORE_TABLE:
             raise Uncomputable(f"it has {before.text} before a value, which databases read differently")
 
     def _add_call(self, name: str, before: Token, argument: Token) -> None:
@@ -165,20 +160,15 @@ def check_words(words: Words, tree: Tree, database: str) -> None:
         raise Uncomputable(f"it has the word {unknown[0]}, which the reader does not know")
     if reserved := sorted(list_reserved(database) & tree.bare_names):
         raise Uncomputable(f"it has {reserved[0]} as a name without quotes, which databases read differently")
+    parts = {  # words in a part of a statement, such as `do update`
+        "update": sum(bool(node.expressions) for node in tree.find("OnConflict")),
+        "delete": sum(is_a(node.args["then"], "Var") for node in tree.find("When")),
+    }
     for word, classes in _PLACES.items():
-        if words.counts[word] != tree.count(*classes) + _count_parts(word, tree):
+        if words.counts[word] != tree.count(*classes) + parts.get(word, 0):
             raise Uncomputable(f"it has {word} where the reader expects none")
     if words.counts["into"] > tree.count("Into", "Insert", "Merge"):
         raise Uncomputable("it has into where the reader expects none")
-
-
-def _count_parts(word: str, tree: Tree) -> int:
-    """Return how many times a word stands in a part of a statement, such as `do update`."""
-    if word == "update":
-        return sum(bool(node.expressions) for node in tree.find("OnConflict"))
-    if word == "delete":
-        return sum(is_a(node.args["then"], "Var") for node in tree.find("When"))
-    return 0
 
 
 MOST_CHARS = 8_000
@@ -186,10 +176,7 @@ MOST_STEPS_PER_TOKEN = 6
 """The limit of the parser's steps for each token, beside a fixed number; a plain statement takes two or three."""
 FEW_STEPS = 400
 
-DATABASES = (
-    *("athena", "bigquery", "clickhouse", "databricks", "duckdb", "mysql", "oracle", "postgres"),
-    *("presto", "redshift", "snowflake", "spark", "sqlite", "trino", "tsql"),
-)
+DATABASES = tuple(filter(None, FUNCTIONS))
 _READS = ("Select", "SetOperation", "Subquery", "Values", "Describe")
 _CHANGES = ("DML", "DDL", "Into", "Drop", "Alter", "TruncateTable")
 
@@ -221,18 +208,14 @@ def read_sql(value: JsonValue, database: JsonValue = None) -> JsonObject:
     except RecursionError as error:
         raise Uncomputable("it is nested too deeply") from error
     statements = [statement for statement in parsed if statement is not None and not is_a(statement, "Semicolon")]
+    kinds = ("select" if is_a(each, "SetOperation", "Subquery") else str(each.key) for each in statements)
     if not statements:
         raise Uncomputable("it has no statement")
     tree = Tree(statements, name)
     check_words(words, tree, name)
     return {
         "statements": len(statements),
-        "kinds": [
-            *dict.fromkeys(
-                "select" if is_a(statement, "SetOperation", "Subquery") else str(statement.key)
-                for statement in statements
-            )
-        ],
+        "kinds": [*dict.fromkeys(kinds)],
         "tables": [*tree.tables],
         "functions": [*dict.fromkeys(words.functions)],
         "writes": not all(is_a(statement, *_READS) for statement in statements) or tree.has(*_CHANGES),
