@@ -299,6 +299,11 @@ class SuspensionRecord(Immutable):
         return all(item.outcome is not None and item.outcome.may_run for item in self.items)
 
     @property
+    def stops_calls(self) -> bool:
+        """Whether a denied call keeps the others from running."""
+        return self.on_deny != "continue" and any(item.outcome and not item.outcome.may_run for item in self.items)
+
+    @property
     def deadline_at_ms(self) -> int | None:
         return min((item.terms.deadline_at_ms for item in self.items if item.open), default=None)
 
@@ -310,6 +315,11 @@ class SuspensionRecord(Immutable):
         if self.status in (Status.PENDING, Status.DECIDED) and self.items:
             return RunStatus.SUSPENDED
         return RunStatus.CANCELLED if self.status is Status.CANCELLED else RunStatus.RUNNING
+
+    def with_item(self, item: Item) -> "SuspensionRecord":
+        """Return the record with this item in the place of the one with its id."""
+        items = tuple(item if other.item_id == item.item_id else other for other in self.items)
+        return self.model_copy(update={"items": items})
 
 
 class Change(NamedTuple):

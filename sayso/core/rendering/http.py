@@ -5,7 +5,6 @@ from urllib.parse import urlsplit
 
 from sayso.core.rendering.views import SEVERE, Call, Flag, Mark, Place, Sketch, read_text, shorten
 from sayso.core.text.language import _
-from sayso.core.text.summaries import Leaf
 
 _URLS = ("url", "uri", "endpoint", "href", "webhookurl")
 _METHODS = ("method", "httpmethod", "verb")
@@ -23,25 +22,19 @@ def render(call: Call) -> Sketch | None:
     (url,) = urls
     method = methods[0].text.upper() if methods else "Request"
     address = urlsplit(read_text(url))
+    texts = {leaf.path: not leaf.literal and "\n" in read_text(leaf) for leaf in call.find(*_PARTS)}
+    flags = []
+    if "@" in address.netloc or "\\" in address.netloc:
+        sentence = _("The address hides its host behind a user name: it leads to %(host)s.", host=address.hostname)
+        flags = [Flag(sentence, SEVERE, _("hidden host"))]
     return Sketch(
         headline=f"{method} {address.hostname or ''}{shorten(address.path)}",
         notable=[*(Place(leaf.path) for leaf in methods), Place(url.path, "code", mark_hosts(read_text(url)))],
-        body=[
-            Place(leaf.path, "code" if not leaf.literal and "\n" in read_text(leaf) else "value")
-            for leaf in call.find(*_PARTS)
-        ],
-        flags=_check_address(url),
+        body=[Place(path, "code" if is_text else "value") for path, is_text in texts.items()],
+        flags=flags,
     )
 
 
 def mark_hosts(text: str) -> list[Mark]:
     """Return a mark for the host of every URL in a text."""
     return [Mark(*match.span(2), "host") for match in _URL.finditer(text)]
-
-
-def _check_address(url: Leaf) -> list[Flag]:
-    address = urlsplit(read_text(url))
-    if "@" not in address.netloc and "\\" not in address.netloc:
-        return []
-    sentence = _("The address hides its host behind a user name: it leads to %(host)s.", host=address.hostname)
-    return [Flag(sentence, SEVERE, _("hidden host"))]

@@ -52,22 +52,13 @@ def render(call: Call) -> Sketch | None:
         return None
     headline = _("Mail to %(who)s", who=name_several([read_text(leaf) for leaf in (*to, *cc, *bcc)]))
     subject = f": “{shorten(read_text(subjects[0]))}”" if subjects else ""
-    leaves = [*to, *cc, *bcc, *subjects]
-    broken = [leaf.path for leaf in leaves if {"\n", "\r"} & {*read_text(leaf)}]
-    headers = [
-        Flag(
-            _("A line break in %(name)s can add recipients or other headers.", name=shorten(path)),
-            SEVERE,
-            _("added headers"),
-        )
-        for path in broken
-    ]
-    if not bcc:
-        blind: list[Flag] = []
-    else:
+    sentence = _("A line break in %(name)s can add recipients or other headers.")
+    broken = [leaf.path for leaf in (*to, *cc, *bcc, *subjects) if {"\n", "\r"} & {*read_text(leaf)}]
+    flags = [Flag(sentence % {"name": shorten(path)}, SEVERE, _("added headers")) for path in broken]
+    if bcc:
         who = name_several([read_text(leaf) for leaf in bcc])
         sentence = _("Bcc: %(who)s gets a copy that the other recipients do not see.", who=who)
-        blind = [Flag(sentence, label="Bcc")]
+        flags.insert(0, Flag(sentence, label="Bcc"))
     return Sketch(
         headline=f"{headline}{subject}",
         notable=[Place(leaf.path) for leaf in (*bcc, *to, *cc)],
@@ -76,7 +67,7 @@ def render(call: Call) -> Sketch | None:
             *(Place(leaf.path, "prose") for leaf in bodies),
             *(Place(leaf.path) for leaf in call.find(*_ATTACHMENTS)),
         ],
-        flags=[*blind, *headers, *_check_names([*to, *cc, *bcc])],
+        flags=[*flags, *_check_names([*to, *cc, *bcc])],
     )
 
 

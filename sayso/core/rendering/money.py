@@ -60,12 +60,13 @@ def render(call: Call) -> Sketch | None:
     to, sources, references = call.find(*TO, *TO_ALSO), call.find(*_FROM), call.find_texts(*_REFERENCES)
     effect = write_amount(read_text(amount), currencies[0].text.upper()) if currencies else ""
     headline = f"{call.title} {effect or read_text(amount)}"
+    faulty = _("%(name)s %(account)s has the form of an IBAN, but its checksum is wrong.")
     return Sketch(
         headline=_("%(payment)s to %(who)s", payment=headline, who=shorten(read_text(to[0]))) if to else headline,
         notable=[_place(leaf) for leaf in (amount, *currencies, *to, *sources)],
         body=[_place(leaf) for leaf in references],
         flags=[
-            _describe_account(leaf)
+            Flag(faulty % {"name": shorten(leaf.path), "account": shorten(leaf.text)}, label=_("wrong IBAN"))
             for leaf in (*to, *sources)
             if not leaf.literal and has_iban_form(read_text(leaf)) and not is_valid(read_text(leaf))
         ],
@@ -115,12 +116,8 @@ def _find_currencies(call: Call) -> list[Leaf]:
     inside: list[Leaf] = []
     for key, value in call.args.items():
         if normalize(key) in AMOUNTS and isinstance(value, dict):
-            inside += [
-                leaf
-                for name in value
-                if normalize(name) in CURRENCIES
-                for leaf in list_values({key: {name: value[name]}})
-            ]
+            named = [name for name in value if normalize(name) in CURRENCIES]
+            inside += [leaf for name in named for leaf in list_values({key: {name: value[name]}})]
     return [*call.find(*CURRENCIES), *inside]
 
 
@@ -132,8 +129,3 @@ def _is_minor(call: Call) -> bool:
 
 def _place(leaf: Leaf) -> Place:
     return Place(leaf.path, marks=() if leaf.literal else mark_fours(read_text(leaf)))
-
-
-def _describe_account(leaf: Leaf) -> Flag:
-    sentence = _("%(name)s %(account)s has the form of an IBAN, but its checksum is wrong.")
-    return Flag(sentence % {"name": shorten(leaf.path), "account": shorten(leaf.text)}, label=_("wrong IBAN"))

@@ -15,16 +15,7 @@ from sayso.core.text.lookalikes import count_lookalikes
 from sayso.core.text.suspicions import count_hidden
 
 _HEADLINE_NAMES = (
-    "to",
-    "recipient",
-    "recipients",
-    "email",
-    "url",
-    "host",
-    "path",
-    "file",
-    "filepath",
-    "amount",
+    *("to", "recipient", "recipients", "email", "url", "host", "path", "file", "filepath", "amount"),
     "account",
 )
 """Arguments whose value names an unknown call best, the best first."""

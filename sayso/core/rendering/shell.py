@@ -5,7 +5,6 @@ Words are unquoted by `shlex`. What cannot be read, and what a command computes,
 
 import re
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sayso.core.rendering.http import mark_hosts
@@ -116,7 +115,7 @@ class _Reader:
     def _word(self, token: re.Match[str]) -> None:
         value = token.group()
         if '"' in value:
-            for inner in _find_substitutions(value):
+            for inner in (match[1] or match[2] or "" for match in _INNER.finditer(value)):
                 self.reading.flags |= read_command(inner, self.depth + 1).flags
         if self.at_start and _ASSIGNMENT.match(value):
             return
@@ -150,11 +149,6 @@ class _Reader:
             return False
         self.reading.flag(_("Runs a command whose name is computed: %(command)s.", command=shorten(bare)))
         return True
-
-
-def _find_substitutions(value: str) -> Iterator[str]:
-    for match in _INNER.finditer(value):
-        yield match[1] or match[2] or ""
 
 
 def _unquote(word: str) -> str:

@@ -151,11 +151,8 @@ def _check(statement: list[_Token]) -> Iterator[Flag]:
     words = [token.word for token in statement]
     if words[0] in ("DROP", "TRUNCATE"):
         yield Flag(_("%(verb)s removes data as a whole.", verb=words[0]), SEVERE, words[0])
-    writes = [
-        place
-        for place, word in enumerate(words)
-        if word in ("UPDATE", "DELETE") and (not place or words[place - 1] not in _NO_WRITE_AFTER)
-    ]
+    known = [place for place, word in enumerate(words) if word in ("UPDATE", "DELETE")]
+    writes = [place for place in known if not place or words[place - 1] not in _NO_WRITE_AFTER]
     if len(writes) > _MOST_WRITES:
         sentence = _("One statement has %(count)s writes, too many to be checked. Read it in full.", count=len(writes))
         yield Flag(sentence, SEVERE, _("not checked"))
@@ -166,17 +163,17 @@ def _check(statement: list[_Token]) -> Iterator[Flag]:
 def _check_write(verb: str, statement: list[_Token]) -> Iterator[Flag]:
     depth = statement[0].depth
     end = next((place for place, token in enumerate(statement) if token.depth < depth), len(statement))
-    begin = next(
-        (place for place in range(end) if statement[place].word == "WHERE" and statement[place].depth == depth), 0
-    )
+    level = [place for place, token in enumerate(statement[:end]) if token.depth == depth]
+    begin = next((place for place in level if statement[place].word == "WHERE"), 0)
     condition = statement[begin + 1 : end] if begin else []
     ends = [place for place, part in enumerate(condition) if part.depth == depth and part.word in _AFTER_WHERE]
     condition = _unwrap(condition[: ends[0]] if ends else condition)
-    if not condition or _is_always_true(condition):
+    texts = [token.text.upper() for token in condition]
+    equal = len(texts) == 3 and texts[1] in ("=", "LIKE") and texts[0] == texts[2]
+    outer = [part for part in condition if part.depth == condition[0].depth]
+    if equal or texts in ([], ["TRUE"], ["1"]):
         yield Flag(_("%(verb)s has no WHERE that limits it: it changes every row.", verb=verb), SEVERE, _("no WHERE"))
-    elif any(
-        part.depth == condition[0].depth and (part.word in ("OR", "XOR") or part.text == "|") for part in condition
-    ):
+    elif any(part.word in ("OR", "XOR") or part.text == "|" for part in outer):
         sentence = _("OR at the top level of the WHERE of %(verb)s: it may change more rows than meant.", verb=verb)
         yield Flag(sentence, SEVERE, _("OR in WHERE"))
 
@@ -189,11 +186,6 @@ def _unwrap(condition: list[_Token]) -> list[_Token]:
             return condition
         condition = condition[1:-1]
     return []  # too deep to be checked
-
-
-def _is_always_true(condition: list[_Token]) -> bool:
-    texts = [token.text.upper() for token in condition]
-    return texts in (["TRUE"], ["1"]) or (len(texts) == 3 and texts[1] in ("=", "LIKE") and texts[0] == texts[2])
 
 
 def _find_tables(statement: Sequence[_Token]) -> Iterator[list[_Token]]:

@@ -247,34 +247,21 @@ def _count(counts: _Counts, node: dict[str, Any]) -> bool:
     """Add one object of the schema; return whether it has alternatives, or a part that may fail without an error."""
     if _KEYWORDS.isdisjoint(node):
         return False
-    counts.apart = counts.apart or _needs_a_process(node)
-    counts.alternatives += _count_alternatives(node)
+    draft, patterns = node.get("$schema"), [*_patterns_of(node)]
+    foreign = isinstance(draft, str) and draft.rstrip("#") not in _DRAFTS
+    counts.apart = counts.apart or foreign or not _APART.isdisjoint(node)
+    counts.alternatives += sum(len(node[key]) for key in _ALTERNATIVES if isinstance(node.get(key), list))
+    counts.alternatives += sum(key in node for key in _BRANCHES if key not in _ALTERNATIVES)
     counts.refs += isinstance(node.get("$ref"), str)
-    counts.patterns += _count_patterns(node)
-    counts.pattern += sum(map(_weigh_pattern, _patterns_of(node)))
+    longest = max(map(len, patterns), default=0)
+    if longest > MAX_PATTERN_CHARS:
+        raise _refuse(f"it has a pattern of {longest} characters; the limit is {MAX_PATTERN_CHARS}")
+    counts.patterns += len(patterns)
+    counts.pattern += sum(map(_weigh_pattern, patterns))
     counts.divisions += isinstance(node.get("multipleOf"), int | float)
     if isinstance(node.get("format"), str):
         counts.formats.add(node["format"])
     return not _BRANCH_KEYS.isdisjoint(node)
-
-
-def _needs_a_process(node: dict[str, Any]) -> bool:
-    draft = node.get("$schema")
-    foreign = isinstance(draft, str) and draft.rstrip("#") not in _DRAFTS
-    return foreign or not _APART.isdisjoint(node)
-
-
-def _count_alternatives(node: dict[str, Any]) -> int:
-    listed = sum(len(node[key]) for key in _ALTERNATIVES if isinstance(node.get(key), list))
-    return listed + sum(key in node for key in _BRANCHES if key not in _ALTERNATIVES)
-
-
-def _count_patterns(node: dict[str, Any]) -> int:
-    patterns = list(_patterns_of(node))
-    longest = max(map(len, patterns), default=0)
-    if longest > MAX_PATTERN_CHARS:
-        raise _refuse(f"it has a pattern of {longest} characters; the limit is {MAX_PATTERN_CHARS}")
-    return len(patterns)
 
 
 def _patterns_of(node: dict[str, Any]) -> Iterator[str]:

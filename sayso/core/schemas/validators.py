@@ -60,7 +60,11 @@ def find_misfits(schema: JsonObject, value: JsonValue, *, formats: bool = False)
 @lru_cache(maxsize=256)
 def compile_schema(schema: bytes, formats: bool = False) -> Any:
     """Return the validator, linear but for lookarounds and backreferences; raises `InvalidInput` if there is none."""
-    engine = _engine()
+    try:
+        engine: Any = import_module("jsonschema_rs")
+    except ImportError as error:
+        problem = "Schemas need the package jsonschema-rs. Install it with: pip install 'sayso[policies]'"
+        raise InvalidInput(problem) from error
     compile_ = partial(engine.validator_for, schema.decode(), validate_formats=formats, retriever=_refuse)
     faults = (ValueError, engine.ReferencingError)
     try:
@@ -76,15 +80,6 @@ def compile_schema(schema: bytes, formats: bool = False) -> Any:
 
 def _write_place(place: list[Any]) -> str:
     return "".join(f".{part[:80]}" if isinstance(part, str) else f"[{part}]" for part in place)
-
-
-def _engine() -> Any:
-    try:
-        return import_module("jsonschema_rs")
-    except ImportError as error:
-        raise InvalidInput(
-            "Schemas need the package jsonschema-rs. Install it with: pip install 'sayso[policies]'"
-        ) from error
 
 
 def _refuse(uri: str) -> Any:

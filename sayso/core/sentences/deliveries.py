@@ -1,12 +1,12 @@
 """Sentences about deliveries, and to people in chats: their link, requests for a reply, and replies that do not fit."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import canonical_json
-from sayso.core.records.deliveries import DeliveryState
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.sentences import name_reviewers
 from sayso.core.sentences.times import Moment, Sentence, compose
 from sayso.core.text.invisible import write_signs
@@ -28,29 +28,6 @@ _OUTCOME_NOTICES: dict[str, str] = {
 }
 
 
-class _Delivery(Protocol):
-    """A stored delivery, or one from an API response."""
-
-    @property
-    def channel(self) -> str: ...
-    @property
-    def person(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def step(self) -> int: ...
-    @property
-    def outcome(self) -> bool: ...
-    @property
-    def reason(self) -> str | None: ...
-    @property
-    def next_try_at_ms(self) -> int | None: ...
-    @property
-    def sent_at_ms(self) -> int | None: ...
-    @property
-    def seen_at_ms(self) -> int | None: ...
-
-
 class Delivery(NamedTuple):
     """A delivery from an API response, with its times in ms."""
 
@@ -63,6 +40,10 @@ class Delivery(NamedTuple):
     next_try_at_ms: int | None
     sent_at_ms: int | None
     seen_at_ms: int | None
+
+
+_Delivery = CardDelivery | Delivery
+"""A stored delivery, or one from an API response."""
 
 
 def describe_delivery(delivery: _Delivery) -> Sentence:
@@ -139,10 +120,7 @@ def request_value(headline: str, choices: Sequence[JsonValue] | None) -> str:
     """Return the request for a value, with the first choices."""
     offered = ""
     if choices is not None:
-        more = f", and {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
-        offered = f" Choose one of: {', '.join(map(_write_choice, choices[:_MOST_CHOICES]))}{more}."
+        texts = [choice if isinstance(choice, str) else canonical_json(choice).decode() for choice in choices]
+        more = f", and {len(texts) - _MOST_CHOICES} more" if len(texts) > _MOST_CHOICES else ""
+        offered = f" Choose one of: {', '.join(map(write_signs, texts[:_MOST_CHOICES]))}{more}."
     return f"Which value for {headline}? Reply with it, as text or JSON.{offered} Until then it stays open."
-
-
-def _write_choice(choice: JsonValue) -> str:
-    return write_signs(choice if isinstance(choice, str) else canonical_json(choice).decode())

@@ -137,8 +137,10 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
 
 def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> str:
     """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
-    if excluded := _describe_exclusion(record, item, by):
-        return excluded
+    if by.id in record.run.list_excluded(item.terms):
+        requested = by.id in record.run.requesters
+        why = _("You requested this call, so another reviewer must decide it.")
+        return why if requested else _("You made the key of this agent, so another reviewer must decide it.")
     entitled = entitle(record, item, by)
     if entitled is None:
         return _("Only %(who)s can decide this.", who=name_reviewers(item.deciders, "or"))
@@ -153,14 +155,6 @@ def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> s
         rest = _describe_lack(item, counted)
         return _("%(who)s has decided for the same reviewer. %(rest)s", who=counted.by.id, rest=rest)
     return ""
-
-
-def _describe_exclusion(record: SuspensionRecord, item: Item, by: Actor) -> str:
-    if by.id not in record.run.list_excluded(item.terms):
-        return ""
-    if by.id in record.run.requesters:
-        return _("You requested this call, so another reviewer must decide it.")
-    return _("You made the key of this agent, so another reviewer must decide it.")
 
 
 def describe_resemblance(names: Sequence[str]) -> str:
@@ -246,19 +240,22 @@ def describe_characters(value: JsonValue) -> list[str]:
 def warn_of_characters(value: JsonValue) -> list[tuple[str, str]]:
     """Return the same warnings, each with its short form."""
     texts = list(list_texts(value))
-    count = sum(map(count_hidden, texts))
-    if not count:
-        hidden = []
-    else:
-        hidden = [
-            ngettext(
-                "%(num)s hidden character has no place here. A sign such as ⟨U+200B⟩ stands for it.",
-                "%(num)s hidden characters have no place here. A sign such as ⟨U+200B⟩ stands for each.",
-                count,
-            )
-        ]
-    alike = _describe_alike(sum(map(count_lookalikes, texts)))
-    return [*((sentence, name_hidden()) for sentence in hidden), *((sentence, name_alike()) for sentence in alike)]
+    warnings: list[tuple[str, str]] = []
+    if count := sum(map(count_hidden, texts)):
+        sentence = ngettext(
+            "%(num)s hidden character has no place here. A sign such as ⟨U+200B⟩ stands for it.",
+            "%(num)s hidden characters have no place here. A sign such as ⟨U+200B⟩ stands for each.",
+            count,
+        )
+        warnings.append((sentence, name_hidden()))
+    if count := sum(map(count_lookalikes, texts)):
+        sentence = ngettext(
+            "%(num)s character is not what it looks like. The number stands behind each, such as ⟨U+0430⟩.",
+            "%(num)s characters are not what they look like. The number stands behind each, such as ⟨U+0430⟩.",
+            count,
+        )
+        warnings.append((sentence, name_alike()))
+    return warnings
 
 
 def name_hidden() -> str:
@@ -269,15 +266,3 @@ def name_hidden() -> str:
 def name_alike() -> str:
     """Return the short form of a warning of look-alike characters."""
     return _("look-alike letters")
-
-
-def _describe_alike(count: int) -> list[str]:
-    if not count:
-        return []
-    return [
-        ngettext(
-            "%(num)s character is not what it looks like. The number stands behind each, such as ⟨U+0430⟩.",
-            "%(num)s characters are not what they look like. The number stands behind each, such as ⟨U+0430⟩.",
-            count,
-        )
-    ]

@@ -26,15 +26,10 @@ def describe_plan(envelope: Envelope) -> PlanWords:
     parts = [ngettext("%(num)s call", "%(num)s calls", envelope.count)]
     if envelope.sum is not None:
         summed = dict.fromkeys(name_argument(tool.sum.of) for tool in envelope.tools if tool.sum is not None)
-        parts.append(
-            _("%(amount)s %(argument)s in sum", amount=write_amount(envelope.sum), argument=join_words([*summed]))
-        )
-    limits = join_words(parts)
-    limits_mandates = _(
-        "Together at most %(limits)s, for %(span)s from the approval.",
-        limits=limits,
-        span=describe_span(envelope.for_s * 1000),
-    )
+        most, named = write_amount(envelope.sum), join_words([*summed])
+        parts.append(_("%(amount)s %(argument)s in sum", amount=most, argument=named))
+    span = describe_span(envelope.for_s * 1000)
+    limits = _("Together at most %(limits)s, for %(span)s from the approval.", limits=join_words(parts), span=span)
     if envelope.outside is Outside.DENY and envelope.run_id:
         outside = _("Every other call of this run is denied, even if the rules would allow it.")
     elif envelope.outside is Outside.DENY:
@@ -43,7 +38,7 @@ def describe_plan(envelope: Envelope) -> PlanWords:
         outside = _("Every other call of this run is asked about, even if the rules would allow it.")
     else:
         outside = _("Every other call of this conversation is asked about, even if the rules would allow it.")
-    return PlanWords(silent, asked, limits_mandates, outside)
+    return PlanWords(silent, asked, limits, outside)
 
 
 def write_plan(envelope: Envelope) -> str:
@@ -63,12 +58,9 @@ def _describe_calls(entry: MandatedTool) -> str:
     free = [_("any %(argument)s", argument=name_argument(path)) for path in entry.unlimited if path != ALL_ARGUMENTS]
     if ALL_ARGUMENTS in entry.free:
         free = [_("any other arguments") if limits else _("any arguments")]
-    named = join_words([*limits, *free])
-    calls = (
-        _("%(tool)s with %(arguments)s", tool=tool, arguments=named)
-        if named
-        else _("%(tool)s without arguments", tool=tool)
-    )
+    calls = _("%(tool)s without arguments", tool=tool)
+    if named := join_words([*limits, *free]):
+        calls = _("%(tool)s with %(arguments)s", tool=tool, arguments=named)
     parts = [ngettext("once", "up to %(num)s times", entry.count)] if entry.count is not None else []
     if entry.sum is not None and entry.sum.max is not None:
         most = write_amount(entry.sum.max)

@@ -23,11 +23,6 @@ from sayso.core.text.language import _, cut
 from sayso.core.text.summaries import write_leaf
 
 
-def describe_counters(condition: RuleCondition) -> list[str]:
-    """Return what the rule remembers in words, such as `within 5 in 1 h by agent`; none for most rules."""
-    return [*_list_words(condition)]
-
-
 def describe_remembered(counter: Remembered) -> str:
     """Return what a rule remembered about a call, such as `18 of 20 calls in 1 h`."""
     span, argument = describe_span(counter.per_s * 1000), _name(counter.of)
@@ -70,7 +65,8 @@ def _describe_sum(counter: Remembered, words: dict[str, str]) -> str:
     return _("%(total)s of %(most)s %(argument)s in %(span)s; this call adds %(amount)s", **words)
 
 
-def _list_words(condition: RuleCondition) -> Iterator[str]:
+def describe_counters(condition: RuleCondition) -> Iterator[str]:
+    """Yield what the rule remembers in words, such as `within 5 in 1 h by agent`; none for most rules."""
     within = [_describe_limit(condition.limit), _describe_budget(condition.budget)]
     if any(within):
         yield f"while within {join_words([part for part in within if part])}"
@@ -122,8 +118,6 @@ ACTIONS = {
     Action.REQUEST_APPROVAL: "Ask for approval",
     Action.REQUEST_USER_INPUT: "Ask for a value",
 }
-
-
 FINAL = "Nobody can lift this."
 
 
@@ -133,14 +127,12 @@ def describe_rule(rule: PolicyRule) -> str:
     others = [FINAL] if rule.absolute else []
     others += [f"It applies {dates}."] if dates else []
     others += [f"The assessor {rule.assess.by} may ask for more scrutiny."] if rule.assess is not None else []
-    sentences: list[str] = []
     if rule.after_denial is AfterDenial.DENY:
-        sentences.append("A call that a person has denied stays denied in its run and thread.")
+        others.append("A call that a person has denied stays denied in its run and thread.")
     if rule.asks is not None:
         parts = [(rule.asks.per_run, "run"), (rule.asks.per_minute, "minute")]
         limits = join_words([f"{most:,} a {name}" for most, name in parts if most is not None])
-        sentences.append(f"It asks about at most {limits}; further calls are denied.")
-    others += sentences
+        others.append(f"It asks about at most {limits}; further calls are denied.")
     others += ["It is a shadow rule: so far it decides nothing."] if rule.mode is Mode.SHADOW else []
     calls, terms = describe_calls(rule), rule.terms
     if rule.action is Action.ALLOW:

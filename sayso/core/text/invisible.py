@@ -17,7 +17,6 @@ _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 _SOFT = {"\n": "↵", "\t": "⇥"}
 """Line breaks and tabs are visible as layout. A faint sign distinguishes them from wrapping."""
 
-
 _EMOJI = re.compile(
     "(?:{one}(?:\u200d{one})*)|[0-9#*]\ufe0f?\u20e3".format(
         one="[\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934-\u2b55\u3030\u303d\u3297\u3299"
@@ -25,8 +24,6 @@ _EMOJI = re.compile(
     )
 )
 """An emoji with its colour and skin tone, or several that are joined to one picture (UTS 51)."""
-
-
 _RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]")
 _NUMBERS = re.compile(r"((?<![0-9])[0-9]+(?:[-./:,][0-9]+)+)")
 """Such as dates and times, which a right-to-left line would show with their parts in the other order."""
@@ -48,7 +45,7 @@ class Piece(NamedTuple):
 
 def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
     """Return the text in pieces, each marked character its own; without `breaks`, breaks and tabs are plain text."""
-    plain = _part_digits if has_rtl(text) else _keep
+    plain = _part_digits if has_rtl(text) else lambda part: [Piece(part)]
     marked = dict.fromkeys(find_hidden(text, breaks=breaks), False) | dict.fromkeys(find_lookalikes(text), True)
     pieces: list[Piece] = []
     begin = 0
@@ -65,10 +62,6 @@ def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
 def has_rtl(text: str) -> bool:
     """Return whether a text has letters that are written from right to left."""
     return _RTL.search(text) is not None
-
-
-def _keep(text: str) -> list[Piece]:
-    return [Piece(text)]
 
 
 def _part_digits(text: str) -> list[Piece]:

@@ -58,16 +58,9 @@ def has_stacked_accents(text: str) -> bool:
 
 def _find_words(text: str) -> Iterator[int]:
     words = {word for word in {*_WORD.findall(text)} if not word.isascii()}
-    marked = {
-        word: places for word in words if (places := (_mark_short(word) if len(word) <= _SHORT_CHARS else _mark(word)))
-    }
-    for match in _WORD.finditer(text) if marked else ():
-        yield from (match.start() + place for place in marked.get(match.group(), ()))
-
-
-@lru_cache(maxsize=4096)
-def _mark_short(word: str) -> tuple[int, ...]:
-    return _mark(word)
+    places = {word: _mark_short(word) if len(word) <= _SHORT_CHARS else _mark(word) for word in words}
+    for match in _WORD.finditer(text) if any(places.values()) else ():
+        yield from (match.start() + place for place in places.get(match.group(), ()))
 
 
 def _mark(word: str) -> tuple[int, ...]:
@@ -83,6 +76,9 @@ def _mark(word: str) -> tuple[int, ...]:
     else:
         marked = {sign for sign in foreign if scripts[sign] == "COMMON" and sign in _ascii_likes()}
     return tuple(place for place, sign in enumerate(word) if sign in marked) if marked else ()
+
+
+_mark_short = lru_cache(maxsize=4096)(_mark)
 
 
 def _find_base(word: str, scripts: dict[str, str], known: set[str]) -> str:
@@ -114,7 +110,7 @@ def _find_separators(text: str) -> Iterator[int]:
             narrow = not (_is_wide(text[place - 1]) or _is_wide(text[place + 1]))
             if narrow and unicodedata.normalize("NFKC", sign) in _STRUCTURE:
                 yield place
-        elif sign in _ascii_separators():
+        elif sign in _like(_STRUCTURE.__contains__) and sign not in _TYPOGRAPHIC:
             yield place
 
 
@@ -136,17 +132,12 @@ def has_own_shape(sign: str) -> bool:
     return not sign.isascii() and sign not in _ascii_likes()
 
 
-@cache
 def _ascii_likes() -> frozenset[str]:
     """Return every character that looks like one ASCII letter or digit."""
     return _like(str.isalnum)
 
 
 @cache
-def _ascii_separators() -> frozenset[str]:
-    return _like(_STRUCTURE.__contains__) - _TYPOGRAPHIC
-
-
 def _like(fits: Callable[[str], bool]) -> frozenset[str]:
     from confusable_homoglyphs.confusables import confusables_data
 
@@ -187,8 +178,7 @@ def count_lookalikes(text: str) -> int:
     count = max(0, len(places) - _MOST)
     for place in places[:_MOST]:
         begin = place - len(re.split(r"\s", text[max(0, place - _WINDOW) : place])[-1])
-        end = place + len(re.split(r"\s", text[place : place + _WINDOW])[0])
-        token = begin, end
+        token = begin, place + len(re.split(r"\s", text[place : place + _WINDOW])[0])
         if token not in known:
             known[token] = _is_explained(text, *token)
         count += not known[token]

@@ -21,8 +21,6 @@ PATH_PATTERN = re.compile(r"(\*|[A-Za-z0-9_$-]+)(\[\])*(\.(\*|[A-Za-z0-9_$-]+)(\
 """The form of a path in a rule's `secrets`."""
 
 _BRANCHES = ("allOf", "anyOf", "oneOf")
-
-
 _MOST_PARTS = 2_000
 _NO_SECRETS: frozenset[str] = frozenset()
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_$-]+")
@@ -97,7 +95,8 @@ class _PathFinder:
             if inner := _below(self.root, expanded, name):
                 step = name if _PLAIN_NAME.fullmatch(name) else "*"
                 yield from self.find(inner, f"{path}.{step}" if path else step, inside)
-        places = range(_prefix_items(expanded) + 1)
+        prefixes = (schema.get("prefixItems") for schema in expanded)
+        places = range(max((len(prefix) for prefix in prefixes if isinstance(prefix, list)), default=0) + 1)
         items = [schema for place in places for schema in _items(self.root, expanded, place)]
         if items and path:
             yield from self.find(items, f"{path}[]", inside)
@@ -110,10 +109,6 @@ def _list_names(schemas: Sequence[JsonObject]) -> Iterator[str]:
         yield from properties if isinstance(properties, dict) else ()
         if isinstance(schema.get("patternProperties"), dict) or isinstance(schema.get("additionalProperties"), dict):
             yield "*"
-
-
-def _prefix_items(schemas: Sequence[JsonObject]) -> int:
-    return max((len(prefix) for schema in schemas if isinstance(prefix := schema.get("prefixItems"), list)), default=0)
 
 
 def has_secrets(value: JsonValue) -> bool:

@@ -56,11 +56,8 @@ def count_hidden(text: str) -> int:
 
 def find_suspicious(text: str) -> list[int]:
     """Return the places of the hidden characters that nothing around them explains, or that are beyond the budget."""
-    places = [
-        place
-        for place in find_hidden(text, breaks=False)
-        if not (text[place] == "\r" and text.startswith("\n", place + 1))
-    ]
+    hidden = find_hidden(text, breaks=False)
+    places = [place for place in hidden if not text.startswith("\r\n", place)]
     if not places:
         return []
     known = {place for flag in _FLAG.finditer(text) for place in range(flag.start() + 1, flag.end())}
@@ -127,18 +124,6 @@ def _explains_break(text: str, place: int) -> bool:
     return any(sides) and all(side or edge for side, edge in zip(sides, edges, strict=True)) and right != "\u200b"
 
 
-def _explains_hyphen(text: str, place: int) -> bool:
-    return explains_hyphen(*_cut_line(text, place))
-
-
-def _explains_braille(text: str, place: int) -> bool:
-    return all(map(_BRAILLE.match, _find_sides(text, place)))
-
-
-def _explains_form(text: str, place: int) -> bool:
-    return any(map(_MONGOLIAN.match, _find_sides(text, place)))
-
-
 def _explains_number_sign(text: str, place: int) -> bool:
     right = text[place + 1 : place + 2]
     return right.isdigit() or _CURSIVE.match(right) is not None
@@ -181,9 +166,9 @@ _KINDS: tuple[tuple[str, Callable[[str, int], bool]], ...] = (
     ("\u200c", _explains_non_joiner),
     ("\u200d", _explains_joiner),
     ("\u200b", _explains_break),
-    ("\xad", _explains_hyphen),
+    ("\xad", lambda text, place: explains_hyphen(*_cut_line(text, place))),
     (_MARKS, _explains_mark),
-    ("\u2800", _explains_braille),
-    ("\u180b\u180c\u180d\u180e\u180f", _explains_form),
+    ("\u2800", lambda text, place: all(map(_BRAILLE.match, _find_sides(text, place)))),
+    ("\u180b\u180c\u180d\u180e\u180f", lambda text, place: any(map(_MONGOLIAN.match, _find_sides(text, place)))),
     (_NUMBER_SIGNS, _explains_number_sign),
 )

@@ -55,7 +55,10 @@ def client_redeem(
             reported=before.report is not None,
         )
     check_step(record, "client_redeem")
-    _check_startable(record, item)
+    if item.permit is None and item.outcome is not None and item.outcome.may_run and not may_start(item):
+        raise IllegalTransition(f"The answer about item {item.item_id} does not allow another run of its call.")
+    if record.stops_calls:
+        raise IllegalTransition("A call of this suspension was denied, so no other call may run.")
     attempt = before.attempt + 1 if before is not None else 1
     report_by_ms = now_ms + report_within_s * 1000
     permit = Permit(redeemed_at_ms=now_ms, attempt=attempt, holder=key, report_by_ms=report_by_ms)
@@ -73,9 +76,8 @@ def charge_item(redeemed: Change, item_id: str, charges: tuple[Charge, ...], now
     item = find_item(redeemed.record, item_id)
     if not charges:
         return redeemed
-    charged = item.model_copy(update={"charges": place_charges(charges, now_ms)})
-    items = tuple(charged if other is item else other for other in redeemed.record.items)
-    return redeemed._replace(record=redeemed.record.model_copy(update={"items": items}))
+    record = redeemed.record.with_item(item.model_copy(update={"charges": place_charges(charges, now_ms)}))
+    return redeemed._replace(record=record)
 
 
 def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Report, now_ms: int) -> Change:
@@ -166,17 +168,8 @@ def _check_polled(record: SuspensionRecord) -> None:
         raise IllegalTransition("Workers run the calls of this suspension. A client runs only those in mode 'poll'.")
 
 
-def _check_startable(record: SuspensionRecord, item: Item) -> None:
-    if item.permit is None and item.outcome is not None and item.outcome.may_run and not may_start(item):
-        raise IllegalTransition(f"The answer about item {item.item_id} does not allow another run of its call.")
-    denied = any(item.outcome is not None and not item.outcome.may_run for item in record.items)
-    if denied and record.on_deny != "continue":
-        raise IllegalTransition("A call of this suspension was denied, so no other call may run.")
-
-
 def _put(record: SuspensionRecord, item: Item, now_ms: int) -> SuspensionRecord:
-    items = tuple(item if other.item_id == item.item_id else other for other in record.items)
-    return _postpone_due(record.model_copy(update={"items": items}), now_ms)
+    return _postpone_due(record.with_item(item), now_ms)
 
 
 def _postpone_due(record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
@@ -191,8 +184,7 @@ def _moments_ahead(record: SuspensionRecord, now_ms: int) -> list[int]:
 
 
 def _waits_for_start(record: SuspensionRecord, item: Item) -> bool:
-    denied = any(item.outcome is not None and not item.outcome.may_run for item in record.items)
-    return may_start(item) and not (denied and record.on_deny != "continue")
+    return may_start(item) and not record.stops_calls
 
 
 def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:

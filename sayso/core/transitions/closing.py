@@ -130,7 +130,7 @@ def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], no
     With coverage `any`, the first item that closes closes the others.
     """
     were_open = {other.item_id for other in record.items if other.open}
-    items = tuple(item if other.item_id == item.item_id else other for other in record.items)
+    items = record.with_item(item).items
     if not item.open and record.resume.coverage == "any":
         message = f"Closed because {item.tool.name} ({item.item_id}) was decided first, and one decision is enough."
         rest = PresetOutcome(verdict=Verdict.DENIED, by=COVERED, message=message)

@@ -41,9 +41,7 @@ def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Chang
     """
     check_step(record, "see")
     item = next((item for item in record.items if item.item_id == item_id), None)
-    if item is None or now_ms >= item.terms.deadline_at_ms:
-        return Change(record)
-    if not may_decide(record, item, by):
+    if item is None or now_ms >= item.terms.deadline_at_ms or not may_decide(record, item, by):
         return Change(record)
     marked = mark_seen(item, by, now_ms)
     if not needs_sight(record, item):
@@ -75,8 +73,12 @@ def expire(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HE
     for place in range(len(record.items)):
         item = change.record.items[place]  # closing one item may have closed the others
         if item.open and item.item_id not in held and now_ms >= item.terms.deadline_at_ms:
-            step = _escalate_at_deadline if escalates_at_deadline(change.record, item) else _time_out
-            change = _then(change, step(change.record, item, now_ms))
+            if escalates_at_deadline(change.record, item):
+                deadline_at_ms = now_ms + escalation_time_ms(change.record, item)
+                second = add_reviewers(change.record, item, deadline_at_ms, now_ms)
+            else:
+                second = _time_out(change.record, item, now_ms)
+            change = _then(change, second)
     return change
 
 
@@ -118,12 +120,8 @@ def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE
     for step in (escalate, remind):
         if change.record.status is Status.PENDING:
             change = _then(change, step(change.record, now_ms, held))
-    return change if held else _schedule_next(change, now_ms)
-
-
-def _schedule_next(change: Change, now_ms: int) -> Change:
     record = change.record
-    if record.status is not Status.PENDING or (record.due_at_ms or 0) > now_ms:
+    if held or record.status is not Status.PENDING or (record.due_at_ms or 0) > now_ms:
         return change
     return Change(record.model_copy(update={"due_at_ms": next_due(record)}), change.events, ready=change.ready)
 
@@ -168,10 +166,6 @@ def next_step_at_ms(record: SuspensionRecord, item: Item) -> int | None:
     if item.escalated >= len(item.terms.escalate):
         return None
     return record.created_at_ms + item.held_ms + item.terms.escalate[item.escalated].after_s * 1000
-
-
-def _escalate_at_deadline(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
-    return add_reviewers(record, item, now_ms + escalation_time_ms(record, item), now_ms)
 
 
 def add_reviewers(record: SuspensionRecord, item: Item, deadline_at_ms: int, now_ms: int) -> Change:

@@ -28,13 +28,7 @@ from sayso.core.transitions.closing import (
     stop,
 )
 from sayso.core.transitions.deadlines import expire
-from sayso.core.transitions.decision_checks import (
-    check_decision,
-    check_in_time,
-    check_item_open,
-    check_reviewer,
-    is_repeat,
-)
+from sayso.core.transitions.decision_checks import check_change, check_decision, check_reviewer, is_repeat
 from sayso.core.transitions.legal import check_step
 from sayso.core.transitions.quorum import is_quorum_met
 from sayso.errors import InvalidInput, NotFound
@@ -45,27 +39,35 @@ def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -
 
     An item whose deadline has passed at once (as in headless runs) gets its fallback.
     """
-    binding = new.binding
-    items = tuple(freeze_item(draft, f"i{place}", binding, now_ms) for place, draft in enumerate(drafts, start=1))
+    frozen = (freeze_item(draft, f"i{place}", new.binding, now_ms) for place, draft in enumerate(drafts, start=1))
+    items = tuple(frozen)
     run = new.run if new.run.started_at_ms else new.run.model_copy(update={"started_at_ms": now_ms})
     update = {"items": items, "run": run, "status": Status.PENDING, "created_at_ms": now_ms, "updated_at_ms": now_ms}
     record = new.model_copy(update=update)
     if not items:
-        started = Event(
-            type=EventType.RUN_STARTED,
-            data={"agent": run.agent, "claimed_title": run.title, "owner": run.owner, **run.describe_who()},
-        )
-        return close_suspension(record, (started,), now_ms)
+        about = {"agent": run.agent, "claimed_title": run.title, "owner": run.owner, **run.describe_who()}
+        return close_suspension(record, (Event(EventType.RUN_STARTED, about),), now_ms)
     items = tuple(
         close_with_preset(record, item, draft.preset, now_ms) if draft.preset else item
         for item, draft in zip(items, drafts, strict=True)
     )
     record = record.model_copy(update={"items": items})
-    events = (_describe_items(record),)
+    shown = [
+        {
+            "item_id": item.item_id,
+            "call_id": item.call_id,
+            "tool_name": item.tool.name,
+            "kind": item.kind,
+            "reason": _describe_reason(item),
+            "deadline_at_ms": item.terms.deadline_at_ms,
+        }
+        for item in items
+    ]
+    about = {"tool_name": shown[0]["tool_name"], "reason": shown[0]["reason"]}
+    events = (Event(EventType.RUN_PAUSED, about | {"payload": {"suspension_id": record.id, "items": shown}}),)
     if not any(item.open for item in record.items):
         return close_suspension(record, (*events, describe_decided(record)), now_ms)
-    waiting = record.model_copy(update={"due_at_ms": next_due(record)})
-    expired = expire(waiting, now_ms)
+    expired = expire(record.model_copy(update={"due_at_ms": next_due(record)}), now_ms)
     return Change(expired.record, events + expired.events, ready=expired.ready)
 
 
@@ -103,8 +105,8 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
     # Escalations and frozen time count from now, not from the suspension's start.
     inquiries = tuple(inquiry.model_copy(update={"left_ms": None}) for inquiry in item.inquiries)
-    kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries, "drill": item.drill}
-    kept["asked"] = item.asked
+    kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries}
+    kept |= {"drill": item.drill, "asked": item.asked}
     replacement = replacement.model_copy(update=kept)
     data = describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
     asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})
@@ -129,9 +131,7 @@ def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, 
 def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
     """Extend an item's deadline, which gives it a new digest, as far as its terms allow; raises as `decide` does."""
     item = find_item(record, item_id)
-    check_item_open(record, item)
-    check_step(record, "extend")
-    check_in_time(item, now_ms - lost_ms)
+    check_change(record, item, "extend", now_ms - lost_ms)
     by = check_reviewer(record, item, by)
     if not item.terms.deadline_at_ms < until_ms <= item.terms.extend_until_ms:
         latest_ms = item.terms.extend_until_ms
@@ -167,24 +167,6 @@ def find_item(record: SuspensionRecord, item_id: str) -> Item:
     raise NotFound(f"Suspension {record.id} has no item {item_id!r}. Read the suspension to see its items.")
 
 
-def _describe_items(record: SuspensionRecord) -> Event:
-    first = record.items[0]
-    items = [
-        {
-            "item_id": item.item_id,
-            "call_id": item.call_id,
-            "tool_name": item.tool.name,
-            "kind": item.kind,
-            "reason": _describe_reason(item),
-            "deadline_at_ms": item.terms.deadline_at_ms,
-        }
-        for item in record.items
-    ]
-    payload = {"suspension_id": record.id, "items": items}
-    data = {"tool_name": first.tool.name, "reason": _describe_reason(first), "payload": payload}
-    return Event(EventType.RUN_PAUSED, data)
-
-
 def _describe_reason(item: Item) -> str | None:
     reason = item.prompt.reason
     return redact(item.tool.args, None, item.terms.secrets).scrub(reason) if reason else reason
@@ -198,36 +180,21 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
     check_step(record, "void_decisions")
     events: list[Event] = []
     for item in record.items:
-        lost = [
-            decision
-            for decision in item.decisions
-            if decision.by.kind is ActorKind.HUMAN and decision.by.id in inactive
-        ]
+        people = (decision for decision in item.decisions if decision.by.kind is ActorKind.HUMAN)
+        lost = [decision for decision in people if decision.by.id in inactive]
         if not item.open or not lost:
             continue
-        record = put_item(record, _void(item, lost, now_ms), (), now_ms).record
-        events += [
-            Event(
-                EventType.DECISION_VOIDED,
-                {
-                    "suspension_id": record.id,
-                    "item_id": item.item_id,
-                    "decision_id": decision.id,
-                    "action": decision.action,
-                    "by": decision.by.model_dump(mode="json"),
-                },
+        voided = tuple(
+            VoidedDecision(
+                id=decision.id, action=decision.action, by=decision.by, at_ms=decision.at_ms, voided_at_ms=now_ms
             )
             for decision in lost
-        ]
-    return Change(record, tuple(events))
-
-
-def _void(item: Item, lost: Collection[Decision], now_ms: int) -> Item:
-    voided = tuple(
-        VoidedDecision(
-            id=decision.id, action=decision.action, by=decision.by, at_ms=decision.at_ms, voided_at_ms=now_ms
         )
-        for decision in lost
-    )
-    kept = tuple(decision for decision in item.decisions if decision not in lost)
-    return item.model_copy(update={"decisions": kept, "voided": (*item.voided, *voided)})
+        kept = tuple(decision for decision in item.decisions if decision not in lost)
+        changed = item.model_copy(update={"decisions": kept, "voided": (*item.voided, *voided)})
+        record = put_item(record, changed, (), now_ms).record
+        about = {"suspension_id": record.id, "item_id": item.item_id}
+        for decision in voided:
+            data = about | {"decision_id": decision.id} | decision.model_dump(mode="json", include={"action", "by"})
+            events.append(Event(EventType.DECISION_VOIDED, data))
+    return Change(record, tuple(events))

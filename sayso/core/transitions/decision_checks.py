@@ -60,15 +60,17 @@ def _content(decision: Decision) -> bytes:
 def check_decision(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:
     """Return who decides, as recorded; raises the error of `decide` for a decision that the item cannot take."""
     by = check_draft(record, item, decision, verb, now_ms)
-    _check_number(record, item, decision)
+    if item.terms.match_number and decision.action is not DecisionAction.DENY:
+        given, number = decision.number, item.secret_number
+        if not number or given is None or not compare_digest(given.encode(), number.encode()):
+            fault = "is missing" if given is None else "is not the right one"
+            raise WrongNumber(f"The number {fault}. Ask {record.run.owner} for the two digits of this item.")
     return by
 
 
 def check_draft(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:
     """Check a decision as `check_decision` does, but for the number, which a reviewer types last."""
-    check_item_open(record, item)
-    check_step(record, verb)
-    check_in_time(item, now_ms)
+    check_change(record, item, verb, now_ms)
     if decision.args_digest != item.digest:
         raise StaleDigest(digest=item.digest)
     by = check_reviewer(record, item, decision.by)
@@ -81,6 +83,13 @@ def check_draft(record: SuspensionRecord, item: Item, decision: Decision, verb: 
         if canonical_json(decision.value) not in offered:
             raise InvalidInput("The value is not one of the item's choices. Choose one of them.", choices=item.choices)
     return by
+
+
+def check_change(record: SuspensionRecord, item: Item, verb: str, now_ms: int) -> None:
+    """Raise unless the item is open and in time, and the step `verb` is legal."""
+    check_item_open(record, item)
+    check_step(record, verb)
+    check_in_time(item, now_ms)
 
 
 def check_item_open(record: SuspensionRecord, item: Item) -> None:
@@ -125,7 +134,16 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
             f"{counted.by.id} has already decided on this item, for the same reviewer; it waits for other reviewers.",
             decided_by=counted.by.id,
         )
-    return _check_human(item, entitled.model_copy(update={"counts_as": counts_as}) if counts_as else entitled)
+    by = entitled.model_copy(update={"counts_as": counts_as}) if counts_as else entitled
+    if (earlier := find_alike(item, by)) is None:
+        return by
+    other = earlier.by
+    maker, person = (other.counts_as, other.id) if other.counts_as else (by.counts_as, by.id)
+    raise AlreadyDecided(
+        f"{maker} made or reset the credential of {person}, so both count as one person, who has decided. "
+        "Another reviewer must decide, or the person with a password and keys of their own.",
+        decided_by=other.id,
+    )
 
 
 def check_person(by: Actor) -> None:
@@ -137,20 +155,6 @@ def check_person(by: Actor) -> None:
 def find_alike(item: Item, by: Actor) -> Decision | None:
     """Return the earlier decision that counts as the same person's, by whichever credential."""
     return next((decision for decision in item.decisions if decision.by.human == by.human), None)
-
-
-def _check_human(item: Item, by: Actor) -> Actor:
-    """Return the actor; raises `AlreadyDecided` if another name has decided for the same person."""
-    earlier = find_alike(item, by)
-    if earlier is None:
-        return by
-    other = earlier.by
-    maker, person = (other.counts_as, other.id) if other.counts_as else (by.counts_as, by.id)
-    raise AlreadyDecided(
-        f"{maker} made or reset the credential of {person}, so both count as one person, who has decided. "
-        "Another reviewer must decide, or the person with a password and keys of their own.",
-        decided_by=other.id,
-    )
 
 
 def check_other_than_requester(record: SuspensionRecord, item: Item, by: Actor) -> None:
@@ -199,11 +203,8 @@ def entitle(record: SuspensionRecord, item: Item, by: Actor) -> Actor | None:
         return _keep(by, groups if terms.quorum.each_of else (), "")
     if groups:
         return _keep(by, groups, "")
-    represented = [
-        absent
-        for absent in (by.represents if isinstance(by, Delegate) else ())
-        if _may_represent(record, item, by, absent)
-    ]
+    absents = by.represents if isinstance(by, Delegate) else ()
+    represented = [absent for absent in absents if _may_represent(record, item, by, absent)]
     free = (absent for absent in represented if find_counted(item, _keep(by, (), absent.person)) is None)
     chosen = next(free, represented[0] if represented else None)
     return _keep(by, _find_groups(terms, chosen.groups), chosen.person) if chosen is not None else None
@@ -224,16 +225,3 @@ def _keep(by: Actor, groups: tuple[str, ...], for_person: str) -> Actor:
 
 def _find_groups(terms: Terms, groups: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(group for group in groups if f"{GROUP_PREFIX}{group}" in terms.reviewers)
-
-
-def _check_number(record: SuspensionRecord, item: Item, decision: Decision) -> None:
-    """Raise `WrongNumber` for an approval without the number that the requester sees. A denial needs none."""
-    if not item.terms.match_number or decision.action is DecisionAction.DENY:
-        return
-    if (
-        not item.secret_number
-        or decision.number is None
-        or not compare_digest(decision.number.encode(), item.secret_number.encode())
-    ):
-        fault = "is missing" if decision.number is None else "is not the right one"
-        raise WrongNumber(f"The number {fault}. Ask {record.run.owner} for the two digits of this item.")

@@ -1,6 +1,6 @@
 """Transitions for the deliveries of an item's cards, and the next time that one of them needs an attempt."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sayso.core.canonical_json import digest_json
 from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
@@ -14,12 +14,11 @@ AT_ONCE = 0
 """The due time of new cards and updates: earlier than any repetition, so that a backlog of those delays none."""
 
 _VERSION_CHARS = 16
-_LIVE = (Status.PENDING,)
 
 
 def is_live(record: SuspensionRecord, item: Item) -> bool:
     """Return whether the item can still be decided."""
-    return item.open and record.status in _LIVE
+    return item.open and record.status is Status.PENDING
 
 
 def card_version(record: SuspensionRecord, item: Item) -> str:
@@ -36,7 +35,8 @@ def card_version(record: SuspensionRecord, item: Item) -> str:
 
 def next_delivery_ms(record: SuspensionRecord) -> int | None:
     """Return when the next attempt at a delivery is due, or None; `AT_ONCE` for what no attempt has failed at."""
-    moments = [moment for item in record.items if item.deliveries for moment in _moments(record, item)]
+    cards = ((item, card) for item in record.items for card in item.deliveries)
+    moments = (card.next_try_at_ms or AT_ONCE for item, card in cards if needs_attempt(record, item, card))
     return min(moments, default=None)
 
 
@@ -63,8 +63,17 @@ def record_deliveries(record: SuspensionRecord, reports: Sequence[DeliveryReport
         before = next((delivery for delivery in item.deliveries if delivery.key == report.key), None) if item else None
         if item is None or before is None:
             continue
-        items[item.item_id] = item.model_copy(update={"deliveries": _replace(item, report)})
-        events += _describe(record, item, before, report.became)
+        kept = [delivery for delivery in item.deliveries if delivery.key != report.key]
+        taken = {delivery.key for delivery in kept}  # who has a delivery on the channel gets no second one
+        added = (delivery for delivery in report.became if delivery.key not in taken)
+        items[item.item_id] = item.model_copy(update={"deliveries": (*kept, *added)})
+        for after in report.became:
+            about = {"suspension_id": record.id, "item_id": item.item_id, "channel": after.channel}
+            about["person"] = after.person
+            if after.proven and not before.proven:
+                events.append(Event(EventType.CARD_SENT, about))
+            elif after.state is DeliveryState.FAILED and before.state is not DeliveryState.FAILED:
+                events.append(Event(EventType.CARD_FAILED, {**about, "reason": after.reason}))
     if items == {item.item_id: item for item in record.items}:
         return Change(record)
     change = Change(record.model_copy(update={"items": tuple(items.values())}))
@@ -86,7 +95,12 @@ def move_cards(record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]], 
     check_step(record, "move_cards")
     items, events = list(record.items), []
     for place, item in enumerate(items):
-        moved = dict(_list_moves(record, item, chains))
+        cards = [(card, chains.get(card.person, ())) for card in item.deliveries] if is_live(record, item) else []
+        moved = {
+            card.key: CardDelivery(channel=card.channel, person=chain[-1], step=card.step)
+            for card, chain in cards
+            if chain and record.run.owner not in chain
+        }
         if not moved:
             continue
         kept = [delivery for delivery in item.deliveries if delivery.proven or delivery.key not in moved]
@@ -108,38 +122,3 @@ def needs_next_step(item: Item) -> bool:
     current = [card for card in item.deliveries if card.step == item.escalated]
     unreached = bool(current) and all(card.off_duty or card.state is DeliveryState.FAILED for card in current)
     return item.open and unreached and item.escalated < len(item.terms.escalate)
-
-
-def _moments(record: SuspensionRecord, item: Item) -> Iterator[int]:
-    for delivery in item.deliveries:
-        if needs_attempt(record, item, delivery):
-            yield delivery.next_try_at_ms or AT_ONCE
-
-
-def _list_moves(
-    record: SuspensionRecord, item: Item, chains: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[tuple[str, ...], CardDelivery]]:
-    """Yield the deliveries to absent people of a live item, each with that to the delegate."""
-    for delivery in item.deliveries if is_live(record, item) else ():
-        chain = chains.get(delivery.person, ())
-        if chain and record.run.owner not in chain:
-            yield delivery.key, CardDelivery(channel=delivery.channel, person=chain[-1], step=delivery.step)
-
-
-def _replace(item: Item, report: DeliveryReport) -> tuple[CardDelivery, ...]:
-    """Return the deliveries with one replaced; a person who has a delivery on the channel gets no second one."""
-    kept = [delivery for delivery in item.deliveries if delivery.key != report.key]
-    taken = {delivery.key for delivery in kept}
-    return (*kept, *(delivery for delivery in report.became if delivery.key not in taken))
-
-
-def _describe(
-    record: SuspensionRecord, item: Item, before: CardDelivery, became: Sequence[CardDelivery]
-) -> Iterator[Event]:
-    """Yield the events of first successes and first failures."""
-    for after in became:
-        about = {"suspension_id": record.id, "item_id": item.item_id, "channel": after.channel, "person": after.person}
-        if after.proven and not before.proven:
-            yield Event(EventType.CARD_SENT, about)
-        elif after.state is DeliveryState.FAILED and before.state is not DeliveryState.FAILED:
-            yield Event(EventType.CARD_FAILED, {**about, "reason": after.reason})

@@ -68,8 +68,7 @@ def lease(
         if held.holder == holder:
             return Change(record)
         raise LeaseHeld(f"{held.holder} has leased this run until {iso_utc(held.until_ms)}.", holder=held.holder)
-    attempt = (held.attempt if held else 0) + 1
-    until_ms = now_ms + lease_ms
+    attempt, until_ms = (held.attempt if held else 0) + 1, now_ms + lease_ms
     taken = Lease(holder=holder, attempt=attempt, until_ms=until_ms, step=step)
     stage = {"leased_at_ms": now_ms, "job_id": job_id, "tries": record.receipt.tries + 1}
     update = {"status": Status.RESUMING, "updated_at_ms": now_ms, "lease": taken, "due_at_ms": until_ms}
@@ -195,9 +194,8 @@ def suspend_again(
     suspended = suspend(following.model_copy(update={"state": state.ref, **follow(record)}), drafts, now_ms)
     ended = end_suspension(record, now_ms, {"following_id": following.id})
     noted = note_resumed(Change(ended, events), now_ms)
-    return Change(
-        noted.record, noted.events + suspended.events, following=suspended.record, state=state, ready=suspended.ready
-    )
+    events = noted.events + suspended.events
+    return Change(noted.record, events, following=suspended.record, state=state, ready=suspended.ready)
 
 
 def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Event, ...], now_ms: int) -> Change:
@@ -229,8 +227,7 @@ def release(
     enqueued_at_ms = record.receipt.enqueued_at_ms if waits_for else now_ms
     error = reason if waits_for else record.receipt.error
     receipt = record.receipt.model_copy(update={"tries": tries, "enqueued_at_ms": enqueued_at_ms, "error": error})
-    due_at_ms = now_ms + DUE_AGAIN_MS
-    update = {"status": Status.DECIDED, "due_at_ms": due_at_ms, "receipt": receipt, "waits_for": waits_for}
+    update = {"status": Status.DECIDED, "due_at_ms": now_ms + DUE_AGAIN_MS, "receipt": receipt, "waits_for": waits_for}
     released = Event(EventType.RUN_RELEASED, {"attempt": fence.attempt, "reason": reason})
     return Change(record.model_copy(update=update), (released,), ready=not waits_for)
 
@@ -324,7 +321,20 @@ def hand_over(change: Change, worker: WaitingWorker, now_ms: int) -> Change:
     assert taken is not None  # noqa: S101  a decided run has just been leased
     fence = Fence(holder, taken.attempt, lease_ms)
     items = record.items if record.approved else ()  # a run that begins has none
-    intents = tuple(_journal(leased.record, fence, item, now_ms) for item in items)
+    intents = tuple(
+        Intent(
+            item_id=item.item_id,
+            call_id=item.call_id,
+            index=item.index,
+            tool=item.tool.name,
+            idempotency_key=f"{record.id}:{item.item_id}",
+            idempotent=item.tool.idempotent,
+            attempt=fence.attempt,
+            holder=holder,
+            begun_at_ms=now_ms,
+        )
+        for item in items
+    )
     try:
         redeemed = redeem(leased.record, fence, intents, (), now_ms) if intents else Change(leased.record)
     except Conflict:
@@ -353,17 +363,3 @@ def _can_be_handed(record: SuspensionRecord) -> bool:
     plain = not record.journal and not any(item.doubt or item.permit or item.is_void for item in record.items)
     by_worker = record.resume.mode == "worker" and record.status is Status.DECIDED
     return by_worker and alone and plain
-
-
-def _journal(record: SuspensionRecord, fence: Fence, item: Item, now_ms: int) -> Intent:
-    return Intent(
-        item_id=item.item_id,
-        call_id=item.call_id,
-        index=item.index,
-        tool=item.tool.name,
-        idempotency_key=f"{record.id}:{item.item_id}",
-        idempotent=item.tool.idempotent,
-        attempt=fence.attempt,
-        holder=fence.holder,
-        begun_at_ms=now_ms,
-    )

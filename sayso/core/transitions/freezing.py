@@ -95,15 +95,9 @@ def find_freeze(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze])
     if over or item.permit is not None or not (item.outcome is None or item.outcome.may_run):
         return None
     moment_ms = item.terms.deadline_at_ms if item.outcome is None else item.start_by_ms
-    return next(
-        (
-            freeze
-            for freeze in freezes
-            if freeze.in_force
-            and (freeze.covers(record.run.agent, item.tool.name) or _doubted(freeze, record, moment_ms))
-        ),
-        None,
-    )
+    agent, tool, in_force = record.run.agent, item.tool.name, [freeze for freeze in freezes if freeze.in_force]
+    frozen = (freeze for freeze in in_force if freeze.covers(agent, tool) or _doubted(freeze, record, moment_ms))
+    return next(frozen, None)
 
 
 def lost_ms(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now_ms: int) -> int:

@@ -9,14 +9,13 @@ from sayso.core.records.items import (
     MOST_INQUIRIES,
     Claim,
     Inquiry,
-    Item,
     find_claim,
     find_open_inquiry,
 )
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.closing import change_terms, describe_item, put_item
 from sayso.core.transitions.deciding import find_item
-from sayso.core.transitions.decision_checks import check_in_time, check_item_open, check_reviewer
+from sayso.core.transitions.decision_checks import check_change, check_item_open, check_reviewer
 from sayso.core.transitions.legal import check_step
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 
@@ -27,9 +26,7 @@ def claim(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int, lost_m
     A claim keeps nobody from deciding.
     """
     item = find_item(record, item_id)
-    check_item_open(record, item)
-    check_step(record, "claim")
-    check_in_time(item, now_ms - lost_ms)
+    check_change(record, item, "claim", now_ms - lost_ms)
     by = check_reviewer(record, item, by)
     held = find_claim(item.claim, now_ms)
     if held is not None and held.by.id != by.id:
@@ -67,16 +64,13 @@ def ask_requester(
     item = find_item(record, item_id)
     if any((inquiry.id, inquiry.by.id) == (inquiry_id, by.id) for inquiry in item.inquiries):
         return Change(record)
-    check_item_open(record, item)
-    check_step(record, "ask_requester")
-    check_in_time(item, now_ms - lost_ms)
+    check_change(record, item, "ask_requester", now_ms - lost_ms)
     by = check_reviewer(record, item, by)
     text = check_text(text)
     waiting = find_open_inquiry(item.inquiries)
     if waiting is not None:
-        raise Conflict(
-            f"{record.run.owner} has not answered the question of {waiting.by.id} yet. Ask again after that."
-        )
+        owner, asker = record.run.owner, waiting.by.id
+        raise Conflict(f"{owner} has not answered the question of {asker} yet. Ask again after that.")
     if len(item.inquiries) >= MOST_INQUIRIES:
         raise Conflict(f"{MOST_INQUIRIES} questions were asked about this item. Decide it, or deny it with a reason.")
     terms = item.terms
@@ -114,12 +108,13 @@ def answer_inquiry(
         return Change(record)
     if inquiry.answer is not None:
         raise Conflict("This inquiry was answered before. Nothing was changed.")
-    check_item_open(record, item)
-    check_step(record, "answer_inquiry")
-    check_in_time(item, now_ms - lost_ms)
+    check_change(record, item, "answer_inquiry", now_ms - lost_ms)
     answered = inquiry.model_copy(update={"answer": text, "answered_at_ms": now_ms})
     inquiries = tuple(answered if entry.id == inquiry_id else entry for entry in item.inquiries)
-    saved = change_terms(record, item, _resume_deadline(item, inquiry, now_ms - lost_ms), inquiries=inquiries)
+    resumed: dict[str, object] = {}
+    if inquiry.left_ms is not None and item.escalated == inquiry.escalated:  # else an escalation has moved the deadline
+        resumed["deadline_at_ms"] = min(item.terms.deadline_at_ms, now_ms - lost_ms + inquiry.left_ms)
+    saved = change_terms(record, item, resumed, inquiries=inquiries)
     data = {**describe_item(record, saved), "inquiry_id": inquiry_id, "text": text, "by": by.model_dump(mode="json")}
     return put_item(record, saved, (Event(EventType.REQUESTER_ANSWERED, data),), now_ms)
 
@@ -130,10 +125,3 @@ def check_text(text: str) -> str:
     if not text or len(text) > LONGEST_TEXT:
         raise InvalidInput(f"A question or an answer has 1 to {LONGEST_TEXT} characters, not {len(text)}.")
     return text
-
-
-def _resume_deadline(item: Item, inquiry: Inquiry, now_ms: int) -> dict[str, object]:
-    """Return the deadline after the wait: never later than it is, and as it is if an escalation has moved it."""
-    if inquiry.left_ms is None or item.escalated != inquiry.escalated:
-        return {}
-    return {"deadline_at_ms": min(item.terms.deadline_at_ms, now_ms + inquiry.left_ms)}

@@ -1,9 +1,7 @@
 """Masking of the secrets that people typed in what agents, models and tools report afterwards."""
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.decisions import Decision, Outcome
 from sayso.core.records.events import Event
-from sayso.core.records.items import Item
 from sayso.core.records.suspensions import RunEnd, SuspensionRecord
 from sayso.core.text.redaction import Redacted, redact
 
@@ -18,7 +16,10 @@ def list_typed(record: SuspensionRecord) -> frozenset[str]:
         if item.terms.secrets and item.doubt is None:
             for given in (item.outcome, *item.decisions):
                 if given is not None:
-                    secrets |= redact(_list_given(item, given), None, item.terms.secrets).secrets
+                    args: JsonObject = dict(given.args or {})
+                    if item.target_arg is not None and given.value is not None:
+                        args[item.target_arg] = given.value
+                    secrets |= redact(args, None, item.terms.secrets).secrets
     return secrets - {""}
 
 
@@ -47,11 +48,3 @@ def mask_contents(record: SuspensionRecord, events: tuple[Event, ...]) -> tuple[
 def _mask_event(event: Event, secrets: Redacted) -> Event:
     masked = {name: secrets.scrub_json(event.data[name]) for name in _CONTENTS if name in event.data}
     return event._replace(data={**event.data, **masked}) if masked else event
-
-
-def _list_given(item: Item, decided: Outcome | Decision) -> JsonObject:
-    """Return the arguments that a person gave, with the value in its argument."""
-    given: JsonObject = dict(decided.args or {})
-    if item.target_arg is not None and decided.value is not None:
-        given[item.target_arg] = decided.value
-    return given

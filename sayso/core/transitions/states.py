@@ -53,7 +53,8 @@ def find_item_state(record: SuspensionRecord, item: Item) -> ItemState:
         return verdict if is_known else ItemState.IN_DOUBT
     if record.status in (Status.CANCELLED, Status.FAILED):
         return ItemState.CANCELLED if record.status is Status.CANCELLED else ItemState.FAILED
-    return ItemState.NOT_RUN if _was_left_out(record, item) else verdict
+    left_out = record.end is not None and item.doubt is None and (record.resume.mode == "poll" or record.stops_calls)
+    return ItemState.NOT_RUN if left_out else verdict
 
 
 def find_run_state(status: RunStatus, failed_calls: int) -> RunState:
@@ -78,10 +79,3 @@ def has_failed(item: Item) -> bool:
     answer = read_choice(item.outcome.value)
     reported = answer.result if isinstance(answer.result, dict) else {}
     return answer.choice is Choice.FAIL or (answer.choice is Choice.REPORTED and reported.get("success") is False)
-
-
-def _was_left_out(record: SuspensionRecord, item: Item) -> bool:
-    if record.end is None or item.doubt is not None:
-        return False
-    denied = any(item.outcome is not None and not item.outcome.may_run for item in record.items)
-    return record.resume.mode == "poll" or (denied and record.on_deny != "continue")
