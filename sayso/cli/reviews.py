@@ -30,8 +30,7 @@ from sayso.features.permissions.commands import (
     read_offer,
     show_granted,
 )
-from sayso.wire.discussions import CommentView
-from sayso.wire.items import DecisionView, ItemView, OutcomeView
+from sayso.wire.items import CommentView, DecisionView, ItemView, OutcomeView
 from sayso.wire.suspensions import SuspensionPage, SuspensionView
 
 Decided = TypeVar("Decided", DecisionView, OutcomeView)

@@ -4,7 +4,7 @@ import base64
 
 from sayso.client.requests import Request, item_path, segment
 from sayso.core.canonical_json import JsonObject
-from sayso.wire.discussions import AttachmentContent, AttachmentPage, CommentPage
+from sayso.wire.items import AttachmentContent, AttachmentPage, CommentPage
 
 
 def attach(suspension_id: str, item_id: str, name: str, content: bytes) -> Request[AttachmentPage]:

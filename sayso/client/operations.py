@@ -14,8 +14,7 @@ from sayso.client.retries import Flow, RetryPolicy
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.wire.administration import KeyList, KeyView, NewKeyView, SessionView
-from sayso.wire.discussions import AttachmentContent, AttachmentPage, CommentPage
-from sayso.wire.items import ItemView
+from sayso.wire.items import AttachmentContent, AttachmentPage, CommentPage, ItemView
 from sayso.wire.models import ViewT
 from sayso.wire.permissions import MandateView
 from sayso.wire.suspensions import (

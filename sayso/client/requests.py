@@ -14,8 +14,7 @@ from sayso.core.canonical_json import JsonObject, check_json, parse_json
 from sayso.core.clock import new_secret
 from sayso.core.problems import RESERVED_MEMBERS, error_class_of
 from sayso.errors import InvalidInput, InvalidJson, NotAuthenticated, SaysoError, TooLarge, Unavailable, Unreachable
-from sayso.wire.models import ViewT
-from sayso.wire.reading import read_view
+from sayso.wire.models import ViewT, read_view
 from sayso.wire.suspensions import InquiryPage, RedeemedItem, RunView, SuspensionView, TrailPage
 
 LONGEST_POLL_S = 45

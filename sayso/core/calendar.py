@@ -11,9 +11,10 @@ from functools import cache, cached_property, lru_cache
 from typing import Annotated, Literal, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
 from sayso.core.clock import HOUR_MS
+from sayso.core.records.base import Immutable
 from sayso.errors import InvalidInput
 
 
@@ -48,6 +49,20 @@ def _list_countries() -> dict[str, list[str]]:
     return holidays.list_supported_countries()
 
 
+@cache
+def _list_time_zones() -> frozenset[str]:
+    """Return all names, without the machine's own; cached because it reads a file for each."""
+    return frozenset(available_timezones() - {"localtime"})
+
+
+def check_time_zone(name: str) -> str:
+    """Return the name of a time zone; raises `ValueError` for an unknown one."""
+    if name not in _list_time_zones():
+        raise ValueError(f"there is no time zone {name[:64]!r}; use a name such as Europe/Berlin or UTC")
+    return name
+
+
+TimeZone = Annotated[str, Field(max_length=64), AfterValidator(check_time_zone)]
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[Weekday, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -58,13 +73,7 @@ FURTHEST_DAYS = 400
 _ONE_DAY = timedelta(days=1)
 
 
-class Frozen(BaseModel):
-    """Base class of models that do not change and refuse unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Hours(Frozen):
+class Hours(Immutable):
     """A span of local time on some weekdays. A span that ends before it starts lasts past midnight."""
 
     start: str = Field(pattern=TIME_PATTERN, examples=["22:00"])
@@ -84,18 +93,13 @@ class Hours(Frozen):
         return self.start == self.end and self.weekdays == WEEKDAYS
 
 
-class WorkingHours(Frozen):
+class WorkingHours(Immutable):
     """The working hours of a person or group, except on the public holidays of a country."""
 
-    time_zone: str = Field(default="UTC", max_length=64, examples=["Europe/Berlin"])
+    time_zone: TimeZone = Field(default="UTC", examples=["Europe/Berlin"])
     hours: Hours = Hours(start="09:00", end="17:00", weekdays=WEEKDAYS[:5])
     country: str = Field(default="", max_length=2, description="ISO 3166 code; empty for no holidays.", examples=["DE"])
     subdivision: str = Field(default="", max_length=10, description="A part of the country.", examples=["BY"])
-
-    @field_validator("time_zone")
-    @classmethod
-    def _check_time_zone(cls, name: str) -> str:
-        return check_time_zone(name)
 
 
 class Span(NamedTuple):
@@ -103,13 +107,6 @@ class Span(NamedTuple):
 
     start_ms: int
     end_ms: int
-
-
-def check_time_zone(name: str) -> str:
-    """Return the name of a time zone; raises `ValueError` for an unknown one."""
-    if name not in _list_time_zones():
-        raise ValueError(f"there is no time zone {name[:64]!r}; use a name such as Europe/Berlin or UTC")
-    return name
 
 
 def is_working(working: WorkingHours, now_ms: int) -> bool:
@@ -167,12 +164,6 @@ def read_time(text: str) -> time:
     return time.fromisoformat(text)
 
 
-@cache
-def _list_time_zones() -> frozenset[str]:
-    """Return all names, without the machine's own; cached because it reads a file for each."""
-    return frozenset(available_timezones() - {"localtime"})
-
-
 WORKING_TIME_PATTERN = r"^[1-9][0-9]{0,2} working (days?|hours?)$"
 _WORKING_TIME = re.compile(r"([1-9][0-9]{0,2}) working (day|hour)s?")
 _DAY_MINUTES = 1_440
@@ -195,8 +186,9 @@ def measure_ms(text: str, hours: Hours) -> int:
     match = _WORKING_TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:64]!r} is no working time")
-    count, unit = match.groups()
-    return int(count) * (_measure_day_ms(hours) if unit == "day" else HOUR_MS)
+    start, end = (read_time(text).hour * 60 + read_time(text).minute for text in (hours.start, hours.end))
+    day_ms = ((end - start) % _DAY_MINUTES or _DAY_MINUTES) * 60_000  # without a change of the clocks
+    return int(match[1]) * (day_ms if match[2] == "day" else HOUR_MS)
 
 
 def find_deadline_ms(text: str, working: WorkingHours, now_ms: int) -> int | None:
@@ -208,12 +200,6 @@ def find_deadline_ms(text: str, working: WorkingHours, now_ms: int) -> int | Non
             return begin_ms + left_ms
         left_ms -= end_ms - begin_ms
     return None
-
-
-def _measure_day_ms(hours: Hours) -> int:
-    """Return the length of the hours of one day, without a change of the clocks."""
-    start, end = (read_time(text).hour * 60 + read_time(text).minute for text in (hours.start, hours.end))
-    return ((end - start) % _DAY_MINUTES or _DAY_MINUTES) * 60_000
 
 
 HOURS_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]-(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"
@@ -230,7 +216,7 @@ _MOMENT = re.compile(
 _NO_DATE = "is no date; write it as 2026-12-01 or 2026-12-01T08:00+01:00"
 
 
-class TimeWindow(Frozen):
+class TimeWindow(Immutable):
     """Hours of some weekdays in a time zone, except on public holidays. Hours may last past midnight."""
 
     hours: Annotated[str, WithJsonSchema({"type": "string", "pattern": HOURS_PATTERN})] = Field(
@@ -242,7 +228,7 @@ class TimeWindow(Frozen):
         max_length=7,
         description="The days on which the hours start; every day without it.",
     )
-    zone: str = Field(max_length=64, description="A time zone such as Europe/Zurich or UTC.")
+    zone: TimeZone = Field(description="A time zone such as Europe/Zurich or UTC.")
     holidays: Annotated[str, WithJsonSchema({"type": "string", "pattern": HOLIDAYS_PATTERN})] = Field(
         default="",
         description="The public holidays to leave out: ISO 3166 code of a country, or of a part such as DE-BY.",
@@ -254,11 +240,6 @@ class TimeWindow(Frozen):
         if not re.fullmatch(HOURS_PATTERN, hours):
             raise ValueError(f"{hours[:64]!r} are no hours; write them as 08:00-18:00")
         return hours
-
-    @field_validator("zone")
-    @classmethod
-    def _check_zone(cls, name: str) -> str:
-        return check_time_zone(name)
 
     @field_validator("holidays")
     @classmethod

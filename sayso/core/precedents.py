@@ -115,9 +115,7 @@ def _list_elements(
         yield path[: _MOST_PATH_CHARS + 1], name, is_recipient, value
 
 
-@lru_cache(4096)
-def _normalize(key: str) -> str:
-    return normalize(key)
+_normalize = lru_cache(4096)(normalize)
 
 
 def _list_keys(before: str, is_recipient: bool, fields: JsonObject) -> Iterator[tuple[str, str, bool, JsonValue]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
 from hmac import digest as hmac_digest
+from typing import Any
 
 from sayso.errors import InvalidSignature
 
@@ -52,25 +53,19 @@ def new_signing_key() -> str:
 
 def public_key_of(private_key: str) -> str:
     """Return the public key with which receivers verify what this private key signs."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    key = Ed25519PrivateKey.from_private_bytes(_read_key(private_key, PRIVATE_PREFIX))
-    return PUBLIC_PREFIX + _encode(key.public_key().public_bytes_raw())
+    return PUBLIC_PREFIX + _encode(_read_private(private_key).public_key().public_bytes_raw())
 
 
 def sign_message(secret: str, message_id: str, at_s: int, body: bytes) -> str:
     """Return the `webhook-signature` of a message sent at `at_s`, in seconds since 1970."""
     content = _join_content(message_id, str(at_s), body)
     if secret.startswith(PRIVATE_PREFIX):
-        return f"{_KEY_VERSION},{_sign_by_key(secret, content)}"
+        return f"{_KEY_VERSION},{_encode(_read_private(secret).sign(content))}"
     return f"{_VERSION},{_sign(_read_secret(secret), content)}"
 
 
 def verify_message(secrets: Sequence[str], message: SignedMessage, now_ms: int) -> str:
-    """Return the message's id; raises `InvalidSignature` unless a key signed it and its time is close to now.
-
-    Each key is a secret `whsec_…` or a public key `whpk_…`.
-    """
+    """Return the message's id; raises `InvalidSignature` unless a `whsec_…` or `whpk_…` signed it just now."""
     message_id, timestamp, offered = check_headers(message, now_ms)
     content = _join_content(message_id, timestamp, message.body)
     if not any([_matches(secret, content, offered) for secret in secrets]):  # noqa: C419 - all are compared
@@ -79,10 +74,7 @@ def verify_message(secrets: Sequence[str], message: SignedMessage, now_ms: int) 
 
 
 def check_headers(message: SignedMessage, now_ms: int) -> tuple[str, str, list[tuple[str, str]]]:
-    """Return the id, the time and the signatures of a message.
-
-    Raises `InvalidSignature` for headers that no body can verify: malformed, or signed at another time.
-    """
+    """Return the id, time and signatures; raises `InvalidSignature` for headers that no body can verify."""
     message_id = _check_header("webhook-id", message.id, _ID, "1 to 200 visible ASCII characters")
     timestamp = _check_header("webhook-timestamp", message.timestamp, _TIMESTAMP, "whole seconds since 1970")
     # Unknown versions may appear while senders migrate.
@@ -110,10 +102,10 @@ def _sign(key: bytes, content: bytes) -> str:
     return _encode(hmac_digest(key, content, sha256))
 
 
-def _sign_by_key(private_key: str, content: bytes) -> str:
+def _read_private(private_key: str) -> Any:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    return _encode(Ed25519PrivateKey.from_private_bytes(_read_key(private_key, PRIVATE_PREFIX)).sign(content))
+    return Ed25519PrivateKey.from_private_bytes(_read_key(private_key, PRIVATE_PREFIX))
 
 
 def _matches(secret: str, content: bytes, offered: Iterable[tuple[str, str]]) -> bool:

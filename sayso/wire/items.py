@@ -1,6 +1,7 @@
-"""Views of items, their decisions, outcomes and permits."""
+"""Views of items, their decisions, outcomes and permits, and of comments and files on them."""
 
-from typing import Annotated
+import base64
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue
 
@@ -15,9 +16,9 @@ from sayso.core.sentences.rules import describe_remembered
 from sayso.core.transitions.states import ItemState
 from sayso.wire.models import Later, Timestamp, View
 
-
-def _write_remembered(value: object) -> object:
-    return describe_remembered(value) if isinstance(value, Remembered) else value
+_Sentence = Annotated[
+    str, BeforeValidator(lambda value: describe_remembered(value) if isinstance(value, Remembered) else value)
+]
 
 
 class DecisionView(View):
@@ -244,7 +245,7 @@ class ItemView(View):
     resembles: tuple[str, ...] = Field(
         description="Names in rules that the tool's name resembles; their rules were applied too."
     )
-    remembered: Later[tuple[Annotated[str, BeforeValidator(_write_remembered)], ...]] = Field(
+    remembered: Later[tuple[_Sentence, ...]] = Field(
         description="What rules remembered when it was asked, such as `18 of 20 calls in 1 h`."
     )
     computed: JsonObject | None = Field(
@@ -285,3 +286,51 @@ class ItemView(View):
     deliveries: Later[tuple[DeliveryView, ...]] = Field(
         description="Who was notified over which channel; empty if the rule names no channels."
     )
+
+
+class CommentView(View):
+    """A comment on an item."""
+
+    id: str
+    suspension_id: str
+    item_id: str
+    author: str = Field(description="The reviewer who wrote it.")
+    text: str
+    at: Timestamp = Field(validation_alias="at_ms")
+
+
+class CommentPage(View):
+    """Comments in order, the earliest first."""
+
+    comments: list[CommentView]
+
+
+class AttachmentView(View):
+    """A file attached to an item."""
+
+    id: str
+    name: str
+    media_type: str = Field(description="What the bytes are; the sender's statement does not count.")
+    size: int
+    sha256: str
+    author: str
+    author_kind: Literal["agent", "human"]
+    at: Timestamp = Field(validation_alias="at_ms")
+
+
+class AttachmentPage(View):
+    """The files of an item, the earliest first."""
+
+    attachments: list[AttachmentView]
+
+
+class AttachmentContent(View):
+    """A file and its content."""
+
+    attachment: AttachmentView
+    content: str = Field(description="The bytes in base64.")
+
+    @property
+    def bytes(self) -> bytes:
+        """The bytes of the file."""
+        return base64.b64decode(self.content)

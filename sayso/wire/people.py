@@ -2,9 +2,9 @@
 
 from typing import Literal, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from sayso.core.calendar import Hours, WorkingHours, check_time_zone
+from sayso.core.calendar import Hours, TimeZone, WorkingHours
 from sayso.wire.models import Timestamp, View
 
 
@@ -69,17 +69,12 @@ class Preferences(View):
 
     model_config = ConfigDict(extra="forbid", defer_build=False)  # it is a body, and stored, too
 
-    time_zone: str = Field(default="UTC", max_length=64, examples=["Europe/Berlin"])
+    time_zone: TimeZone = Field(default="UTC", examples=["Europe/Berlin"])
     quiet_hours: Hours | None = Field(default=None, description="When only urgent items interrupt.")
     working_hours: WorkingHours | None = Field(default=None, description="Replaces the hours of the person's groups.")
     digest: Literal["off", "hourly", "daily"] = "off"
     cap_per_hour: int | None = Field(default=None, ge=1, le=1000, description="Most interruptions an hour.")
     language: str = Field(default="en", pattern=r"^[a-z]{2,3}(-[A-Z]{2})?$", examples=["en"])
-
-    @field_validator("time_zone")
-    @classmethod
-    def _check_time_zone(cls, name: str) -> str:
-        return check_time_zone(name)
 
     @model_validator(mode="after")
     def _check_quiet_hours(self) -> Self:

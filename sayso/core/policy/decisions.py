@@ -120,10 +120,7 @@ def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str 
 def describe_judged(
     call: ToolCall, decision: PolicyDecision, definition: ToolDefinition, beside: JsonObject | None = None
 ) -> Event:
-    """Return the event that records the policy decision on a call, with secrets masked.
-
-    `beside` is what a candidate in shadow would have done.
-    """
+    """Return the event that records a decision, without secrets; `beside` is what a candidate would have done."""
     mandate = decision.mandate
     sample = decision.terms.sample if decision.action is Action.ALLOW else None
     looked = sample is not None and sample.after is not None
@@ -189,10 +186,7 @@ def target_of(decision: PolicyDecision) -> str | None:
 def build_item(
     definition: ToolDefinition, call: ToolCall, decision: PolicyDecision, timeout_s: int | None = None
 ) -> ItemDraft:
-    """Return the item for a call, with a preset if the policy allows or denies it.
-
-    `timeout_s` applies when the rule states no timeout.
-    """
+    """Return the item for a call, preset if the policy decides; `timeout_s` is for rules that state none."""
     payload = decision.request_payload or _EMPTY_PAYLOAD
     target = target_of(decision)
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)

@@ -180,10 +180,7 @@ class Policy(Immutable):
                         break
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
-        """Return the decision on `event`. Never raises: a call that cannot be evaluated is asked about.
-
-        A model call is denied when it cannot be evaluated, and allowed when no rule covers it.
-        """
+        """Return the decision on `event`, never raise: what cannot be evaluated is asked about, model calls denied."""
         try:
             case = Case(event, self.names, self.model_prices)
             decision = PolicyDecision.model_validate(self._weigh(case) | {"at_ms": event.at_ms})

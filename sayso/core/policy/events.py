@@ -138,10 +138,7 @@ def describe_provenance(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
 
 
 def check_after(patterns: tuple[str, ...], progress: Progress | None, *, loosely: bool) -> bool:
-    """Return whether one of the tools ran before in the run; raises `InvalidInput` while that is unknown.
-
-    With `loosely`, a name that only looks like one in the rule counts too.
-    """
+    """Return whether one of the tools (`loosely`: one alike) ran before; raises `InvalidInput` while unknown."""
     tools = progress.tools if progress is not None else None
     if tools is None:
         raise InvalidInput("it is unknown which tools ran before in this run")

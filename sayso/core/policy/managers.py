@@ -46,10 +46,7 @@ def check_managers(terms: RuleTerms, who: Who | None) -> bool:
 
 
 def resolve_managers(terms: RuleTerms, who: Who | None, otherwise: RuleTerms) -> RuleTerms:
-    """Return the terms with the names of managers; unknown ones are left out.
-
-    Terms without another reviewer then have those of `otherwise`.
-    """
+    """Return the terms with the names of managers; without a known reviewer, with those of `otherwise`."""
     if not names_managers(terms):
         return terms
     reviewers = _resolve(terms.reviewers, who)

@@ -154,10 +154,7 @@ def merge_payloads(asking: Sequence[PolicyRule]) -> RequestPayload | None:
 
 
 def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[str, ...]) -> dict[str, Any]:
-    """Return the stricter of the decisions on a tool's own name and on the names it looks like.
-
-    If both ask, a rule's payload precedes the default's, and the terms satisfy both.
-    """
+    """Return the stricter decision, on a tool's own name or on those alike; if both ask, terms that satisfy both."""
     both = own.action in ASKING and other.action in ASKING
     by_default = own.policy_id is None and own.in_doubt is None
     stricter = (STRICTNESS[other.action], other.absolute) > (STRICTNESS[own.action], own.absolute)

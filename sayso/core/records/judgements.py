@@ -87,10 +87,7 @@ def find_slot(per_s: int, at_ms: int) -> int:
 
 
 def first_slot(per_s: int, slot: int) -> int:
-    """Return the first slot whose charges may be younger than the period at any moment of `slot`.
-
-    A charge may be saved one slot later than its own, so one more slot counts.
-    """
+    """Return the first slot that counts for a period in `slot`; a charge may be saved one slot later than its own."""
     return slot - -(-per_s * 1000 // slot_ms(per_s)) - 1
 
 

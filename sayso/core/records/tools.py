@@ -113,10 +113,7 @@ def _skeleton(letters: str, pairs: bool) -> str:
 
 @lru_cache(maxsize=4096)
 def _build_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
-    """Return a regular expression over folded names, which ignores separators between letters.
-
-    A separator beside a wildcard must match, or `a_*` would match `any`. Atomic parts bound the time of a match.
-    """
+    """Return a pattern over folded names that ignores separators but beside wildcards; atomic parts bound its time."""
     stretches = [""]
     before = ""
     for kind, part in _split(pattern):

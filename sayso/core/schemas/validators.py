@@ -92,10 +92,7 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 
 def settle_integers(schema: JsonObject, value: JsonValue) -> JsonValue:
-    """Return the value with whole fractions as integers where the schema asks for integers and not for numbers.
-
-    A value that takes too many steps stays as it is.
-    """
+    """Return the value with whole fractions as integers where the schema asks for them, if that is cheap."""
     return _Settling(schema).settle(schema, value) if has_whole_fraction(value) else value
 
 

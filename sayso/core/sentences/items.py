@@ -87,10 +87,7 @@ def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
 
 
 def describe_quorum(item: Item) -> str:
-    """Return the decisions against the quorum: `1 of 2 have approved; 1 denial is enough`.
-
-    It counts the largest group of equal approvals. Empty where one decision is enough.
-    """
+    """Return the largest group of equal decisions, `1 of 2 have approved; …`; empty where one is enough."""
     quorum = item.terms.quorum
     if quorum.approve == 1 and quorum.deny == 1 and not quorum.each_of:
         return ""

@@ -42,10 +42,7 @@ def describe_remembered(counter: Remembered) -> str:
 
 
 def list_remembered(item: Item) -> list[tuple[str, str, str]]:
-    """Return what rules remembered when an item was asked: each rule, a sentence, and what its counter counts by.
-
-    Amounts that are masked in the item's arguments are left out.
-    """
+    """Return what rules remembered of an item, unmasked: each rule, a sentence, and what its counter counts by."""
     remembered = hide_amounts(item.remembered, item.tool.args)
     return [
         (

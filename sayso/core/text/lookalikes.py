@@ -100,10 +100,7 @@ def _find_accents(text: str) -> Iterator[int]:
 
 
 def _find_separators(text: str) -> Iterator[int]:
-    """Yield signs between letters that look like a slash, a dot or another part of an address.
-
-    A full-width sign is ordinary next to an East Asian letter.
-    """
+    """Yield signs between letters that look like parts of addresses, but not full-width ones in East Asian text."""
     for match in _BETWEEN.finditer(text):
         sign, place = match.group(), match.start()
         if _is_wide(sign):
@@ -208,10 +205,7 @@ def _is_turkic(token: str, others: list[str]) -> bool:
 
 
 def _is_own(token: str, script: str, others: list[str]) -> bool:
-    """Return whether its letters are those of the words around, most of which are surely of its script.
-
-    One such word is enough for a token of one or two letters.
-    """
+    """Return whether its letters are those of the words around, mostly of its script; of a short one's one word."""
     own = [word for word in others if any(name_script(sign) == script and has_own_shape(sign) for sign in word)]
     known = {letter for word in own for letter in word.casefold()} | _COMMON
     strange = script == "CYRILLIC" and any(letter.isalpha() and letter not in known for letter in token.casefold())

@@ -211,10 +211,7 @@ def is_secret(schema: JsonObject) -> bool:
 
 
 def _below(root: JsonObject, schemas: Sequence[JsonObject], name: str) -> list[JsonObject]:
-    """Return every schema that may describe the property of that name.
-
-    Patterns of names are not evaluated, because they come from the agent: all of them count as matching.
-    """
+    """Return every schema that may describe the property; all patterns of names count, for they come from the agent."""
     parts: list[JsonObject] = []
     for schema in _expand(root, schemas):
         properties, patterns = schema.get("properties"), schema.get("patternProperties")

@@ -37,11 +37,7 @@ _STATUSES = {"continue": RunStatus.COMPLETED, "degrade": RunStatus.DEGRADED, "fa
 def client_redeem(
     record: SuspensionRecord, item_id: str, key: str, now_ms: int, report_within_s: int = REPORT_WITHIN_S
 ) -> Change:
-    """Redeem the permit of one item's call for the holder of `key`. The same key again changes nothing.
-
-    Raises `AlreadyRedeemed` for another key (an idempotent call may start again until it is reported), and as
-    `redeem_permit` does.
-    """
+    """Redeem the permit of a call for `key`, once; raises `AlreadyRedeemed` for another key, or as `redeem_permit`."""
     _check_polled(record)
     item = find_item(record, item_id)
     before = item.permit
@@ -124,10 +120,7 @@ def lapse(record: SuspensionRecord, now_ms: int) -> Change:
 
 
 def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionRecord, now_ms: int) -> Change:
-    """Ask a reviewer about a redeemed call without a report: its item is in the run's next suspension.
-
-    Raises `IllegalTransition` when the call is not in doubt, or another call of the suspension is unfinished.
-    """
+    """Ask in the next suspension about the one call without a report; raises `IllegalTransition` for others."""
     _check_polled(record)
     check_step(record, "mark_in_doubt")
     item = find_item(record, item_id)

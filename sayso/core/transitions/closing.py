@@ -66,10 +66,7 @@ def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcom
 
 
 def queue_outcome(record: SuspensionRecord, item: Item, by: Actor) -> Item:
-    """Return a closed item with a delivery of its outcome to the requester, where its terms want one.
-
-    A requester who closed it, or whose card shows the outcome, gets none.
-    """
+    """Return a closed item with a delivery of its outcome to the requester, where they want it and do not know it."""
     owner, channels = record.run.owner, item.terms.channels
     informed = by.id == owner or any(delivery.person == owner and delivery.proven for delivery in item.deliveries)
     if informed or not (item.terms.notify_requester and channels):
@@ -125,10 +122,7 @@ def _describe_rule(item: Item) -> JsonObject:
 
 
 def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], now_ms: int) -> Change:
-    """Return the change that replaces one item. Without open items the suspension is decided.
-
-    With coverage `any`, the first item that closes closes the others.
-    """
+    """Return the change that replaces an item; the last to close, with coverage `any` the first, decides all."""
     were_open = {other.item_id for other in record.items if other.open}
     items = record.with_item(item).items
     if not item.open and record.resume.coverage == "any":

@@ -23,10 +23,7 @@ from sayso.core.transitions.legal import check_step
 
 
 def needs_sight(record: SuspensionRecord, item: Item) -> bool:
-    """Return whether the fallback would approve this open item, although nobody saw it or received its card.
-
-    Headless runs need no reviewer.
-    """
+    """Return whether the fallback would approve this open item unseen; headless runs need no reviewer."""
     if not item.open or item.terms.fallback.action is not FallbackAction.APPROVE:
         return False
     timed = item.terms.deadline_at_ms > record.created_at_ms + item.held_ms
@@ -35,10 +32,7 @@ def needs_sight(record: SuspensionRecord, item: Item) -> bool:
 
 
 def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Change:
-    """Record that a reviewer has seen an item: on their deliveries, and where its fallback depends on it.
-
-    Later sightings, and those after the deadline, change nothing.
-    """
+    """Record that a reviewer has seen an item in time: on their deliveries, and where its fallback depends on it."""
     check_step(record, "see")
     item = next((item for item in record.items if item.item_id == item_id), None)
     if item is None or now_ms >= item.terms.deadline_at_ms or not may_decide(record, item, by):

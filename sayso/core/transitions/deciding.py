@@ -35,10 +35,7 @@ from sayso.errors import InvalidInput, NotFound
 
 
 def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -> Change:
-    """Return a new suspension with its items, or a run that is ready to start when there are none.
-
-    An item whose deadline has passed at once (as in headless runs) gets its fallback.
-    """
+    """Return a new suspension with its items, some perhaps past their deadline, or a run that is ready to start."""
     frozen = (freeze_item(draft, f"i{place}", new.binding, now_ms) for place, draft in enumerate(drafts, start=1))
     items = tuple(frozen)
     run = new.run if new.run.started_at_ms else new.run.model_copy(update={"started_at_ms": now_ms})
@@ -173,10 +170,7 @@ def _describe_reason(item: Item) -> str | None:
 
 
 def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: int) -> Change:
-    """Remove the decisions of these people from the open items; a closed item keeps its decisions.
-
-    Who is active again later may decide anew.
-    """
+    """Remove the decisions of these people from the open items; who is active again later may decide anew."""
     check_step(record, "void_decisions")
     events: list[Event] = []
     for item in record.items:

@@ -167,10 +167,7 @@ def check_other_than_requester(record: SuspensionRecord, item: Item, by: Actor) 
 
 
 def check_canceller(record: SuspensionRecord, by: Actor, *, is_admin: bool) -> None:
-    """Raise `NotAllowed` for a person who may not cancel the run.
-
-    Admins and requesters may, and who may deny all open items of the suspension; all its items where none is open.
-    """
+    """Raise `NotAllowed` unless a person is admin or requester, or may deny all items that are open, or all."""
     if by.kind is not ActorKind.HUMAN or is_admin or by.id in record.run.requesters:
         return
     for item in [item for item in record.items if item.open] or record.items:

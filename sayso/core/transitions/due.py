@@ -15,10 +15,7 @@ from sayso.errors import Frozen
 def tick(
     record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int, queued_since_ms: int | None = None
 ) -> Change:
-    """Apply what is due: fallbacks, escalations and reminders, or a new place on the ready list.
-
-    `queued_since_ms` is when the oldest entry of the ready list was put there, if there is one.
-    """
+    """Apply what is due: fallbacks, escalations and reminders, or a new place on the ready list."""
     if record.status is Status.PENDING:
         shifted = shift_deadlines(record, freezes, now_ms) if freezes else Change(record)
         held = find_held(shifted.record, freezes)

@@ -56,10 +56,7 @@ class Fence(NamedTuple):
 def lease(
     record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int, job_id: str | None = None, step: str = ""
 ) -> Change:
-    """Lease the run to one worker; raises `LeaseHeld` while another worker holds the lease.
-
-    The current holder gets the same lease again, so a lost reply does no harm.
-    """
+    """Lease the run to one worker, who may ask again; raises `LeaseHeld` while another worker holds the lease."""
     check_step(record, "lease")
     if record.resume.mode == "poll":
         raise IllegalTransition("This run is executed by its client, not by a worker.")
@@ -138,10 +135,7 @@ def note_results(record: SuspensionRecord, fence: Fence, results: Mapping[int, T
 
 
 def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int, *, is_final: bool = False) -> Change:
-    """Postpone a resume that failed, with a growing delay; after the last try give up.
-
-    An error that `is_final` fails the run at once, unless a call is in doubt: the next attempt then asks a reviewer.
-    """
+    """Postpone a failed resume, longer each time; give up after the last, or if `is_final` and no call is in doubt."""
     if is_final and all(intent.result is not None for intent in record.journal):
         return give_up(record, fence, error, (), now_ms)
     tries = record.receipt.tries
@@ -216,10 +210,7 @@ def give_up(record: SuspensionRecord, fence: Fence, error: str, events: tuple[Ev
 def release(
     record: SuspensionRecord, fence: Fence, reason: str, now_ms: int, waits_for: tuple[str, ...] = ()
 ) -> Change:
-    """Return the run untouched, so that any worker may lease it; this does not count as a try.
-
-    A run that `waits_for` frozen tools is not put on the ready list. Raises `IllegalTransition` during a call.
-    """
+    """Return the run untouched, ready unless it `waits_for` frozen tools; raises `IllegalTransition` during a call."""
     record = _continue(record, "release", fence, now_ms)
     if record.journal:
         raise IllegalTransition("Calls of this run are under way. It cannot be released.")

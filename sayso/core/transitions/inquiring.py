@@ -21,10 +21,7 @@ from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 
 
 def claim(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
-    """Claim an item for 15 minutes, or renew one's claim. Raises `Conflict` while another holds it, else as `decide`.
-
-    A claim keeps nobody from deciding.
-    """
+    """Claim an item for 15 minutes; raises `Conflict` while another holds it. Others may decide all the same."""
     item = find_item(record, item_id)
     check_change(record, item, "claim", now_ms - lost_ms)
     by = check_reviewer(record, item, by)

@@ -33,10 +33,7 @@ def mask_end(record: SuspensionRecord) -> RunEnd | None:
 
 
 def mask_contents(record: SuspensionRecord, events: tuple[Event, ...]) -> tuple[Event, ...]:
-    """Return the events with the secrets of the record masked in what agents, models and tools reported.
-
-    Other fields stay, so that no argument hides who did what.
-    """
+    """Return the events with the record's secrets masked in what agents, models and tools wrote; other fields stay."""
     secrets = list_typed(record)
     for item in record.items:
         if item.terms.secrets:

@@ -61,10 +61,7 @@ _SCHEMA: JsonObject = {
 def put_in_doubt(
     call: ToolCall, definition: str, doubt: Doubt, secrets: tuple[str, ...] = (), *, by_client: bool = False
 ) -> ItemDraft:
-    """Return the item that asks a reviewer about a call which a worker, or the client, may have run.
-
-    `secrets` are the paths of its secret arguments.
-    """
+    """Return the item that asks about a call that may have run; `secrets` are the paths of its secret arguments."""
     if by_client:
         starter, reason = f"its client (key {doubt.holder}), which did not report", "Its client did not report a result"
     else:

@@ -54,11 +54,7 @@ def read_seen(entry: TrailEntry, deciders: tuple[str, ...] = ()) -> Seen:
 
 
 def check_second_looker(record: SuspensionRecord, seen: Seen, by: Actor) -> None:
-    """Raise `NotAllowed`, `SelfApproval` or `AlreadyDecided` for somebody who cannot take this second look.
-
-    It needs another person than those who decided and those behind the run: one of the rule's reviewers, if it names
-    any.
-    """
+    """Raise for somebody who decided, is behind the run, or is none of the reviewers that the rule names."""
     check_person(by)
     if by.id in record.run.requesters:
         raise SelfApproval(owner=by.id)
@@ -72,10 +68,7 @@ def check_second_looker(record: SuspensionRecord, seen: Seen, by: Actor) -> None
 
 
 def take_second_look(record: SuspensionRecord, seen: Seen, opinion: Opinion, by: Actor, now_ms: int) -> Change:
-    """Record whether a person agrees with the call. Nothing else changes: the call has been decided.
-
-    Raises `InvalidInput` for a disagreement without a reason, and as `check_second_looker` does.
-    """
+    """Record whether a person agrees; raises `InvalidInput` without a reason, or as `check_second_looker`."""
     check_step(record, "take_second_look")
     check_second_looker(record, seen, by)
     reason = opinion.reason.strip()

@@ -5,8 +5,9 @@ from collections.abc import Callable, Collection, Iterable
 from pydantic import BaseModel, ConfigDict, ValidationError
 from redis.asyncio.client import Pipeline
 
-from sayso.core.calendar import Frozen, WorkingHours
+from sayso.core.calendar import WorkingHours
 from sayso.core.canonical_json import digest_json
+from sayso.core.records.base import Immutable
 from sayso.errors import Conflict, InvalidInput
 from sayso.wire.people import Preferences
 from service.core.store.connection.connecting import text, translated
@@ -184,7 +185,7 @@ class GroupStore:
 MOST_ABSENCES = 50
 
 
-class Absence(Frozen):
+class Absence(Immutable):
     """A time in which a person is absent, and who decides for them then."""
 
     id: str
@@ -198,7 +199,7 @@ class Absence(Frozen):
         return self.from_ms <= at_ms < self.to_ms
 
 
-class _Absences(Frozen):
+class _Absences(Immutable):
     absences: tuple[Absence, ...] = ()
 
 

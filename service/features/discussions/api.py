@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path
 from pydantic import Field
 
 from sayso.errors import InvalidInput
-from sayso.wire.discussions import AttachmentContent, AttachmentPage, AttachmentView, CommentPage, CommentView
+from sayso.wire.items import AttachmentContent, AttachmentPage, AttachmentView, CommentPage, CommentView
 from sayso.wire.models import RequestBody
 from service.edge.api.dependencies import (
     Caller,

@@ -9,9 +9,8 @@ from pydantic_core import to_json
 
 from sayso.client.people import change_group, save_preferences
 from sayso.wire.administration import KeyView, ReviewerView, SessionView
-from sayso.wire.models import View
+from sayso.wire.models import View, read_view
 from sayso.wire.people import GroupView, Preferences
-from sayso.wire.reading import read_view
 from sayso.wire.rulebook import ReplayStatus, ReplayView
 from sayso.wire.suspensions import EventView, RedeemedItem, RunRefView, RunView, SuspensionPage, SuspensionView
 from sayso.wire.webhooks import EventList

@@ -32,12 +32,8 @@ def want_assessment(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[Wanted
             "rule": rule.rule_id,
             "tool": event.tool_name,
             "args": redact(event.tool_args, None, rule.terms.secrets).args,
-            "agent": event.agent,
             "subagent": event.subagent_name,
-            "started_by": event.started_by,
-            "run_id": event.run_id,
-            "step": event.step,
-            "context": event.context,
+            **{name: getattr(event, name) for name in ("agent", "started_by", "run_id", "step", "context")},
         }
         yield Wanted(key, 0, question=Question(key, rule.assess.by, canonical_json(about)))
 

@@ -193,10 +193,7 @@ NO_READINGS: Readings = {}
 
 
 def remember(policy: Policy, event: PolicyEvent, times: int = 0, readings: Readings = NO_READINGS) -> PolicyEvent:
-    """Return the event as rules see it after the same call was let run so often, and nothing else was.
-
-    `readings` are what some counters held before. Assessors are not asked: every call is low.
-    """
+    """Return the event as rules see it after the same call ran so often, from `readings`; assessors say low."""
     if not policy.remembering:
         return event
     blank = {need.counter: Reading(assessment=_assume_low(need.question)) for need in policy.list_wanted(event)}
@@ -218,10 +215,7 @@ class Ledger:
         self.readings = dict(readings)
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
-        """Return the decision on a call; an allowed one counts for the next.
-
-        If it used up a limit, so that the same call once more would not be allowed, the decision is a near miss.
-        """
+        """Return the decision on a call; an allowed one counts, a near miss if the same call again would not be."""
         decision = self._judge(event)
         if decision.action is not Action.ALLOW:
             return decision

@@ -67,10 +67,7 @@ _DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,30})?")
 
 
 def read_amount(value: Any, name: str) -> int:
-    """Return a number, or a text such as "19.90", in units; a smaller fraction is rounded up.
-
-    Raises `InvalidInput` for anything else, a negative amount, and one above `MAX_AMOUNT`.
-    """
+    """Return a number, or a text such as "19.90", in units, rounded up; raises `InvalidInput` for all others."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise InvalidInput(f"{name} is not a number")
     if isinstance(value, int):

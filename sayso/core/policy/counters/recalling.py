@@ -320,10 +320,7 @@ def weigh_counters(
 def list_shadow_charges(
     shadows: Iterable[tuple[PolicyRule, Action | None]], recalled: Mapping[str, Recalled]
 ) -> Iterator[Charge]:
-    """Yield what a call adds to the counters of shadow rules, each with what it would have decided.
-
-    A rule that allows counts what it would have allowed.
-    """
+    """Yield what a call adds to counters of shadow rules; a rule that allows counts what it would have allowed."""
     for rule, action in shadows:
         entry = recalled.get(rule.rule_id)
         if entry is not None and (action is Action.ALLOW or rule.action is not Action.ALLOW):

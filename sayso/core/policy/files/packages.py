@@ -31,10 +31,7 @@ def check_packages(extras: str = "policies") -> None:
 
 
 def read_policy(source: Path | str) -> Policy:
-    """Return the policy in a file or in a text. A text of one line is a path.
-
-    Raises `RulebookError` with every problem, and `InvalidInput` when a package is missing.
-    """
+    """Return the policy in a file, or a text of several lines; raises `RulebookError` or `InvalidInput`."""
     check_packages()
     from sayso.core.policy.files.reading import load_rulebook, parse_rulebook
 

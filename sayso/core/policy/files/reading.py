@@ -76,10 +76,7 @@ def parse_beside(
     check: CheckValue = check_value,
     texts: dict[str, str] | None = None,
 ) -> Policy:
-    """Return the policy in the bytes of a file, as `parse_rulebook` does, with the files of its lists beside it.
-
-    `texts` gets the texts of these files by name.
-    """
+    """Return the policy in the bytes of a file; its lists are beside it, and `texts` gets their texts by name."""
     folder = Folder(path.parent)
     read = folder.read if texts is None else keep_texts(folder.read, texts)
     try:
@@ -98,10 +95,7 @@ def parse_rulebook(
     check: CheckValue = check_value,
     read_list: ReadList = refuse_files,
 ) -> Policy:
-    """Return the policy in `raw`; raises `RulebookError` with every problem and its place in `file`.
-
-    `check` validates a fallback's value against the rule's schema. `read_list` reads the files of lists.
-    """
+    """Return the policy in `raw`; raises `RulebookError` with every problem and its place in `file`."""
     document = read_document(raw, file)
     content = document.content
     if isinstance(content, dict):

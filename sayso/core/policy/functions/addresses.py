@@ -43,10 +43,7 @@ _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 
 
 def read_url(value: JsonValue, schemes: JsonValue = None) -> JsonObject:
-    """Return the scheme, host, port and path of an absolute URL; the port is 0 if its scheme has no usual one.
-
-    Without `schemes`, only http and https are read: other programs take the host and path of other schemes.
-    """
+    """Return the parts of an absolute URL, of http or https unless `schemes` names others; the port is 0 if unknown."""
     text = read_text(value, MOST_URL_CHARS)
     if not text.isascii() or "\\" in text or any(sign.isspace() for sign in text):
         raise Uncomputable("a URL holds no blanks, backslashes or letters beyond ASCII; programs read them differently")
@@ -151,10 +148,7 @@ def _read_number(text: str, limit: int) -> int:
 
 
 def _read_url_path(text: str) -> str:
-    """Return the path as a client requests it, decoded and without a slash at its end.
-
-    `..` takes back the part before it, also an empty one.
-    """
+    """Return the path decoded, without a slash at its end; `..` takes back the part before it, also an empty one."""
     if _HIDDEN.search(text):
         raise Uncomputable("its path hides a slash, a control character or another escape behind %")
     try:

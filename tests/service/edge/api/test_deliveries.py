@@ -2,7 +2,7 @@
 
 from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.terms import RuleTerms
-from sayso.wire.reading import read_view
+from sayso.wire.models import read_view
 from sayso.wire.suspensions import SuspensionView
 from service.core.wiring import Wiring
 from tests.builders import ask, make_pending
