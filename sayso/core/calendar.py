@@ -11,10 +11,9 @@ from functools import cache, cached_property, lru_cache
 from typing import Annotated, Literal, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema, field_validator
 
 from sayso.core.clock import HOUR_MS
-from sayso.core.records.base import Immutable
 from sayso.errors import InvalidInput
 
 
@@ -73,7 +72,7 @@ FURTHEST_DAYS = 400
 _ONE_DAY = timedelta(days=1)
 
 
-class Hours(Immutable):
+class Hours(BaseModel, frozen=True, extra="forbid"):
     """A span of local time on some weekdays. A span that ends before it starts lasts past midnight."""
 
     start: str = Field(pattern=TIME_PATTERN, examples=["22:00"])
@@ -93,7 +92,7 @@ class Hours(Immutable):
         return self.start == self.end and self.weekdays == WEEKDAYS
 
 
-class WorkingHours(Immutable):
+class WorkingHours(BaseModel, frozen=True, extra="forbid"):
     """The working hours of a person or group, except on the public holidays of a country."""
 
     time_zone: TimeZone = Field(default="UTC", examples=["Europe/Berlin"])
@@ -216,7 +215,7 @@ _MOMENT = re.compile(
 _NO_DATE = "is no date; write it as 2026-12-01 or 2026-12-01T08:00+01:00"
 
 
-class TimeWindow(Immutable):
+class TimeWindow(BaseModel, frozen=True, extra="forbid"):
     """Hours of some weekdays in a time zone, except on public holidays. Hours may last past midnight."""
 
     hours: Annotated[str, WithJsonSchema({"type": "string", "pattern": HOURS_PATTERN})] = Field(
