@@ -252,23 +252,33 @@ async def _gather(
     wiring = wiring_of(request)
     suspension = await wiring.desk.suspensions.read(suspension_id)
     record, item = suspension.record, find_item(suspension.record, item_id)
-    run = await wiring.runs.read(record.run.id)
-    end, trail = await wiring.trails.find_end(record.run.id), await read_trail(wiring.runs, record.run.id)
-    external = await read_external_events(wiring.part(ExternalEvents), record.run.id, until_ms=record.created_at_ms)
-    definition = await wiring.runs.definition(item.tool.definition)
-    freezes = await wiring.freezes.known()
+    run, end, trail, external, definition, earlier = await asyncio.gather(
+        wiring.runs.read(record.run.id),
+        wiring.trails.find_end(record.run.id),
+        read_trail(wiring.runs, record.run.id),
+        read_external_events(wiring.part(ExternalEvents), record.run.id, until_ms=record.created_at_ms),
+        wiring.runs.definition(item.tool.definition),
+        wiring.part(Precedents).find_all(kind_of(record, item.tool.name)),
+    )
     view = await asyncio.to_thread(look_at, record, item, definition, shown=SHOW in post)
     if view.shown:
         await note_shown(wiring.part(ChannelNotes), visitor.name, record, item)
     result = view.mask_result(find_result(item, record.id, trail))
     forms = await asyncio.to_thread(view.make_forms, definition)
-    earlier = await wiring.part(Precedents).find_all(kind_of(record, item.tool.name))
     versions = list_versions(item) if view.shown or not view.has_secrets else []
     chosen = post.get(VERSION) or request.query_params.get(VERSION)
     version = next((version for version in versions if version.digest == chosen), None)
     lines = view.mask_lines(describe_both(trail, external.entries))
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     page = ItemPage(wiring, visitor.name, item, view, lines, post, suspension.now_ms)
+    (freezes, fault, precedents), added = await asyncio.gather(
+        asyncio.gather(
+            wiring.freezes.known(),
+            wiring.trails.find_slice_fault(record.run.id, trail),
+            describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
+        ),
+        asyncio.gather(*(part.item(page) for part in additions_of(request) if part.item is not None)),
+    )
     return {
         "title": item.tool.name,
         "now_ms": suspension.now_ms,
@@ -286,7 +296,7 @@ async def _gather(
         "why": find_why(item, record.id, trail),
         "claims": claims,
         "external_cut": external.cut,
-        "trail_fault": end.fault or await wiring.trails.find_slice_fault(record.run.id, trail),
+        "trail_fault": end.fault or fault,
         "trail_cut": len(trail) >= MAX_ENTRIES,
         "result": result,
         "failure": view.secrets.scrub(describe_failure(record, item, result.error if result is not None else "")),
@@ -295,17 +305,10 @@ async def _gather(
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "lines": lines,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), suspension.now_ms),
-        **await describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
-        **await _gather_added(request, page),
+        **precedents,
+        **{name: value for part in added for name, value in part.items()},
     }
-
-
-async def _gather_added(request: Request, page: ItemPage) -> dict[str, object]:
-    added: dict[str, object] = {}
-    for addition in additions_of(request):
-        added |= await addition.item(page) if addition.item is not None else {}
-    return added
 
 
 def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int) -> dict[str, object]:

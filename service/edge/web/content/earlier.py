@@ -57,10 +57,10 @@ async def describe_precedents(
     secrets: Redacted,
 ) -> dict[str, Denied | Since | None]:
     """Return what an item's page shows of earlier decisions, with secrets masked."""
-    return {
-        "denied": await find_denied(wiring, record, item, secrets),
-        "since": await find_since(wiring, record, item, reviewer, definition),
-    }
+    denied, since = await asyncio.gather(
+        find_denied(wiring, record, item, secrets), find_since(wiring, record, item, reviewer, definition)
+    )
+    return {"denied": denied, "since": since}
 
 
 async def find_denied(wiring: Wiring, record: SuspensionRecord, item: Item, secrets: Redacted) -> Denied | None:
