@@ -1,30 +1,22 @@
 """The page of notifications: browsers and mail addresses; and the public manifest and service worker of the app."""
 
 import json
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
 
 from sayso.core.text.language import _, mark
-from sayso.errors import InvalidInput, SaysoError
+from sayso.errors import InvalidInput
 from service.channels.base import DeliveryFailed
 from service.channels.kinds import Channels
 from service.channels.mail import MailChannel, enter_code, mail_code
 from service.channels.push import PushChannel, forget_browser, subscribe
 from service.core.auth.credentials import require_own_password
 from service.edge.http.assets import STATIC, asset
-from service.edge.web.pages import show, show_page_again
-from service.edge.web.sessions import (
-    Post,
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    check_session,
-    describe_refusal,
-    read_form,
-    wiring_of,
-)
+from service.edge.web.pages import receive, show
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 
 router = APIRouter(route_class=RecordedRoute)
 
@@ -76,7 +68,7 @@ Kind = TypeVar("Kind", MailChannel, PushChannel)
 @router.get(PATH)
 async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show the browsers and addresses of the visitor."""
-    return await show(request, visitor, _PAGE, **await _gather(request, visitor, done=_DONE.get(done, "")))
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, {}), done=_DONE.get(done, ""))
 
 
 @router.post(f"{PATH}/mail")
@@ -136,16 +128,10 @@ async def _remove(request: Request, visitor: Visitor, post: Post) -> None:
 
 async def _act(request: Request, visitor: Visitor, act: Any, done: str) -> Response:
     """Run one form and return to the page, or show it again with the reason of the refusal."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive(request, visitor, _PAGE, partial(_gather, request, visitor)) as post:
         if act is not _remove:
             require_own_password(visitor.principal)
         await act(request, visitor, post)
-    except SaysoError as error:
-        context = await _gather(request, visitor, sentence=describe_refusal(error), address=post.get("address", ""))
-        show_page_again(request, _PAGE, visitor=visitor, **context)
-        raise
     return RedirectResponse(f"{PATH}?done={done}", 303)
 
 
@@ -165,16 +151,12 @@ def _find(request: Request, kind: type[Kind], post: Post) -> Kind:
     raise InvalidInput(_("This channel is no longer configured. Open the page again."))
 
 
-async def _gather(
-    request: Request, visitor: Visitor, sentence: str = "", done: str = "", address: str = ""
-) -> dict[str, Any]:
+async def _gather(request: Request, visitor: Visitor, post: Post) -> dict[str, Any]:
     contacts = await wiring_of(request).contacts.list_of(visitor.name)
     push, mail = _of_kind(request, PushChannel), _of_kind(request, MailChannel)
     return {
         "title": _("Notifications"),
-        "sentence": sentence,
-        "done": done,
-        "address": address,
+        "address": post.get("address", ""),
         "push": [(channel.name, await channel.public_key()) for channel in push],
         "mail": [channel.name for channel in mail],
         "browsers": [contact for contact in contacts if contact.channel in {channel.name for channel in push}],

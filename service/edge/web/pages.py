@@ -4,7 +4,8 @@ What a person chose for one browser is kept in cookies. Here are also the pages 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass
 from functools import partial
 from math import inf
@@ -36,7 +37,7 @@ from sayso.core.text.invisible import UNCHECKED, write_signs
 from sayso.core.text.language import _, mark, speaking, translate, translate_count
 from sayso.core.text.summaries import collapse, list_values, write_pretty
 from sayso.core.transitions.freezing import describe_scope
-from sayso.errors import NotFound
+from sayso.errors import NotFound, SaysoError
 from service.core.operations.open_items import count_mine, show_count
 from service.core.operations.queries import LONGEST_SEARCH
 from service.core.settings import Settings
@@ -44,7 +45,16 @@ from service.edge.http.assets import STATIC, asset, compress
 from service.edge.web.content.trees import group_digits, make_tree, place_rows, reads_backwards
 from service.edge.web.languages import COOKIE as LANGUAGE_COOKIE
 from service.edge.web.languages import DEFAULT, choose_language, list_languages, load_catalogue, write_script_words
-from service.edge.web.sessions import Visitor, delete_cookie, set_cookie, wiring_of
+from service.edge.web.sessions import (
+    Post,
+    Visitor,
+    check_session,
+    delete_cookie,
+    describe_refusal,
+    read_form,
+    set_cookie,
+    wiring_of,
+)
 
 IN_BAR = 3
 """How many of the main pages a phone's bar holds; its menu has the others."""
@@ -170,6 +180,9 @@ def render(
     language = choose_language(request)
     frame: dict[str, object] = {
         "search": "",
+        "sentence": "",
+        "faults": [],
+        "done": "",
         "language": language,
         "script_words": "" if language == DEFAULT else write_script_words(language),
         "title": write_signs(title),
@@ -259,6 +272,32 @@ def show_again(request: Request, again: Again) -> None:
 def show_page_again(request: Request, template: str, **context: Any) -> None:
     """Show the next error of this request as this page, under the error's status."""
     show_again(request, lambda problem: render(request, template, code=problem.status, **context))
+
+
+@asynccontextmanager
+async def receive(
+    request: Request,
+    visitor: Visitor,
+    template: str,
+    gather: Callable[[Post], Awaitable[Mapping[str, Any]]],
+    *,
+    admins: bool = False,
+) -> AsyncIterator[Post]:
+    """Yield a form of this session; if it is refused, show its page again with the reason and the faults in its input.
+
+    With `admins`, others get the plain page of the error.
+    """
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        yield post
+    except SaysoError as error:
+        if visitor.is_admin or not admins:
+            errors = error.facts.get("errors")
+            faults = [str(fault["message"]) for fault in errors] if isinstance(errors, list) else []
+            context = {**await gather(post), "sentence": describe_refusal(error), "faults": faults}
+            show_page_again(request, template, visitor=visitor, **context)
+        raise
 
 
 def render_problem(request: Request, problem: Problem) -> Response:

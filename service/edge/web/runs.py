@@ -140,7 +140,7 @@ async def confirm_cancel(request: Request, visitor: SignedIn, run_id: str) -> Re
     run = await wiring_of(request).runs.read(run_id)
     if run.status.ended:
         return RedirectResponse(f"/runs/{run.id}", 303)
-    return await show(request, visitor, "pages/cancel.html", title=_("Cancel run"), run=run, sentence="", reason="")
+    return await show(request, visitor, "pages/cancel.html", title=_("Cancel run"), run=run, reason="")
 
 
 @router.post("/runs/{run_id}/cancel")
@@ -168,7 +168,7 @@ async def confirm_erasure(request: Request, visitor: SignedIn, run_id: str) -> R
     if run.erasure is not None or not run.status.ended:
         return RedirectResponse(f"/runs/{run.id}", 303)
     title = _("Erase the contents")
-    return await show(request, visitor, "pages/erase.html", title=title, run=run, sentence="", reason="")
+    return await show(request, visitor, "pages/erase.html", title=title, run=run, reason="")
 
 
 @router.post("/runs/{run_id}/erase")

@@ -1,5 +1,6 @@
 """The pages of fire drills, for admins, and of second looks: calls that are judged again after they were decided."""
 
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -7,20 +8,10 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.core.text.language import _, mark
 from sayso.core.transitions.second_look import Opinion
-from sayso.errors import InvalidInput, SaysoError
+from sayso.errors import InvalidInput
 from service.core.auth.reviewers import require_role
-from service.edge.web.pages import show, show_page_again
-from service.edge.web.sessions import (
-    Post,
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    check_admin,
-    check_session,
-    describe_refusal,
-    read_form,
-    wiring_of,
-)
+from service.edge.web.pages import receive, show
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 from service.features.control.drills import drills_of, plant_drill
 from service.features.control.store import Recents, list_second_look
 
@@ -34,24 +25,19 @@ router = APIRouter(route_class=RecordedRoute)
 async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show the templates of drills and the form that plants one."""
     require_role(visitor.principal.roles, "admin")
-    return await show(request, visitor, _PAGE, **await _gather(request, {}, done=_PLANTED if done == "planted" else ""))
+    return await show(request, visitor, _PAGE, **await _gather(request, {}), done=_PLANTED if done == "planted" else "")
 
 
 @router.post("/drills")
 async def plant(request: Request, visitor: SignedIn) -> Response:
     """Plant the drill of the form."""
-    post = await read_form(request)
-    try:
-        check_admin(post, visitor)
+    async with receive(request, visitor, _PAGE, partial(_gather, request)) as post:
+        require_role(visitor.principal.roles, "admin")
         await plant_drill(wiring_of(request), post.get("template", ""), post.get("reviewer", ""), visitor.name)
-    except SaysoError as error:
-        context = await _gather(request, post, sentence=describe_refusal(error))
-        show_page_again(request, _PAGE, visitor=visitor, **context)
-        raise
     return RedirectResponse("/drills?done=planted", 303)
 
 
-async def _gather(request: Request, typed: Post, **more: Any) -> dict[str, Any]:
+async def _gather(request: Request, typed: Post) -> dict[str, Any]:
     wiring = wiring_of(request)
     people = await wiring.reviewers.list_all()
     plan = drills_of(wiring.settings.drills)
@@ -60,9 +46,6 @@ async def _gather(request: Request, typed: Post, **more: Any) -> dict[str, Any]:
         "plan": plan,
         "people": sorted(person.name for person in people if person.active and "reviewer" in person.roles),
         "typed": typed,
-        "sentence": "",
-        "done": "",
-        **more,
     }
 
 
@@ -79,15 +62,13 @@ VERDICTS = {
 @router.get("/second-looks")
 async def read_second_look(request: Request, visitor: SignedIn) -> Response:
     """Show the calls that wait for a second look."""
-    return await show(request, visitor, _SECOND_LOOK_PAGE, **await _gather_second_look(request, visitor))
+    return await show(request, visitor, _SECOND_LOOK_PAGE, **await _gather_second_look(request, visitor, {}))
 
 
 @router.post("/second-looks")
 async def take(request: Request, visitor: SignedIn) -> Response:
     """Take the second look of the form."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive(request, visitor, _SECOND_LOOK_PAGE, partial(_gather_second_look, request, visitor)) as post:
         agrees, seq = _OPINIONS.get(post.get("opinion", "")), post.get("seq", "")
         if agrees is None or not (seq.isascii() and seq.isdigit()):
             raise InvalidInput(_("Choose one of the buttons on this page."))
@@ -96,19 +77,14 @@ async def take(request: Request, visitor: SignedIn) -> Response:
         await wiring.desk.take_second_look(
             post.get("run", ""), int(seq), opinion, by, wiring.part(Recents).second_look.waits
         )
-    except SaysoError as error:
-        context = {**await _gather_second_look(request, visitor), "sentence": describe_refusal(error)}
-        show_page_again(request, _SECOND_LOOK_PAGE, visitor=visitor, **context)
-        raise
     return RedirectResponse("/second-looks", 303)
 
 
-async def _gather_second_look(request: Request, visitor: Visitor) -> dict[str, Any]:
+async def _gather_second_look(request: Request, visitor: Visitor, _post: Post) -> dict[str, Any]:
     wiring = wiring_of(request)
     calls = await list_second_look(wiring, visitor.principal.reviewer("web"))
     return {
         "title": _("Second looks"),
-        "sentence": "",
         "now_ms": await wiring.schedule.now_ms(),
         "mine": [call for call in calls if not call.refusal],
         "elsewhere": [call for call in calls if call.refusal],

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -22,14 +23,13 @@ from service.channels.previews import Answer, Preview, build_sample_card, read_s
 from service.core.auth.reviewers import require_role
 from service.core.operations.known_names import Held, check_known, count_held, freeze_known, list_known
 from service.core.wiring import Wiring
-from service.edge.web.pages import show, show_page_again
+from service.edge.web.pages import receive, show, show_page_again
 from service.edge.web.sessions import (
     Post,
     RecordedRoute,
     SignedIn,
     check_admin,
     describe_refusal,
-    read_form,
     read_post,
     read_reason,
     wiring_of,
@@ -101,24 +101,17 @@ async def read(request: Request, visitor: SignedIn) -> Response:
 @router.post("/channels")
 async def act(request: Request, visitor: SignedIn) -> Response:
     """Preview the call of the form, or send a test card."""
-    post = await read_form(request)
     answers: Sequence[Answer] = ()
-    try:
-        check_admin(post, visitor)
+    async with receive(request, visitor, _PAGE, partial(_gather, request, refused=True), admins=True) as post:
+        require_role(visitor.principal.roles, "admin")
         if "test" in post:
             person = post.get("person", "").strip()
             answers = await send_test_card(wiring_of(request), _open(request), post["test"], person, visitor.name)
-        context = await _gather(request, post, answers)
-    except SaysoError as error:
-        if visitor.is_admin:
-            refused = await _gather(request, post, sentence=describe_refusal(error))
-            show_page_again(request, _PAGE, visitor=visitor, **refused)
-        raise
-    return await show(request, visitor, _PAGE, **context)
+        return await show(request, visitor, _PAGE, **await _gather(request, post, answers))
 
 
 async def _gather(
-    request: Request, post: Post, answers: Sequence[Answer] = (), *, sentence: str = ""
+    request: Request, post: Post, answers: Sequence[Answer] = (), *, refused: bool = False
 ) -> dict[str, Any]:
     wiring, channels = wiring_of(request), _open(request)
     policy = wiring.rules.policy()
@@ -126,11 +119,10 @@ async def _gather(
     rule_id = post.get("rule", asking[0].rule_id if asking else "")
     call = post.get("call") or _write_sample(next((rule for rule in asking if rule.rule_id == rule_id), None))
     previews: tuple[Preview, ...] = ()
-    if not sentence and rule_id and channels.by_name:
+    if not refused and rule_id and channels.by_name:
         previews = await asyncio.to_thread(_preview, channels, policy, rule_id, call, wiring.settings.public_url)
     return {
         "title": _("Channels"),
-        "sentence": sentence,
         "channels": await _list_rows(request),
         "rules": [rule.rule_id for rule in asking],
         "rule_id": rule_id,
@@ -239,9 +231,8 @@ async def freeze(request: Request) -> Response:
         if not unseen:
             await check_known(wiring, scope)
     except SaysoError as error:
-        show_page_again(
-            request, _OPERATE_PAGE, visitor=visitor, **await _gather_operate(request, post, describe_refusal(error))
-        )
+        context = {**await _gather_operate(request, post), "sentence": describe_refusal(error)}
+        show_page_again(request, _OPERATE_PAGE, visitor=visitor, **context)
         raise
     held = await count_held(wiring_of(request))
     fields = {name: post[name] for name in ("scope", "kind", "named", "unseen") if post.get(name)}
@@ -279,7 +270,7 @@ def describe_stops(held: Held, scope: str) -> str:
     )
 
 
-async def _gather_operate(request: Request, post: Post, sentence: str = "") -> dict[str, Any]:
+async def _gather_operate(request: Request, post: Post) -> dict[str, Any]:
     wiring = wiring_of(request)
     known, checked = await wiring.freezes.known(), await find_checked(request)
     return {
@@ -294,7 +285,6 @@ async def _gather_operate(request: Request, post: Post, sentence: str = "") -> d
         "agents": await list_known(wiring, "agent"),
         "held": await count_held(wiring),
         "typed": {name: post.get(name, "") for name in ("scope", "kind", "named", "unseen", "reason")},
-        "sentence": sentence,
     }
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,24 +14,13 @@ from sayso.core.clock import now_ms
 from sayso.core.records.items import Item
 from sayso.core.sentences.outcomes import describe_outcome
 from sayso.core.text.language import _
-from sayso.errors import SaysoError
 from service.core.auth.reviewers import require_role
 from service.core.operations.runs import is_demo_served, start_demo
 from service.core.store.suspensions.reading import split_readable
 from service.edge.web.content.cards import Card, item_href, make_cards
 from service.edge.web.inbox import SKIPPED
-from service.edge.web.pages import show, show_page_again
-from service.edge.web.sessions import (
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    check_admin,
-    describe_refusal,
-    read_form,
-    read_post,
-    set_cookie,
-    wiring_of,
-)
+from service.edge.web.pages import receive, show
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, read_post, set_cookie, wiring_of
 
 _PAGE = "pages/welcome.html"
 _SKIPPED_FOR_S = 30 * 86_400
@@ -55,21 +45,15 @@ class Decided:
 async def read(request: Request, visitor: SignedIn) -> Response:
     """Show the first steps as far as they are done."""
     require_role(visitor.principal.roles, "admin")
-    return await show(request, visitor, _PAGE, **await _gather(request, visitor))
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, {}))
 
 
 @router.post("/welcome/demo")
 async def start(request: Request, visitor: SignedIn) -> Response:
     """Start the demo agent."""
-    post = await read_form(request)
-    try:
-        check_admin(post, visitor)
+    async with receive(request, visitor, _PAGE, partial(_gather, request, visitor), admins=True):
+        require_role(visitor.principal.roles, "admin")
         await start_demo(wiring_of(request), visitor.name)
-    except SaysoError as error:
-        if visitor.is_admin:
-            context = await _gather(request, visitor, describe_refusal(error))
-            show_page_again(request, _PAGE, visitor=visitor, **context)
-        raise
     return RedirectResponse("/welcome", 303)
 
 
@@ -97,7 +81,7 @@ def write_rule(item: Item) -> str:
     return "\n".join(lines)
 
 
-async def _gather(request: Request, visitor: Visitor, sentence: str = "") -> dict[str, Any]:
+async def _gather(request: Request, visitor: Visitor, _post: Post) -> dict[str, Any]:
     wiring = wiring_of(request)
     records, _damaged = split_readable(await wiring.desk.suspensions.read_page(await wiring.runs.decided(limit=1)))
     ended = [(record, item) for record in records for item in record.items if item.outcome is not None]
@@ -115,7 +99,6 @@ async def _gather(request: Request, visitor: Visitor, sentence: str = "") -> dic
         "decided": decided,
         "url": wiring.settings.public_url,
         "now_ms": now_ms(),
-        "sentence": sentence,
     }
 
 

@@ -1,6 +1,7 @@
 """The page Me: password, sessions, display, channels, preferences and absences."""
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from sayso.core.calendar import WEEKDAYS, Hours, WorkingHours
 from sayso.core.text.language import _, mark
-from sayso.errors import InvalidInput, SaysoError
+from sayso.errors import InvalidInput
 from sayso.wire.people import Preferences
 from service.core.auth.credentials import require_own_password
 from service.core.auth.hosts import origin_of
@@ -20,19 +21,8 @@ from service.core.operations.people import list_own_keys
 from service.core.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.core.store.people import Session
 from service.edge.web.languages import COOKIE, list_languages
-from service.edge.web.pages import make_display, set_display, set_language, show, show_page_again
-from service.edge.web.sessions import (
-    Post,
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    check_session,
-    describe_refusal,
-    read_form,
-    read_post,
-    set_session,
-    wiring_of,
-)
+from service.edge.web.pages import make_display, receive, set_display, set_language, show
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, read_post, set_session, wiring_of
 
 _LACKING = {
     "quiet": mark("Give the quiet hours a start, an end and at least one weekday."),
@@ -118,24 +108,19 @@ router = APIRouter(route_class=RecordedRoute)
 @router.get("/me")
 async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show the account and its sessions."""
-    return await show(request, visitor, PAGE, **await gather(request, visitor, done=_DONE.get(done, "")))
+    return await show(request, visitor, PAGE, **await gather(request, visitor), done=_DONE.get(done, ""))
 
 
 @router.post("/me/password")
 async def change_password(request: Request, visitor: SignedIn) -> Response:
     """Change the password, and open a new session for this browser."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive_own(request, visitor) as post:
         current, chosen = post.get("current", ""), post.get("password", "")
         if chosen != post.get("again", ""):
             raise InvalidInput(_("The two new passwords differ. Enter them again."))
         session = Session(tenant=visitor.tenant, name=visitor.name, roles=(), csrf="", created_at_ms=0)
         wiring = wiring_of(request)
         opened = await wiring.reviewers.change_password(session, current, chosen, origin_of(request))
-    except SaysoError as error:
-        await show_again(request, visitor, error)
-        raise
     wiring.credentials.forget(visitor.token)
     response = RedirectResponse("/me?done=password", 303)
     set_session(response, wiring.settings, opened.token)
@@ -145,17 +130,12 @@ async def change_password(request: Request, visitor: SignedIn) -> Response:
 @router.post("/me/sessions")
 async def end_sessions(request: Request, visitor: SignedIn) -> Response:
     """End the session that the form names, or all other sessions."""
-    post = await read_form(request)
     reviewers = wiring_of(request).reviewers
-    try:
-        check_session(post, visitor)
+    async with receive_own(request, visitor) as post:
         if post.get("which") == "others":
             await reviewers.end_sessions(visitor.name, but=visitor.token)
         else:
             await reviewers.end_session(visitor.name, post.get("which", ""))
-    except SaysoError as error:
-        await show_again(request, visitor, error)
-        raise
     return RedirectResponse("/me?done=sessions", 303)
 
 
@@ -170,21 +150,22 @@ async def change_display(request: Request, visitor: SignedIn) -> Response:
     return response
 
 
-async def show_again(request: Request, visitor: Visitor, error: SaysoError, **typed: Any) -> None:
-    """Show the account page with the reason and the input of a refused form."""
-    context = {**await gather(request, visitor, sentence=describe_refusal(error)), **typed}
-    show_page_again(request, PAGE, visitor=visitor, **context)
+def receive_own(request: Request, visitor: Visitor, typed: str = "") -> AbstractAsyncContextManager[Post]:
+    """Yield a form of the account page; a refused one is shown again with its input, named `typed`."""
+
+    async def gather_again(post: Post) -> dict[str, Any]:
+        return {**await gather(request, visitor), **({typed: post} if typed else {})}
+
+    return receive(request, visitor, PAGE, gather_again)
 
 
-async def gather(request: Request, visitor: Visitor, sentence: str = "", done: str = "") -> dict[str, Any]:
+async def gather(request: Request, visitor: Visitor) -> dict[str, Any]:
     """Return what the account page shows."""
     wiring = wiring_of(request)
     sessions = await wiring.reviewers.list_sessions(visitor.name)
     preferences = await wiring.duty.find_preferences(visitor.name)
     return {
         "title": _("Me"),
-        "sentence": sentence,
-        "done": done,
         "languages": list_languages(),
         "chosen_language": request.cookies.get(COOKIE, ""),
         "own": id_of_session(hash_token(visitor.token)),
@@ -195,7 +176,7 @@ async def gather(request: Request, visitor: Visitor, sentence: str = "", done: s
         "key_uses": await wiring.api_keys.list_uses(),
         "contacts": await wiring.contacts.list_of(visitor.name),
         "contact_code": None,
-        "channel": "",
+        "contact": {},
         "typed": write_preferences(preferences),
         "zone": ZoneInfo(preferences.time_zone),
         "absences": await wiring.duty.list_absences(visitor.name),
@@ -206,44 +187,29 @@ async def gather(request: Request, visitor: Visitor, sentence: str = "", done: s
 @router.post("/me/preferences")
 async def save_preferences(request: Request, visitor: SignedIn) -> Response:
     """Save how the visitor is notified."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive_own(request, visitor, "typed") as post:
         await wiring_of(request).duty.save_preferences(visitor.name, read_preferences(post), visitor.name)
-    except SaysoError as error:
-        await show_again(request, visitor, error, typed=post)
-        raise
     return RedirectResponse("/me?done=preferences", 303)
 
 
 @router.post("/me/absences")
 async def add_absence(request: Request, visitor: SignedIn) -> Response:
     """Add an absence; its times are in the visitor's time zone."""
-    post = await read_form(request)
     duty = wiring_of(request).duty
-    try:
-        check_session(post, visitor)
+    async with receive_own(request, visitor, "absence") as post:
         zone = ZoneInfo((await duty.find_preferences(visitor.name)).time_zone)
         fault = _("Enter the start and the end of the absence.")
         from_ms, to_ms = (read_moment(post.get(name, ""), zone, fault) for name in ("from", "to"))
         delegate = post.get("delegate", "").strip() or None
         await duty.add_absence(visitor.name, from_ms, to_ms, delegate, visitor.name)
-    except SaysoError as error:
-        await show_again(request, visitor, error, absence=post)
-        raise
     return RedirectResponse("/me?done=absences", 303)
 
 
 @router.post("/me/absences/delete")
 async def delete_absence(request: Request, visitor: SignedIn) -> Response:
     """Delete the absence that the form names."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive_own(request, visitor) as post:
         await wiring_of(request).duty.delete_absence(visitor.name, post.get("which", ""), visitor.name)
-    except SaysoError as error:
-        await show_again(request, visitor, error)
-        raise
     return RedirectResponse("/me?done=absences", 303)
 
 
@@ -274,27 +240,16 @@ def describe_misfit(error: ValidationError) -> InvalidInput:
 @router.post("/me/contacts")
 async def create_code(request: Request, visitor: SignedIn) -> Response:
     """Create a code and show it once."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive_own(request, visitor, "contact") as post:
         require_own_password(visitor.principal)
-        code = await wiring_of(request).contacts.create_code(
-            visitor.name, post.get("channel", "").strip(), visitor.principal.made
-        )
-    except SaysoError as error:
-        await show_again(request, visitor, error, channel=post.get("channel", ""))
-        raise
+        channel = post.get("channel", "").strip()
+        code = await wiring_of(request).contacts.create_code(visitor.name, channel, visitor.principal.made)
     return await show(request, visitor, PAGE, **{**await gather(request, visitor), "contact_code": code})
 
 
 @router.post("/me/contacts/unlink")
 async def unlink(request: Request, visitor: SignedIn) -> Response:
     """Unlink the address that the form names."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive_own(request, visitor) as post:
         await wiring_of(request).contacts.unlink(visitor.name, post.get("which", ""), visitor.name)
-    except SaysoError as error:
-        await show_again(request, visitor, error)
-        raise
     return RedirectResponse("/me?done=contacts", 303)

@@ -4,6 +4,7 @@ A new password or key is shown once; it is never stored in plain text and never 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, NamedTuple, get_args
 
 from fastapi import APIRouter, Query, Request
@@ -12,7 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.core.clock import new_secret, now_ms
 from sayso.core.records.decisions import KeyKind
 from sayso.core.text.language import _, mark
-from sayso.errors import InvalidInput, SaysoError
+from sayso.errors import InvalidInput
 from service.channels.previews import reset_password
 from service.core.auth.reviewers import require_log_reader, require_role
 from service.core.operations import people as managing
@@ -20,19 +21,9 @@ from service.core.operations.people import add_reviewer, deactivate_reviewer, fi
 from service.core.store.activity import Activity
 from service.core.store.people import ApiKey, Reviewer
 from service.core.store.suspensions.reading import UnreadableRecord
-from service.edge.web.pages import show, show_page_again
-from service.edge.web.sessions import (
-    Post,
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    check_admin,
-    check_session,
-    describe_refusal,
-    read_form,
-    wiring_of,
-)
-from service.features.people.account_pages import show_again
+from service.edge.web.pages import receive, show
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
+from service.features.people.account_pages import receive_own
 
 
 class Secret(NamedTuple):
@@ -78,45 +69,34 @@ class PersonRow(NamedTuple):
 async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show everybody who can sign in."""
     require_role(visitor.principal.roles, "admin")
-    return await show(request, visitor, _PAGE, **await _gather(request, {}, done=_DONE.get(done, "")))
+    return await show(request, visitor, _PAGE, **await _gather(request, {}), done=_DONE.get(done, ""))
 
 
 @router.post("/people")
 async def add(request: Request, visitor: SignedIn) -> Response:
     """Add the person of the form, and show their first password."""
-    post = await read_form(request)
-    name, password = post.get("name", "").strip(), new_secret()[:_PASSWORD_CHARS]
-    try:
-        check_admin(post, visitor)
+    async with receive(request, visitor, _PAGE, partial(_gather, request), admins=True) as post:
+        require_role(visitor.principal.roles, "admin")
+        name, password = post.get("name", "").strip(), new_secret()[:_PASSWORD_CHARS]
         roles = ("reviewer", *(role for role in ("admin", "auditor") if role in post))
         await add_reviewer(wiring_of(request), name, password, roles, visitor.name)
-    except SaysoError as error:
-        await _show_again(request, visitor, post, error)
-        raise
-    return await _show_password(request, visitor, _("%(who)s is added", who=name), name, password)
+        return await _show_password(request, visitor, _("%(who)s is added", who=name), name, password)
 
 
 @router.post("/people/{name}")
 async def change(request: Request, visitor: SignedIn, name: str) -> Response:
     """Reset a password, or activate or deactivate a person; deactivating asks first."""
-    post = await read_form(request)
-    wiring, act = wiring_of(request), post.get("act", "")
-    try:
-        check_admin(post, visitor)
+    wiring = wiring_of(request)
+    async with receive(request, visitor, _PAGE, lambda _post: _gather(request, {}), admins=True) as post:
+        require_role(visitor.principal.roles, "admin")
+        act = post.get("act", "")
         if act == "password":
             password = new_secret()[:_PASSWORD_CHARS]
             await reset_password(wiring, request.app.state.channels, name, password, visitor.name)
             return await _show_password(request, visitor, _("%(who)s has a new password", who=name), name, password)
         if act == "ask":
-            shortages = await find_shortages(wiring_of(request), name)
-            return await show(
-                request,
-                visitor,
-                "pages/deactivate.html",
-                title=_("Deactivate %(who)s", who=name),
-                name=name,
-                shortages=shortages,
-            )
+            title, shortages = _("Deactivate %(who)s", who=name), await find_shortages(wiring, name)
+            return await show(request, visitor, "pages/deactivate.html", title=title, name=name, shortages=shortages)
         if act == "deactivate":
             await deactivate_reviewer(wiring, name, visitor.name)
         elif act == "activate":
@@ -125,9 +105,6 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
             await wiring.reviewers.set_manager(name, post.get("manager") or None)
         else:
             raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
-    except SaysoError as error:
-        await _show_again(request, visitor, {}, error)
-        raise
     return RedirectResponse(f"/people?done={act}", 303)
 
 
@@ -139,20 +116,12 @@ async def _show_password(request: Request, visitor: Visitor, title: str, name: s
     return await show_secret(request, visitor, Secret(title, mark("Password"), password, hint, "", "/people"))
 
 
-async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
-    if visitor.is_admin:
-        context = await _gather(request, post, sentence=describe_refusal(error))
-        show_page_again(request, _PAGE, visitor=visitor, **context)
-
-
-async def _gather(request: Request, post: Post, *, sentence: str = "", done: str = "") -> dict[str, Any]:
+async def _gather(request: Request, post: Post) -> dict[str, Any]:
     return {
         "title": _("People"),
         "rows": await _list_rows(request),
         "damaged": list_damaged(request, "person "),
         "typed": {name: post.get(name, "") for name in ("name", "admin", "auditor")},
-        "sentence": sentence,
-        "done": done,
     }
 
 
@@ -232,34 +201,30 @@ async def read_keys(request: Request, visitor: SignedIn, done: str = "") -> Resp
     """Show all keys, without their secrets."""
     require_role(visitor.principal.roles, "admin")
     said = mark("Revoked. It fails everywhere within a second.") if done == "revoke" else ""
-    return await show(request, visitor, _KEYS_PAGE, **await _gather_keys(request, {}, done=said))
+    return await show(request, visitor, _KEYS_PAGE, **await _gather_keys(request, {}), done=said)
 
 
 @router.post("/keys")
 async def create(request: Request, visitor: SignedIn) -> Response:
     """Create the key of the form, and show it once."""
-    post = await read_form(request)
-    try:
-        check_admin(post, visitor)
+    async with receive(request, visitor, _KEYS_PAGE, partial(_gather_keys, request), admins=True) as post:
+        require_role(visitor.principal.roles, "admin")
         name = post.get("name", "").strip()
         kind: KeyKind | None = next((kind for kind in get_args(KeyKind) if kind == post.get("kind")), None)
         if kind is None:
             raise InvalidInput(_("Choose the kind of the key."))
         owner = post.get("owner", "").strip() or None
         made, secret = await managing.create_key(wiring_of(request), visitor.principal, name, kind, owner=owner)
-    except SaysoError as error:
-        await _show_keys_again(request, visitor, post, error)
-        raise
-    return await _show_key(request, visitor, made, secret, _("Copy it now: it is shown only once."))
+        return await _show_key(request, visitor, made, secret, _("Copy it now: it is shown only once."))
 
 
 @router.post("/keys/{key_id}")
 async def change_keys(request: Request, visitor: SignedIn, key_id: str) -> Response:
     """Rotate or revoke a key; revoking asks first."""
-    post = await read_form(request)
-    wiring, act = wiring_of(request), post.get("act", "")
-    try:
-        check_admin(post, visitor)
+    wiring = wiring_of(request)
+    async with receive(request, visitor, _KEYS_PAGE, lambda _post: _gather_keys(request, {}), admins=True) as post:
+        require_role(visitor.principal.roles, "admin")
+        act = post.get("act", "")
         if act == "rotate":
             seconds = next((seconds for seconds, _ in OVERLAPS if str(seconds) == post.get("overlap")), None)
             if seconds is None:
@@ -273,35 +238,22 @@ async def change_keys(request: Request, visitor: SignedIn, key_id: str) -> Respo
         if act != "revoke":
             raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
         await managing.revoke_key(wiring, visitor.principal, key_id)
-    except SaysoError as error:
-        await _show_keys_again(request, visitor, {}, error)
-        raise
     return RedirectResponse("/keys?done=revoke", 303)
 
 
 @router.post("/me/keys")
 async def create_own(request: Request, visitor: SignedIn) -> Response:
     """Create a key that decides in the visitor's name, and show it once."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive_own(request, visitor):
         made, secret = await managing.create_key(wiring_of(request), visitor.principal, visitor.name, "reviewer")
-    except SaysoError as error:
-        await show_again(request, visitor, error)
-        raise
     return await _show_key(request, visitor, made, secret, _("Copy it now: it is shown only once."), "/me")
 
 
 @router.post("/me/keys/{key_id}/revoke")
 async def revoke_own(request: Request, visitor: SignedIn, key_id: str) -> Response:
     """Revoke a key of the visitor's."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive_own(request, visitor):
         await managing.revoke_key(wiring_of(request), visitor.principal, key_id)
-    except SaysoError as error:
-        await show_again(request, visitor, error)
-        raise
     return RedirectResponse("/me?done=key", 303)
 
 
@@ -314,13 +266,7 @@ async def _show_key(
     return await show_secret(request, visitor, Secret(title, mark("Key"), secret, hint, command, back))
 
 
-async def _show_keys_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
-    if visitor.is_admin:
-        context = await _gather_keys(request, post, sentence=describe_refusal(error))
-        show_page_again(request, _KEYS_PAGE, visitor=visitor, **context)
-
-
-async def _gather_keys(request: Request, post: Post, *, sentence: str = "", done: str = "") -> dict[str, Any]:
+async def _gather_keys(request: Request, post: Post) -> dict[str, Any]:
     wiring, at_ms = wiring_of(request), now_ms()
     uses = await wiring.api_keys.list_uses()
     keys = await wiring.api_keys.scan()
@@ -333,6 +279,4 @@ async def _gather_keys(request: Request, post: Post, *, sentence: str = "", done
         "kinds": KINDS,
         "overlaps": OVERLAPS,
         "typed": {name: post.get(name, "") for name in ("kind", "name", "owner")},
-        "sentence": sentence,
-        "done": done,
     }

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -19,18 +20,8 @@ from service.channels.previews import SampleCall
 from service.core.auth.groups import may_edit
 from service.core.auth.reviewers import require_role
 from service.core.store.directory import Group
-from service.edge.web.pages import show, show_page_again
-from service.edge.web.sessions import (
-    Post,
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    check_admin,
-    check_session,
-    describe_refusal,
-    read_form,
-    wiring_of,
-)
+from service.edge.web.pages import receive, show, show_page_again
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, describe_refusal, wiring_of
 from service.features.people.account_pages import read_moment, read_working_hours, write_working_hours
 from service.features.people.who import Asked, Plan, plan
 
@@ -58,33 +49,27 @@ class GroupForm:
 @router.get("/groups")
 async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show the groups."""
-    return await show(request, visitor, _PAGE, **await _gather(request, visitor, {}, done=_DONE.get(done, "")))
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, {}), done=_DONE.get(done, ""))
 
 
 @router.post("/groups")
 async def create(request: Request, visitor: SignedIn) -> Response:
     """Create the group of the form."""
-    post = await read_form(request)
-    try:
-        check_admin(post, visitor)
+    async with receive(request, visitor, _PAGE, partial(_gather, request, visitor)) as post:
+        require_role(visitor.principal.roles, "admin")
         members, editors = _read_names(post, "members"), _read_names(post, "editors")
         working = read_working_hours(post, _read_zone(post))
         groups = wiring_of(request).groups
         await groups.create(post.get("name", "").strip(), members, editors, visitor.name, working)
-    except SaysoError as error:
-        await _show_again(request, visitor, post, error)
-        raise
     return RedirectResponse("/groups?done=created", 303)
 
 
 @router.post("/groups/{name}")
 async def change(request: Request, visitor: SignedIn, name: str) -> Response:
     """Change or delete a group."""
-    post = await read_form(request)
     groups = wiring_of(request).groups
-    deletes = post.get("act") == "delete"
-    try:
-        check_session(post, visitor)
+    async with receive(request, visitor, _PAGE, partial(_gather, request, visitor, changed=name)) as post:
+        deletes = post.get("act") == "delete"
         if deletes:
             require_role(visitor.principal.roles, "admin")
             await groups.delete(name, visitor.name)
@@ -93,24 +78,13 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
             editors = _read_names(post, "editors") if "admin" in roles else known.editors
             working = read_working_hours(post, _read_zone(post))
             await groups.update(name, _read_names(post, "members"), editors, visitor.name, roles, working)
-    except SaysoError as error:
-        await _show_again(request, visitor, {**post, "changed": name}, error)
-        raise
     return RedirectResponse(f"/groups?done={'deleted' if deletes else 'changed'}", 303)
 
 
-async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
-    context = await _gather(request, visitor, post, sentence=describe_refusal(error))
-    show_page_again(request, _PAGE, visitor=visitor, **context)
-
-
-async def _gather(request: Request, visitor: Visitor, post: Post, sentence: str = "", done: str = "") -> dict[str, Any]:
+async def _gather(request: Request, visitor: Visitor, post: Post, changed: str | None = None) -> dict[str, Any]:
     groups = await wiring_of(request).groups.list_all()
-    changed = post.get("changed")
     return {
         "title": _("Groups"),
-        "sentence": sentence,
-        "done": done,
         "groups": [_form(group, visitor, post if group.name == changed else None) for group in groups],
         "typed": {**write_working_hours(None), **(post if changed is None else {})},
     }
@@ -153,7 +127,6 @@ async def read_who(
     rules = [asking.rule_id for asking in wiring.rules.policy().rules if asking.action in ASKING]
     context: dict[str, Any] = {
         "title": _("Who is asked"),
-        "sentence": "",
         "rules": rules,
         "rule_id": rule or (rules[0] if rules else ""),
         "at": at or describe_local(now_ms(), zone).replace(" ", "T"),

@@ -11,7 +11,7 @@ from sayso.core.sentences import join_words
 from sayso.core.sentences.plans import PlanWords, describe_plan
 from sayso.core.sentences.times import Sentence
 from sayso.core.text.language import _
-from sayso.errors import InvalidInput, SaysoError
+from sayso.errors import InvalidInput
 from sayso.features.permissions.text import (
     describe_grant,
     describe_grant_state,
@@ -21,16 +21,8 @@ from sayso.features.permissions.text import (
     describe_rest,
     describe_trial,
 )
-from service.edge.web.pages import show, show_page_again
-from service.edge.web.sessions import (
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    check_session,
-    describe_refusal,
-    read_form,
-    wiring_of,
-)
+from service.edge.web.pages import receive, show
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 from service.features.permissions.desk import Granting, is_ready
 from service.features.permissions.lessons import Trial
 from service.features.permissions.store import Use
@@ -76,15 +68,13 @@ class MandateRow(NamedTuple):
 @router.get("/grants")
 async def read(request: Request, visitor: SignedIn) -> Response:
     """Show the grants and mandates of the last month, the latest first."""
-    return await show(request, visitor, _PAGE, **await _gather(request, visitor))
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, {}))
 
 
 @router.post("/grants/{grant_id}")
 async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response:
     """Confirm, revoke or reinstate a grant, or revoke a mandate."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive(request, visitor, _PAGE, partial(_gather, request, visitor)) as post:
         grants, by = wiring_of(request).feature(Granting), visitor.principal.reviewer("web")
         if grant_id.startswith(MANDATE_PREFIX):
             acts: dict[str, Any] = {"revoke": wiring_of(request).feature(Granting).mandates.revoke}
@@ -95,14 +85,10 @@ async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response
         if act is None:
             raise InvalidInput(_("Choose one of the buttons on this page."))
         await act(grant_id, by)
-    except SaysoError as error:
-        context = {**await _gather(request, visitor), "sentence": describe_refusal(error)}
-        show_page_again(request, _PAGE, visitor=visitor, **context)
-        raise
     return RedirectResponse("/grants", 303)
 
 
-async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
+async def _gather(request: Request, visitor: Visitor, _post: Post) -> dict[str, Any]:
     grants = wiring_of(request).feature(Granting)
     uses, now_ms = await grants.list_uses(), await grants.now_ms()
     trials = await grants.lessons.read_trials(use.grant for use in uses)
@@ -114,7 +100,6 @@ async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
         "mandates": [row for row in mandates if row.in_force],
         "ended_mandates": [row for row in mandates if not row.in_force],
         "title": _("Grants"),
-        "sentence": "",
         "now_ms": now_ms,
         "proposed": [_add_trial(row, trials[row.use.grant.id]) for row in proposed],
         "current": [row for row in rows if row.in_force or row.use.grant.find_state(now_ms) is GrantState.WAITING],

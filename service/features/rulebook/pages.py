@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -28,7 +29,6 @@ from sayso.core.sentences.rules import (
 from sayso.core.text.language import _
 from sayso.core.text.summaries import Summary, summarize
 from sayso.core.transitions.states import find_item_state
-from sayso.errors import SaysoError
 from sayso.features.whatif.diff_text import list_differences
 from sayso.features.whatif.diffs import RuleSource, compare_rulebooks, find_sources
 from service.channels.previews import SampleCall
@@ -37,16 +37,8 @@ from service.core.operations.masking import mask_record
 from service.core.store.rules import DEFAULT
 from service.core.wiring import Wiring
 from service.edge.web.content.cards import item_href
-from service.edge.web.pages import show, show_page_again
-from service.edge.web.sessions import (
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    check_session,
-    describe_refusal,
-    read_form,
-    wiring_of,
-)
+from service.edge.web.pages import receive, show
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 from service.features.insights.figures import read_rule_cost
 from service.features.people.group_pages import describe_plan
 from service.features.people.who import plan, plan_weeks
@@ -233,34 +225,27 @@ async def read_all(request: Request, visitor: SignedIn) -> Response:
 @router.get("/rules/-/versions/{version}")
 async def read_one(request: Request, visitor: SignedIn, version: str) -> Response:
     """Show one version: the rules as they were, when they were in force, and who attests them."""
-    return await show(request, visitor, _PAGE, **await _gather(request, visitor, version))
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, version, {}))
 
 
 @router.post("/rules/-/versions/{version}")
 async def change(request: Request, visitor: SignedIn, version: str) -> Response:
     """Attest the bytes of a version, or put it back in force."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive(request, visitor, _PAGE, partial(_gather, request, visitor, version)) as post:
         require_role(visitor.principal.roles, "admin")
         wiring = wiring_of(request)
         if post.get("act") == "restore":
             await restore(wiring, version, visitor.name, post.get("replaces", ""))
         else:
             await attest_version(wiring, version, post.get("digest", ""), visitor.name)
-    except SaysoError as error:
-        context = {**await _gather(request, visitor, version), "sentence": describe_refusal(error)}
-        show_page_again(request, _PAGE, visitor=visitor, **context)
-        raise
     return RedirectResponse(f"/rules/-/versions/{version}", 303)
 
 
-async def _gather(request: Request, visitor: Visitor, version: str) -> dict[str, Any]:
+async def _gather(request: Request, visitor: Visitor, version: str, _post: Post) -> dict[str, Any]:
     wiring = wiring_of(request)
     state, others = await read_version(wiring, version), await list_versions(wiring)
     return {
         "title": _("Version of the rules"),
-        "sentence": "",
         "page": await asyncio.to_thread(_describe, state, others, visitor.name),
         "needed": wiring.settings.policy_attestations,
     }

@@ -1,5 +1,7 @@
 """The webhooks page, for admins: endpoints that receive events, failed messages, and senders of signed decisions."""
 
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -8,20 +10,11 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.core.records.events import WebhookEvent
 from sayso.core.signing import public_key_of
 from sayso.core.text.language import _, mark
-from sayso.errors import InvalidInput, SaysoError
+from sayso.errors import InvalidInput
 from sayso.wire.webhooks import Scheme
 from service.core.auth.reviewers import require_role
-from service.edge.web.pages import show, show_page_again
-from service.edge.web.sessions import (
-    Post,
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    check_session,
-    describe_refusal,
-    read_form,
-    wiring_of,
-)
+from service.edge.web.pages import receive, show
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 from service.features.webhooks import endpoints as managing
 from service.features.webhooks import senders as sending
 from service.features.webhooks.endpoints import EndpointDraft
@@ -61,15 +54,13 @@ class EndpointRow(NamedTuple):
 async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show endpoints, failed messages and senders."""
     require_role(visitor.principal.roles, "admin")
-    return await show(request, visitor, _PAGE, **await _gather(request, visitor, {}, done=_DONE.get(done, "")))
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, {}), done=_DONE.get(done, ""))
 
 
 @router.post("/webhooks/endpoints")
 async def create_endpoint(request: Request, visitor: SignedIn) -> Response:
     """Register the endpoint of the form, and show its secret."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with _receive(request, visitor) as post:
         events = tuple(event for event in WebhookEvent if post.get(f"event:{event}"))
         if not events:
             raise InvalidInput(_("Choose at least one event."))
@@ -79,19 +70,15 @@ async def create_endpoint(request: Request, visitor: SignedIn) -> Response:
             visitor.principal,
             EndpointDraft(post.get("url", "").strip(), events, scheme, post.get("description", "").strip()[:200]),
         )
-    except SaysoError as error:
-        await _show_again(request, visitor, post, error)
-        raise
-    return await _show_secret(request, visitor, _secret_of(made))
+        return await _show_secret(request, visitor, _secret_of(made))
 
 
 @router.post("/webhooks/endpoints/{endpoint_id}")
 async def change_endpoint(request: Request, visitor: SignedIn, endpoint_id: str) -> Response:
     """Verify, rotate, disable or delete an endpoint."""
-    post = await read_form(request)
-    wiring, caller, act = wiring_of(request), visitor.principal, post.get("act", "")
-    try:
-        check_session(post, visitor)
+    wiring, caller = wiring_of(request), visitor.principal
+    async with _receive(request, visitor) as post:
+        act = post.get("act", "")
         if act == "rotate":
             made = await managing.rotate_endpoint(wiring, caller, endpoint_id, _OVERLAP_S)
             return await _show_secret(request, visitor, _secret_of(made))
@@ -103,19 +90,14 @@ async def change_endpoint(request: Request, visitor: SignedIn, endpoint_id: str)
             await managing.delete_endpoint(wiring, caller, endpoint_id)
         else:
             raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
-    except SaysoError as error:
-        await _show_again(request, visitor, post, error)
-        raise
     return RedirectResponse(f"/webhooks?done={act}", 303)
 
 
 @router.post("/webhooks/failures")
 async def send_again(request: Request, visitor: SignedIn) -> Response:
     """Send the chosen messages again, or all."""
-    post = await read_form(request)
     wiring, caller = wiring_of(request), visitor.principal
-    try:
-        check_session(post, visitor)
+    async with _receive(request, visitor) as post:
         require_role(caller.roles, "admin")
         chosen = [name.removeprefix(_MESSAGE) for name in post if name.startswith(_MESSAGE)]
         if post.get("act") == "all":
@@ -123,40 +105,27 @@ async def send_again(request: Request, visitor: SignedIn) -> Response:
         if not chosen:
             raise InvalidInput(_("Choose the messages to send again."))
         await managing.send_again(wiring, caller, chosen)
-    except SaysoError as error:
-        await _show_again(request, visitor, post, error)
-        raise
     return RedirectResponse("/webhooks?done=again", 303)
 
 
 @router.post("/webhooks/senders")
 async def create_sender(request: Request, visitor: SignedIn) -> Response:
     """Register the sender of the form, and show its secret."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with _receive(request, visitor) as post:
         name, reviewer = post.get("name", "").strip(), post.get("reviewer", "").strip()
         made = await sending.register_sender(wiring_of(request), visitor.principal, name, reviewer)
-    except SaysoError as error:
-        await _show_again(request, visitor, post, error)
-        raise
-    return await _show_secret(request, visitor, Secret(made.sender.name, "Secret", made.secret))
+        return await _show_secret(request, visitor, Secret(made.sender.name, "Secret", made.secret))
 
 
 @router.post("/webhooks/senders/{sender_id}")
 async def change_sender(request: Request, visitor: SignedIn, sender_id: str) -> Response:
     """Rotate the secret of a sender, or revoke it."""
-    post = await read_form(request)
     wiring, caller = wiring_of(request), visitor.principal
-    try:
-        check_session(post, visitor)
+    async with _receive(request, visitor) as post:
         if post.get("act") == "rotate":
             made = await sending.rotate_sender(wiring, caller, sender_id, _OVERLAP_S)
             return await _show_secret(request, visitor, Secret(made.sender.name, "Secret", made.secret))
         await sending.revoke_sender(wiring, caller, sender_id)
-    except SaysoError as error:
-        await _show_again(request, visitor, post, error)
-        raise
     return RedirectResponse("/webhooks?done=revoke", 303)
 
 
@@ -167,21 +136,16 @@ def _secret_of(made: managing.NewEndpoint) -> Secret:
 
 
 async def _show_secret(request: Request, visitor: Visitor, secret: Secret) -> Response:
-    context = await _gather(request, visitor, {}, secret=secret)
-    response = await show(request, visitor, _PAGE, **context)
+    response = await show(request, visitor, _PAGE, **await _gather(request, visitor, {}, secret))
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
-    if visitor.is_admin:
-        context = await _gather(request, visitor, post, sentence=describe_refusal(error))
-        show_page_again(request, _PAGE, visitor=visitor, **context)
+def _receive(request: Request, visitor: Visitor) -> AbstractAsyncContextManager[Post]:
+    return receive(request, visitor, _PAGE, partial(_gather, request, visitor), admins=True)
 
 
-async def _gather(
-    request: Request, visitor: Visitor, post: Post, *, sentence: str = "", done: str = "", secret: Secret | None = None
-) -> dict[str, Any]:
+async def _gather(request: Request, visitor: Visitor, post: Post, secret: Secret | None = None) -> dict[str, Any]:
     wiring, caller = wiring_of(request), visitor.principal
     endpoints = await managing.list_endpoints(wiring, caller)
     return {
@@ -200,7 +164,5 @@ async def _gather(
         "base": wiring.settings.public_url,
         "events": list(WebhookEvent),
         "typed": {**dict.fromkeys(("url", "description", "signature", "name", "reviewer"), ""), **post},
-        "sentence": sentence,
-        "done": done,
         "secret": secret,
     }

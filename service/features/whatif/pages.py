@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -12,23 +13,13 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.core.rendering.money import write_sum
 from sayso.core.text.language import _
 from sayso.core.text.summaries import Summary, summarize
-from sayso.errors import InvalidInput, SaysoError
+from sayso.errors import InvalidInput
 from sayso.features.whatif.matrix import Cell, Listed
 from sayso.features.whatif.text import describe_effect, describe_past, describe_review_time, describe_status
 from sayso.wire.rulebook import Effect, Past, ReplayStatus
 from service.core.auth.reviewers import require_role
-from service.edge.web.pages import show, show_page_again
-from service.edge.web.sessions import (
-    Post,
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    check_session,
-    describe_refusal,
-    read_form,
-    read_post,
-    wiring_of,
-)
+from service.edge.web.pages import receive, show
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, read_post, wiring_of
 from service.features.rulebook.versions import read_version
 from service.features.whatif.replays import ReplayRequest, RuleReplays
 from service.features.whatif.shadows import (
@@ -104,19 +95,9 @@ async def read(request: Request, visitor: SignedIn, version: Annotated[str, Quer
 @router.post("/rules/-/replays")
 async def start(request: Request, visitor: SignedIn) -> Response:
     """Start a replay, and lead to it."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive(request, visitor, _FORM, partial(_describe_form, request), admins=True) as post:
         require_role(visitor.principal.roles, "admin")
         replay = await replays_of(request).start(await _read_request(request, post), visitor.name)
-    except SaysoError as error:
-        if "admin" in visitor.principal.roles:
-            form = await _describe_form(request, post)
-            errors = error.facts.get("errors")
-            faults = [str(fault["message"]) for fault in errors] if isinstance(errors, list) else []
-            context = {**form, "sentence": describe_refusal(error), "faults": faults}
-            show_page_again(request, _FORM, visitor=visitor, **context)
-        raise
     return RedirectResponse(f"/rules/-/replays/{replay.id}", 303)
 
 
@@ -173,8 +154,6 @@ async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
     today = datetime.fromtimestamp(now_ms / 1000, UTC).date()
     return {
         "title": _("Replay"),
-        "sentence": "",
-        "faults": [],
         "draft": post.get("text", "").replace("\r\n", "\n"),
         "since": post.get("since", str(today - timedelta(days=_DAYS))),
         "until": post.get("until", str(today)),
@@ -238,16 +217,9 @@ async def show_shadows(request: Request, visitor: SignedIn) -> Response:
 @router.post(_PATH)
 async def change(request: Request, visitor: SignedIn) -> Response:
     """Begin or end a shadow, put the candidate in force, or compare it with what was done."""
-    post = await read_form(request)
-    try:
-        check_session(post, visitor)
+    async with receive(request, visitor, _PAGE, partial(_gather, request)) as post:
         require_role(visitor.principal.roles, "admin")
-        place = await _act(request, visitor, post)
-    except SaysoError as error:
-        context = {**await _gather(request, post), "sentence": describe_refusal(error)}
-        show_page_again(request, _PAGE, visitor=visitor, **context)
-        raise
-    return RedirectResponse(place, 303)
+        return RedirectResponse(await _act(request, visitor, post), 303)
 
 
 async def _act(request: Request, visitor: Visitor, post: Post) -> str:
@@ -279,7 +251,6 @@ async def _gather(request: Request, post: Post) -> dict[str, Any]:
     current = await read_version(wiring, state.current.version) if state.current is not None else None
     return {
         "title": _("Shadow"),
-        "sentence": "",
         "state": state,
         "current": current,
         "in_force": in_force,

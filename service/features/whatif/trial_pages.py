@@ -33,15 +33,12 @@ from service.core.auth.reviewers import require_role
 from service.core.operations.known_names import find_known, read_manifests
 from service.core.policy.evaluations import judge_blocking
 from service.core.wiring import Wiring
-from service.edge.web.pages import show, show_page_again
+from service.edge.web.pages import receive, show
 from service.edge.web.sessions import (
+    Post,
     RecordedRoute,
     SignedIn,
     Visitor,
-    check_admin,
-    check_session,
-    describe_refusal,
-    read_form,
     wiring_of,
 )
 from service.features.whatif.recorded import MOST_CALLS, judge_again, read_recorded
@@ -111,12 +108,14 @@ async def read(request: Request, visitor: SignedIn, agent: Text = "", tool: Text
 @router.post("/rules/-/try")
 async def try_form(request: Request, visitor: SignedIn) -> Response:
     """Try the call of the form. A trial changes nothing; it is sent as a form so that no log has its arguments."""
-    wiring, post = wiring_of(request), await read_form(request)
-    texts = {name: post.get(name, "").strip()[:_NAME_CHARS] for name in ("agent", "tool", "step", "item")}
-    form = TrialForm(**texts, args=post.get("args", ""))
+    wiring = wiring_of(request)
     manifests = await read_manifests(wiring)
-    try:
-        check_session(post, visitor)
+
+    async def gather(post: Post) -> dict[str, Any]:
+        return _describe(_read_form(post), manifests)
+
+    async with receive(request, visitor, _PAGE, gather) as post:
+        form = _read_form(post)
         if "fill" in post:
             return await show(request, visitor, _PAGE, **_describe(_fill(form, manifests), manifests))
         if not form.tool:
@@ -135,11 +134,12 @@ async def try_form(request: Request, visitor: SignedIn) -> Response:
             resemblance=describe_resemblance(decision.resembles),
             lines=[(trial, scrub(describe_trial(trial))) for trial in trials],
         )
-    except SaysoError as error:
-        context = {**_describe(form, manifests), "sentence": describe_refusal(error)}
-        show_page_again(request, _PAGE, visitor=visitor, **context)
-        raise
-    return await show(request, visitor, _PAGE, **{**_describe(form, manifests), "tried": tried})
+        return await show(request, visitor, _PAGE, **{**_describe(form, manifests), "tried": tried})
+
+
+def _read_form(post: Post) -> TrialForm:
+    texts = {name: post.get(name, "").strip()[:_NAME_CHARS] for name in ("agent", "tool", "step", "item")}
+    return TrialForm(**texts, args=post.get("args", ""))
 
 
 def _fill(form: TrialForm, manifests: dict[str, AgentManifest]) -> TrialForm:
@@ -162,7 +162,6 @@ def _describe(form: TrialForm, manifests: dict[str, AgentManifest]) -> dict[str,
     tools = dict.fromkeys(tool.name for manifest in manifests.values() for tool in manifest.tools)
     return {
         "title": _("Try a call"),
-        "sentence": "",
         "form": form,
         "agents": sorted(manifests),
         "tools": sorted(tools),
@@ -286,23 +285,20 @@ async def read_draft(request: Request, visitor: SignedIn) -> Response:
     require_role(visitor.principal.roles, "admin")
     source = wiring_of(request).rules.read_source()
     text = source[1].decode("utf-8-sig") if source is not None else ""
-    return await show(request, visitor, _DRAFT_PAGE, **_describe_draft(text))
+    return await show(request, visitor, _DRAFT_PAGE, **await _describe_draft({"text": text}))
 
 
 @router.post("/rules/-/draft")
 async def try_draft(request: Request, visitor: SignedIn) -> Response:
     """Check the draft, and judge the last recorded calls again by it. Nothing is saved."""
-    post = await read_form(request)
-    text = post.get("text", "").replace("\r\n", "\n")
-    try:
-        check_admin(post, visitor)
-        context = await _try_draft(request, visitor, text)
-    except SaysoError as error:
-        if visitor.is_admin:
-            sentence = describe_refusal(error)
-            show_page_again(request, _DRAFT_PAGE, visitor=visitor, **{**_describe_draft(text), "sentence": sentence})
-        raise
-    return await show(request, visitor, _DRAFT_PAGE, **{**_describe_draft(text), **context})
+    async with receive(request, visitor, _DRAFT_PAGE, _describe_draft, admins=True) as post:
+        require_role(visitor.principal.roles, "admin")
+        context = {**await _describe_draft(post), **await _try_draft(request, visitor, _read_draft(post))}
+        return await show(request, visitor, _DRAFT_PAGE, **context)
+
+
+def _read_draft(post: Post) -> str:
+    return post.get("text", "").replace("\r\n", "\n")
 
 
 async def _try_draft(request: Request, visitor: Visitor, text: str) -> dict[str, Any]:
@@ -319,11 +315,10 @@ async def _try_draft(request: Request, visitor: Visitor, text: str) -> dict[str,
     return {"checked": checked, "replay": await asyncio.to_thread(lambda: _summarize(compare(calls, judged)))}
 
 
-def _describe_draft(text: str) -> dict[str, Any]:
+async def _describe_draft(post: Post) -> dict[str, Any]:
     return {
         "title": _("Try a draft"),
-        "sentence": "",
-        "draft": text,
+        "draft": _read_draft(post),
         "checked": None,
         "replay": None,
         "most": MOST_CALLS,
