@@ -21,7 +21,7 @@ from service.core.auth.credentials import TENANT
 from service.core.operations.known_names import log_warnings
 from service.core.operations.open_items import file_open_items
 from service.core.settings import Settings
-from service.edge.api import calls, execution, runs, suspensions
+from service.edge.api import calls, runs, suspensions
 from service.edge.api.aap.app import RequestIds, create_aap, is_aap_path
 from service.edge.api.aap.documents import PREFIX as AAP
 from service.edge.api.aap.problems import render_refusal
@@ -56,7 +56,7 @@ _UNLISTED = tuple(
 )
 _QUICK = Quick(
     api.prefix,
-    (suspensions.decisions, suspensions.router, calls.router, execution.router, runs.router),
+    (suspensions.decisions, suspensions.router, calls.router, calls.execution, runs.router),
     (
         "decideItem",
         "createSuspension",

@@ -20,7 +20,7 @@ from service.features.people import account_pages, admin_pages, group_pages
 from service.features.permissions import granting
 from service.features.permissions import pages as permissions
 from service.features.rulebook import pages as rulebook
-from service.features.saved_views import pages as saved_views
+from service.features.saved_views import api as saved_views
 from service.features.webhooks import pages as webhooks
 from service.features.whatif import pages as whatif
 from service.features.whatif import trial_pages

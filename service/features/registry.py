@@ -20,9 +20,8 @@ from service.features.control.drills import plant_scheduled
 from service.features.control.store import forget_drawn
 from service.features.discussions.store import delete_discussion
 from service.features.insights.facts import note_facts, note_taken
-from service.features.permissions.desk import Permissions
-from service.features.permissions.lessons import note_lessons
-from service.features.permissions.ticks import propose_learned
+from service.features.permissions.desk import Permissions, propose_learned
+from service.features.permissions.store import note_lessons
 from service.features.whatif.shadows import CandidateInShadow
 from service.features.whatif.store import delete_replays
 

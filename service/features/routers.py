@@ -2,18 +2,7 @@
 
 from fastapi import APIRouter
 
-from service.edge.api import (
-    calls,
-    execution,
-    external_events,
-    freezes,
-    health,
-    inquiries,
-    runs,
-    sessions,
-    suspensions,
-    trails,
-)
+from service.edge.api import calls, external_events, freezes, health, runs, sessions, suspensions, trails
 from service.features.control import api as control
 from service.features.discussions import api as discussions
 from service.features.insights import api as insights
@@ -21,7 +10,6 @@ from service.features.operate import api as operate
 from service.features.people import api as people
 from service.features.people import directory_api as directory
 from service.features.permissions import api as grants
-from service.features.permissions import mandate_api as mandates
 from service.features.rulebook import api as rulebook
 from service.features.saved_views import api as saved_views
 from service.features.webhooks import api as webhooks
@@ -37,9 +25,9 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     runs.router,
     trails.router,
     external_events.router,
-    execution.router,
+    calls.execution,
     suspensions.router,
-    inquiries.router,
+    suspensions.inquiries,
     discussions.comments,
     discussions.attachments,
     freezes.router,
@@ -54,7 +42,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     rulebook.router,
     whatif.shadows,
     grants.router,
-    mandates.router,
+    grants.mandates,
     webhooks.events,
     webhooks.endpoints,
     webhooks.failures,

@@ -63,8 +63,8 @@ from service.edge.web.content.edits import (
     make_review,
     read_shown,
 )
-from service.edge.web.content.external_events import describe_both, read_external_events
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
+from service.edge.web.content.runs import describe_both, read_external_events
 from service.edge.web.content.stages import list_stages, write_banner
 from service.edge.web.pages import render, show, show_again
 from service.edge.web.sessions import (

@@ -24,9 +24,15 @@ from service.core.store.suspensions.reading import UnreadableRecord, describe_un
 from service.edge.web.additions import RunPage, additions_of
 from service.edge.web.content.cards import item_href
 from service.edge.web.content.details import mask_lines
-from service.edge.web.content.external_events import describe_both, read_external_events
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
-from service.edge.web.content.runs import list_rows, list_turns, mask_turns, render_result
+from service.edge.web.content.runs import (
+    describe_both,
+    list_rows,
+    list_turns,
+    mask_turns,
+    read_external_events,
+    render_result,
+)
 from service.edge.web.content.timeline import VOICES
 from service.edge.web.pages import show, show_page_again
 from service.edge.web.sessions import (

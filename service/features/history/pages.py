@@ -15,8 +15,16 @@ from service.edge.web.content.cards import Row
 from service.edge.web.pages import show
 from service.edge.web.runs import find_place
 from service.edge.web.sessions import RecordedRoute, SignedIn, wiring_of
-from service.features.history.exports import write_csv, write_json
-from service.features.history.searching import STATES, Filter, Found, find_again, list_deciders, search
+from service.features.history.searching import (
+    STATES,
+    Filter,
+    Found,
+    find_again,
+    list_deciders,
+    search,
+    write_csv,
+    write_json,
+)
 
 PAGE = 25
 MOST_SEARCHED = 1000

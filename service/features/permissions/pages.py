@@ -23,10 +23,8 @@ from sayso.features.permissions.text import (
 )
 from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
-from service.features.permissions.desk import Granting, is_ready
-from service.features.permissions.lessons import Trial
-from service.features.permissions.store import Use
-from service.features.permissions.ticks import reinstate
+from service.features.permissions.desk import Granting, is_ready, reinstate
+from service.features.permissions.store import Trial, Use
 
 _PAGE = "pages/grants.html"
 _WAITING = (GrantState.PROBATION, GrantState.WAITING)

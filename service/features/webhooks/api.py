@@ -27,7 +27,6 @@ from service.edge.api.dependencies import Admin, Caller, Parts
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.webhooks import endpoints as managing
-from service.features.webhooks import senders as sending
 from service.features.webhooks.endpoints import EndpointDraft, NewEndpoint
 from service.features.webhooks.store import Endpoint, Sender
 
@@ -131,13 +130,13 @@ async def redeliver(body: RedeliverRequest, caller: Caller, parts: Parts) -> Red
 @senders.get("", operation_id="listSenders", responses=_READS)
 async def list_senders(caller: Admin, parts: Parts) -> SenderList:
     """List all senders, including revoked ones."""
-    return SenderList(senders=[_view_sender(sender) for sender in await sending.list_senders(parts, caller)])
+    return SenderList(senders=[_view_sender(sender) for sender in await managing.list_senders(parts, caller)])
 
 
 @senders.post("", status_code=201, operation_id="createSender", responses=WRITES)
 async def create_sender(body: SenderRequest, caller: Admin, parts: Parts) -> NewSenderView:
     """Register a sender, which decides in the name of one reviewer. Its secret is returned once."""
-    made = await sending.register_sender(parts, caller, body.name, body.reviewer)
+    made = await managing.register_sender(parts, caller, body.name, body.reviewer)
     return NewSenderView(**dict(_view_sender(made.sender)), secret=made.secret)
 
 
@@ -146,14 +145,14 @@ async def rotate_sender(
     sender_id: SenderId, caller: Admin, parts: Parts, body: Annotated[OverlapRequest | None, Body()] = None
 ) -> NewSenderView:
     """Create a new secret. The old one is accepted for `overlap_s` more seconds."""
-    made = await sending.rotate_sender(parts, caller, sender_id, (body or OverlapRequest()).overlap_s)
+    made = await managing.rotate_sender(parts, caller, sender_id, (body or OverlapRequest()).overlap_s)
     return NewSenderView(**dict(_view_sender(made.sender)), secret=made.secret)
 
 
 @senders.post("/{sender_id}/revoke", operation_id="revokeSender", responses=WRITES)
 async def revoke_sender(sender_id: SenderId, caller: Admin, parts: Parts) -> SenderView:
     """Refuse everything from a sender at once, for good."""
-    return _view_sender(await sending.revoke_sender(parts, caller, sender_id))
+    return _view_sender(await managing.revoke_sender(parts, caller, sender_id))
 
 
 def _view(endpoint: Endpoint) -> EndpointView:

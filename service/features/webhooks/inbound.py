@@ -26,7 +26,7 @@ from service.core.wiring import Wiring
 from service.edge.http.bodies import read_body
 from service.edge.http.middleware import admit_unverified
 from service.edge.http.openapi import problems
-from service.features.webhooks.senders import find_reviewer, find_secrets
+from service.features.webhooks.endpoints import find_reviewer, find_secrets
 from service.features.webhooks.store import Senders
 
 router = APIRouter(prefix="/hooks", tags=["hooks"])

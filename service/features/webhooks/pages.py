@@ -16,7 +16,6 @@ from service.core.auth.reviewers import require_role
 from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 from service.features.webhooks import endpoints as managing
-from service.features.webhooks import senders as sending
 from service.features.webhooks.endpoints import EndpointDraft
 from service.features.webhooks.store import Endpoint
 
@@ -113,7 +112,7 @@ async def create_sender(request: Request, visitor: SignedIn) -> Response:
     """Register the sender of the form, and show its secret."""
     async with _receive(request, visitor) as post:
         name, reviewer = post.get("name", "").strip(), post.get("reviewer", "").strip()
-        made = await sending.register_sender(wiring_of(request), visitor.principal, name, reviewer)
+        made = await managing.register_sender(wiring_of(request), visitor.principal, name, reviewer)
         return await _show_secret(request, visitor, Secret(made.sender.name, "Secret", made.secret))
 
 
@@ -123,9 +122,9 @@ async def change_sender(request: Request, visitor: SignedIn, sender_id: str) -> 
     wiring, caller = wiring_of(request), visitor.principal
     async with _receive(request, visitor) as post:
         if post.get("act") == "rotate":
-            made = await sending.rotate_sender(wiring, caller, sender_id, _OVERLAP_S)
+            made = await managing.rotate_sender(wiring, caller, sender_id, _OVERLAP_S)
             return await _show_secret(request, visitor, Secret(made.sender.name, "Secret", made.secret))
-        await sending.revoke_sender(wiring, caller, sender_id)
+        await managing.revoke_sender(wiring, caller, sender_id)
     return RedirectResponse("/webhooks?done=revoke", 303)
 
 
@@ -160,7 +159,7 @@ async def _gather(request: Request, visitor: Visitor, post: Post, secret: Secret
         ],
         "urls": {endpoint.id: endpoint.url for endpoint in endpoints},
         "failures": await managing.list_failures(wiring, caller),
-        "senders": [sender for sender in await sending.list_senders(wiring, caller) if sender.revoked_at_ms is None],
+        "senders": [sender for sender in await managing.list_senders(wiring, caller) if sender.revoked_at_ms is None],
         "base": wiring.settings.public_url,
         "events": list(WebhookEvent),
         "typed": {**dict.fromkeys(("url", "description", "signature", "name", "reviewer"), ""), **post},

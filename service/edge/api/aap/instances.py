@@ -18,8 +18,14 @@ from service.core.store.suspensions.commits import Idempotency
 from service.core.wiring import Wiring
 from service.edge.api.aap.callers import Id, Key, Provisioner, Scope, ScopeRoute
 from service.edge.api.aap.documents import problems, replays
-from service.edge.api.aap.exact_json import write_exactly
-from service.edge.api.aap.models import Credential, InstanceChange, InstanceView, NewInstance, ProvisionedInstance
+from service.edge.api.aap.models import (
+    Credential,
+    InstanceChange,
+    InstanceView,
+    NewInstance,
+    ProvisionedInstance,
+    write_exactly,
+)
 from service.edge.api.aap.problems import Refusal
 from service.edge.api.dependencies import Parts
 

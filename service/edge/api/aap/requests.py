@@ -15,8 +15,7 @@ from service.core.store.instances import Instance
 from service.core.wiring import Wiring
 from service.edge.api.aap.callers import Id, InstanceRoute, Key, Requester, find_instance
 from service.edge.api.aap.documents import problems, replays
-from service.edge.api.aap.exact_json import write_exactly
-from service.edge.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView, read_duration
+from service.edge.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView, read_duration, write_exactly
 from service.edge.api.aap.problems import Refusal
 from service.edge.api.aap.views import (
     ADAPTER,

@@ -16,8 +16,7 @@ from sayso.core.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction, R
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.core.store.announcements import closed_at_ms, request_id_of
 from service.core.store.instances import Instance
-from service.edge.api.aap.exact_json import split_members
-from service.edge.api.aap.models import ConsumptionView, DecisionView, NewRequest, OutcomeView
+from service.edge.api.aap.models import ConsumptionView, DecisionView, NewRequest, OutcomeView, split_members
 
 ADAPTER = "aap"
 ORIGIN = Origin(framework=ADAPTER, adapter=ADAPTER, state_schema="aap.request/1")

@@ -12,7 +12,7 @@ from httpx import AsyncClient, Response
 
 from sayso.core.clock import now_ms
 from sayso.core.records.suspensions import SuspensionRecord
-from service.features.webhooks.senders import NewSender
+from service.features.webhooks.endpoints import NewSender
 from tests.service.worlds import World
 
 GLOBAL = "whsec_" + base64.b64encode(b"g" * 32).decode()

@@ -15,7 +15,7 @@ from sayso.core.signing import SignedMessage, new_signing_secret, sign_message, 
 from sayso.errors import InvalidSignature
 from service.core.auth.credentials import Principal
 from service.core.settings import Settings
-from service.features.webhooks.senders import NewSender, register_sender, revoke_sender, rotate_sender
+from service.features.webhooks.endpoints import NewSender, register_sender, revoke_sender, rotate_sender
 from tests.builders import make_pending, make_person
 from tests.service.channels.webhook.forgeries import FORGED, GENUINE, SIGNED, STRICTER
 from tests.service.channels.webhook.scenes import GLOBAL, Headers, Scene, post

@@ -74,7 +74,7 @@ GROUPS, DUTY, ADDRESSES = (
     "service/core/outgoing/connections.py",
 )
 VIEWS = "service/features/saved_views/store.py"
-SENDERS, PLATFORM = "service/features/webhooks/senders.py", {"kind": "provisioner"}
+SENDERS, PLATFORM = "service/features/webhooks/endpoints.py", {"kind": "provisioner"}
 
 
 def drop(path: str) -> Step:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from service.core.settings import Settings
-from service.features.permissions.ticks import propose_learned
+from service.features.permissions.desk import propose_learned
 from tests.builders import make_person
 from tests.service.worlds import World
 

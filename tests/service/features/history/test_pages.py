@@ -18,8 +18,7 @@ from service.core.settings import Settings
 from service.core.settings.limits import MOST
 from service.core.wiring import Wiring
 from service.features.history import pages
-from service.features.history.exports import Bounds, write_csv, write_json
-from service.features.history.searching import Filter, search
+from service.features.history.searching import Bounds, Filter, search, write_csv, write_json
 from tests.hostile import CORPUS, HIDDEN
 from tests.service.edge.web.sites import Site, Visit, visit
 from tests.service.edge.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask

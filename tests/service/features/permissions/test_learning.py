@@ -19,9 +19,8 @@ from service.assembly import assemble
 from service.core.operations.runs import erase_run
 from service.core.settings import Settings
 from service.core.wiring import Wiring
-from service.features.permissions.desk import Granting
-from service.features.permissions.lessons import Trial
-from service.features.permissions.ticks import propose_learned
+from service.features.permissions.desk import Granting, propose_learned
+from service.features.permissions.store import Trial
 from tests.builders import REFUND, person, run_ref
 
 POLICY = """

@@ -14,8 +14,7 @@ from sayso.core.records.tools import ToolCall
 from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.wiring import Wiring
-from service.features.permissions.desk import Granting
-from service.features.permissions.ticks import propose_learned
+from service.features.permissions.desk import Granting, propose_learned
 from tests.builders import run_ref
 from tests.sayso.features.whatif.test_cookbook import POLICIES
 from tests.service.features.permissions.test_learning import FULL

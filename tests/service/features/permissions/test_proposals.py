@@ -10,7 +10,7 @@ from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.core.records.tools import ToolCall
 from service.core.settings import Settings
 from service.core.wiring import Wiring
-from service.features.permissions.ticks import propose_learned
+from service.features.permissions.desk import propose_learned
 from tests.builders import REFUND, person, run_ref
 from tests.service.edge.web.sites import settings_for, visit
 from workers.outbox import Counting

@@ -9,8 +9,7 @@ from sayso.errors import Conflict, NotAllowed, NotFound
 from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.wiring import Wiring
-from service.features.permissions.desk import Granting
-from service.features.permissions.ticks import propose_learned, reinstate
+from service.features.permissions.desk import Granting, propose_learned, reinstate
 from tests.builders import person
 from tests.service.features.permissions.test_learning import (  # noqa: F401
     POLICY,

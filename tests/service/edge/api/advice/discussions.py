@@ -136,7 +136,7 @@ CASES = [
     ),
     Case(f"{AAP}/callers.py", "Send 'Authorization: Bearer <token>'", request(who=""), (request(),), INSTANCE),
     Case(
-        f"{AAP}/exact_json.py",
+        f"{AAP}/models.py",
         "Send it as a string",
         request(argument=f"0.{10**40 + 1}"),
         (request(argument='"0.1"'),),

@@ -6,7 +6,7 @@ from tests.service.edge.api.advice.people import add_key, add_person
 from tests.service.edge.api.advice.steps import Case, Step, ask, call, decide, read_digest, see, sign_in
 
 SHADOWS, VERSIONS = "service/features/whatif/shadows.py", "service/features/rulebook/versions.py"
-MANDATES, GRANTS = "service/features/permissions/mandate_api.py", "service/features/permissions/desk.py"
+MANDATES, GRANTS = "service/features/permissions/api.py", "service/features/permissions/desk.py"
 STRICT, LAX = (f"version: 1\ndefault: {one}\nrules: []\n" for one in ("deny", "allow"))
 LIVE = Step("root", "GET", "policy/versions", keep={"live": "versions.0.version"})
 RULES: dict[str, Any] = {"text": STRICT, "file": "new.yaml"}

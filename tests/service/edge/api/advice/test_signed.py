@@ -27,8 +27,8 @@ FOLLOWED = [
     (VERIFYING, "Use seconds since 1970"),
     ("service/features/webhooks/inbound.py", "Send the name of one"),
     ("service/features/webhooks/endpoints.py", "Correct the receiver and verify again"),
-    ("service/features/webhooks/senders.py", "Ask an admin to register another sender"),
-    ("service/features/webhooks/senders.py", "Omit `reviewer`, or send that name"),
+    ("service/features/webhooks/endpoints.py", "Ask an admin to register another sender"),
+    ("service/features/webhooks/endpoints.py", "Omit `reviewer`, or send that name"),
 ]
 SECRET = "whsec_" + "b2xkb2xk" * 5
 

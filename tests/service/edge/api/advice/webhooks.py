@@ -2,7 +2,7 @@
 
 from tests.service.edge.api.advice.steps import Case, Step
 
-ENDPOINTS, SENDERS = "service/features/webhooks/endpoints.py", "service/features/webhooks/senders.py"
+ENDPOINTS, SENDERS = "service/features/webhooks/endpoints.py", "service/features/webhooks/endpoints.py"
 
 
 def add_endpoint(times: int = 1) -> Step:

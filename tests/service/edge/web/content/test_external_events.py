@@ -8,7 +8,7 @@ from sayso.timeline.external_events import Kind
 from service.core.settings import Settings
 from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.core.wiring import Wiring
-from service.edge.web.content.external_events import MAX_EXTERNAL_EVENTS, describe_entry, read_external_events
+from service.edge.web.content.runs import MAX_EXTERNAL_EVENTS, describe_entry, read_external_events
 from tests.sayso.timeline.stories import STORIES
 from tests.sayso.timeline.test_merging import build_sample_entries
 from tests.service.edge.web.sites import visit
