@@ -16,19 +16,7 @@ from sayso.core.records.decisions import ActorKind, EarlierDenial
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
-from sayso.core.sentences.items import (
-    describe_characters,
-    describe_number,
-    describe_quorum,
-    describe_resemblance,
-    describe_reviewers,
-)
-from sayso.core.sentences.outcomes import (
-    describe_decision,
-    describe_earlier_denial,
-    describe_outcome,
-    describe_outcome_when,
-)
+from sayso.core.sentences import items, outcomes
 from sayso.core.sentences.times import describe_fallback, write_sentence
 from sayso.core.text.invisible import write_signs
 from sayso.core.text.language import cut
@@ -112,7 +100,7 @@ def build_card(
 
     live = is_live(record, item)
     leaves = ", ".join(f"{leaf.path}: {leaf.text}" for leaf in summarize(args).shown)
-    warnings = [describe_resemblance(item.resembles), *describe_characters({item.tool.name: args})]
+    warnings = [items.describe_resemblance(item.resembles), *items.describe_characters({item.tool.name: args})]
     if item.doubt is not None:
         warnings.append("This call may already have run.")
     return Card(
@@ -141,7 +129,7 @@ def build_card(
         choices=item.choices,
         response_schema=item.response_schema,
         target_arg=item.target_arg,
-        decisions=tuple(write_signs(describe_decision(item, decision)) for decision in item.decisions),
+        decisions=tuple(write_signs(outcomes.describe_decision(item, decision)) for decision in item.decisions),
         live=live,
         closing="" if live else secrets.scrub(describe_closing(record, item)),
         ended="" if live else describe_end(record, item),
@@ -165,9 +153,9 @@ def describe_end(record: SuspensionRecord, item: Item) -> str:
     """Return how the item ended: who decided, over which channel, and when."""
     outcome = item.outcome
     if outcome is not None and outcome.by.kind is ActorKind.TIMEOUT:
-        return f"{write_sentence(describe_outcome_when(item), iso_utc)}."
+        return f"{write_sentence(outcomes.describe_outcome_when(item), iso_utc)}."
     if outcome is not None:
-        return f"{write_signs(describe_outcome(item))} over {outcome.by.channel} at {iso_utc(outcome.at_ms)}."
+        return f"{write_signs(outcomes.describe_outcome(item))} over {outcome.by.channel} at {iso_utc(outcome.at_ms)}."
     if record.status is Status.CANCELLED:
         return f"Withdrawn at {iso_utc(record.updated_at_ms)}: the run was cancelled. Nothing ran."
     return "This item is closed."
@@ -182,15 +170,16 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Agent", record.run.agent + (f", sub-agent {item.subagent}" if item.subagent else "")),
         Line("Requested by", record.run.owner),
         Line("Rule", item.terms.rule_id or "no rule"),
-        Line("Reviewers", describe_reviewers(record, item)),
+        Line("Reviewers", items.describe_reviewers(record, item)),
         Line(_DEADLINE, iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody answers", describe_fallback(record, item)),
-        Line("Quorum", describe_quorum(item)),
+        Line("Quorum", items.describe_quorum(item)),
         Line("Claimed", _describe_claim(record, item)),
         Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),
         *(Line(f"Question of {inquiry.by.id}", inquiry.text) for inquiry in item.inquiries[-_LATEST:]),
         Line(
-            "Number", f"{describe_number(record, item)}, and type them on its page." if item.terms.match_number else ""
+            "Number",
+            f"{items.describe_number(record, item)}, and type them on its page." if item.terms.match_number else "",
         ),
     ]
 
@@ -205,7 +194,7 @@ def _describe_claim(record: SuspensionRecord, item: Item) -> str:
 def _warn_of_denial(record: SuspensionRecord, denied: EarlierDenial | None, secrets: Redacted) -> Iterator[str]:
     """Yield who denied the same call before, when and why, if anybody did."""
     if denied is not None:
-        said = describe_earlier_denial(denied, record.run.id, record.run.thread_id)
+        said = outcomes.describe_earlier_denial(denied, record.run.id, record.run.thread_id)
         why = f": {denied.message}" if denied.message else ""
         yield write_signs(secrets.scrub(f"{write_sentence(said, lambda at_ms: f'at {iso_utc(at_ms)}')}{why}"))
 

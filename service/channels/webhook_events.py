@@ -47,8 +47,7 @@ class EventItem(Part):
     """The item of an event."""
 
     denied_before: EventDenial | None = Field(
-        default=None,
-        description="The last denial of the same call; null if there is none or the item is closed.",
+        default=None, description="The last denial of the same call; null if there is none or the item is closed."
     )
 
     id: str

@@ -22,26 +22,12 @@ from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, describe_closing
 from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card
 from service.channels.slack import blocks as kit
-from service.channels.slack import limits
+from service.channels.slack import limits, views
 from service.channels.slack.blocks import Block
 from service.channels.slack.members import find_reviewer
 from service.channels.slack.outbound import SlackChannel
 from service.channels.slack.payloads import BlockActions, Command, Presser, ViewSubmission
-from service.channels.slack.views import (
-    CALLBACK,
-    FORMS,
-    Origin,
-    build_home,
-    build_modal,
-    list_pending,
-    list_problems,
-    notice_home,
-    read_origin,
-    read_question,
-    read_reference,
-    read_submission,
-    result_modal,
-)
+from service.channels.slack.views import CALLBACK, FORMS, Origin
 from service.core.store.suspensions.reading import split_readable
 from service.core.wiring import Wiring
 from service.forms.answers import Forms, make_forms
@@ -79,7 +65,7 @@ class SlackDesk:
         if action is None or action is CardAction.OPEN:
             return
         try:
-            origin = read_reference(sent.actions[0].value)
+            origin = views.read_reference(sent.actions[0].value)
             origin = origin._replace(channel=sent.container.channel_id, ts=sent.container.message_ts)
             by = await self._identify(sent.user)
             if action is CardAction.APPROVE:
@@ -100,7 +86,7 @@ class SlackDesk:
         if action is None or action not in FORMS:
             return None
         try:
-            origin = read_origin(sent.view.private_metadata)
+            origin = views.read_origin(sent.view.private_metadata)
             by = await self._identify(sent.user)
             if action is CardAction.ASK:
                 return _show(await self._ask(origin, by, sent))
@@ -110,13 +96,13 @@ class SlackDesk:
         values = sent.view.state.get("values")
         limit_bytes = self.parts.settings.body_limit_bytes
         try:
-            request = await asyncio.to_thread(read_submission, action, context.forms, origin, values, limit_bytes)
+            request = await asyncio.to_thread(views.read_submission, action, context.forms, origin, values, limit_bytes)
             reference = CardRef(origin.suspension_id, origin.item_id)
             key = f"{sent.user.id}:{sent.view.id}"
             done = await decide_on_card(self.parts, self.channel, reference, request, by, key)
         except SaysoError as error:
             args = (action, context.forms, origin, values, error, context.item.target_arg)
-            problems = await asyncio.to_thread(list_problems, *args) if isinstance(error, InvalidInput) else {}
+            problems = await asyncio.to_thread(views.list_problems, *args) if isinstance(error, InvalidInput) else {}
             if problems:
                 return {"response_action": "errors", "errors": dict(problems)}
             return _show(await self._explain(origin, error))
@@ -145,14 +131,14 @@ class SlackDesk:
             by = await self._identify(Presser(id=user_id))
             ids = await self.parts.runs.inbox(0, _MOST_PENDING)
             records, _ = split_readable(await self.parts.desk.suspensions.read_page(ids))
-            view = build_home(by.id, list_pending(records, by), self.parts.settings.public_url)
+            view = views.build_home(by.id, views.list_pending(records, by), self.parts.settings.public_url)
         except SaysoError as error:
-            view = notice_home(error.message)
+            view = views.notice_home(error.message)
         await self.channel.api.call(lambda web: web.views_publish(user_id=user_id, view=view))
 
     async def replace_modal(self, view_id: str, text: str) -> None:
         """Show the result of a submission that took longer than Slack waits."""
-        await self.channel.api.call(lambda web: web.views_update(view_id=view_id, view=result_modal(text)))
+        await self.channel.api.call(lambda web: web.views_update(view_id=view_id, view=views.result_modal(text)))
 
     async def _identify(self, user: Presser) -> Actor:
         name = await find_reviewer(self.parts.contacts, self.channel.members, self.channel.name, user.id, now_ms())
@@ -176,7 +162,7 @@ class SlackDesk:
     async def _ask(self, origin: Origin, by: Actor, sent: ViewSubmission) -> str:
         """Put the modal's question to the requester; return the sentence for its author."""
         reference, key = CardRef(origin.suspension_id, origin.item_id), f"{sent.user.id}:{sent.view.id}"
-        question = read_question(sent.view.state.get("values"))
+        question = views.read_question(sent.view.state.get("values"))
         try:
             return await ask_on_card(self.parts, self.channel, reference, question, by, key)
         except SaysoError as error:
@@ -194,7 +180,7 @@ class SlackDesk:
         if action not in rendered.actions or context.item.digest != origin.digest:
             self.channel.background.later(self._refresh(origin))
             raise NotAllowed("This card cannot do that any more. Use its current version, or open the item's page.")
-        view = await asyncio.to_thread(build_modal, action, context.card, context.forms, origin)
+        view = await asyncio.to_thread(views.build_modal, action, context.card, context.forms, origin)
         try:
             await self.channel.api.call(lambda web: web.views_open(trigger_id=sent.trigger_id, view=view))
         except DeliveryFailed as failure:
@@ -263,4 +249,4 @@ def _action_of(name: str) -> CardAction | None:
 
 
 def _show(text: str) -> Block:
-    return {"response_action": "update", "view": result_modal(text)}
+    return {"response_action": "update", "view": views.result_modal(text)}

@@ -19,28 +19,12 @@ from slack_sdk.socket_mode.response import SocketModeResponse
 from sayso.core.canonical_json import parse_json
 from sayso.core.clock import now_ms
 from sayso.errors import InvalidInput, NotFound, SaysoError
+from service.channels.slack import payloads
 from service.channels.slack.acting import BROKEN, SlackDesk
 from service.channels.slack.api import SlackFailure
 from service.channels.slack.blocks import Block
 from service.channels.slack.outbound import SlackChannel
-from service.channels.slack.payloads import (
-    SIGNATURE,
-    TIMESTAMP,
-    BlockActions,
-    Command,
-    EventCallback,
-    Presser,
-    Verification,
-    ViewSubmission,
-    check_headers,
-    check_origin,
-    read_form,
-    read_interaction,
-    read_payload,
-    source_of,
-    type_of,
-    verify_body,
-)
+from service.channels.slack.payloads import Presser
 from service.channels.slack.views import result_modal
 from service.core.auth.credentials import TENANT
 from service.core.wiring import Wiring
@@ -58,16 +42,16 @@ async def answer_interaction(desk: SlackDesk, payload: JsonValue, wait_s: float 
 
     Raises `InvalidInput` and `NotAllowed` for a payload that is not the channel's own.
     """
-    kind = type_of(payload)
+    kind = payloads.type_of(payload)
     if kind == "block_actions":
-        pressed = read_payload(BlockActions, payload)
-        check_origin(desk.channel.config, source_of(pressed), pressed.user)
+        pressed = payloads.read_payload(payloads.BlockActions, payload)
+        payloads.check_origin(desk.channel.config, payloads.source_of(pressed), pressed.user)
         desk.channel.background.later(desk.press(pressed))
         return None
     if kind != "view_submission":
         return None
-    sent = read_payload(ViewSubmission, payload)
-    check_origin(desk.channel.config, source_of(sent), sent.user)
+    sent = payloads.read_payload(payloads.ViewSubmission, payload)
+    payloads.check_origin(desk.channel.config, payloads.source_of(sent), sent.user)
     submitting = desk.channel.background.start(desk.submit(sent))
     if await _wait(submitting, wait_s):
         return submitting.result()
@@ -77,8 +61,8 @@ async def answer_interaction(desk: SlackDesk, payload: JsonValue, wait_s: float 
 
 async def answer_command(desk: SlackDesk, fields: Any, wait_s: float = ANSWER_S) -> Block:
     """Carry out `/sayso …`; return the sentence for its author."""
-    sent = read_payload(Command, fields)
-    check_origin(desk.channel.config, source_of(sent), Presser(id=sent.user_id))
+    sent = payloads.read_payload(payloads.Command, fields)
+    payloads.check_origin(desk.channel.config, payloads.source_of(sent), Presser(id=sent.user_id))
     running = desk.channel.background.start(desk.run_command(sent))
     if await _wait(running, wait_s):
         return {"response_type": "ephemeral", "text": running.result()}
@@ -88,12 +72,12 @@ async def answer_command(desk: SlackDesk, fields: Any, wait_s: float = ANSWER_S)
 
 def answer_event(desk: SlackDesk, payload: JsonValue) -> Block | None:
     """Take an event; return the answer to Slack's test of the address, None for any other."""
-    if type_of(payload) == "url_verification":
-        return {"challenge": read_payload(Verification, payload).challenge}
-    if type_of(payload) != "event_callback":
+    if payloads.type_of(payload) == "url_verification":
+        return {"challenge": payloads.read_payload(payloads.Verification, payload).challenge}
+    if payloads.type_of(payload) != "event_callback":
         raise InvalidInput("This is no event of Slack. Send an event_callback.")
-    sent = read_payload(EventCallback, payload)
-    check_origin(desk.channel.config, source_of(sent))
+    sent = payloads.read_payload(payloads.EventCallback, payload)
+    payloads.check_origin(desk.channel.config, payloads.source_of(sent))
     if sent.event.type == "app_home_opened" and sent.event.tab == "home" and sent.event.user:
         desk.channel.background.later(desk.show_home(sent.event.user))
     return None
@@ -139,7 +123,11 @@ router = APIRouter(prefix="/channels/slack", include_in_schema=False)
 async def take_interaction(request: Request, name: str) -> Response:
     """Take the press of a button, or a submitted modal."""
     desk, raw = await _verify(request, name)
-    payload = read_interaction(raw) if len(raw) < _THREAD_BYTES else await asyncio.to_thread(read_interaction, raw)
+    payload = (
+        payloads.read_interaction(raw)
+        if len(raw) < _THREAD_BYTES
+        else await asyncio.to_thread(payloads.read_interaction, raw)
+    )
     return _respond(await answer_interaction(desk, payload))
 
 
@@ -147,7 +135,7 @@ async def take_interaction(request: Request, name: str) -> Response:
 async def take_command(request: Request, name: str) -> Response:
     """Take `/sayso …`."""
     desk, raw = await _verify(request, name)
-    return _respond(await answer_command(desk, read_form(raw)))
+    return _respond(await answer_command(desk, payloads.read_form(raw)))
 
 
 @router.post("/{name}/events")
@@ -163,10 +151,10 @@ async def _verify(request: Request, name: str) -> tuple[SlackDesk, bytes]:
     if not isinstance(channel, SlackChannel) or not channel.config.secrets or not channel.config.decide:
         raise NotFound(f"No channel named {name!r} takes requests of Slack. Add it with signing_secrets.")
     headers = request.headers
-    signed = check_headers(headers.getlist(TIMESTAMP), headers.getlist(SIGNATURE), now_ms())
+    signed = payloads.check_headers(headers.getlist(payloads.TIMESTAMP), headers.getlist(payloads.SIGNATURE), now_ms())
     admit_unverified(request)
     raw = await request.body()
-    verify_body(channel.config.secrets, signed, raw)
+    payloads.verify_body(channel.config.secrets, signed, raw)
     return SlackDesk(channel, request.app.state.process.tenant(TENANT)), raw
 
 
@@ -227,7 +215,7 @@ def _take(socket: ClientWebSocketResponse, desk: SlackDesk, text: str) -> bool:
         message: Any = parse_json(text)
     except SaysoError:
         message = None
-    if type_of(message) == "disconnect":
+    if payloads.type_of(message) == "disconnect":
         return False
     envelope = SocketModeRequest.from_dict(message) if isinstance(message, dict) else None
     if envelope is not None and isinstance(envelope.envelope_id, str):

@@ -141,11 +141,7 @@ class SlackApi:
     async def call_as(self, token: str | None, call: Call) -> dict[str, Any]:
         """Make a call with another token, or with none; raises `SlackFailure`."""
         web = AsyncWebClient(
-            token=token,
-            base_url=self._config.base_url,
-            timeout=CALL_S,
-            session=self.session,
-            retry_handlers=[],
+            token=token, base_url=self._config.base_url, timeout=CALL_S, session=self.session, retry_handlers=[]
         )
         try:
             response = await call(web)

@@ -21,16 +21,9 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences import deliveries as chats
 from sayso.core.transitions.deciding import find_item
 from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound, SaysoError, Unavailable
+from service.channels import deciding
 from service.channels.base import CardAction, DeliveryFailed
-from service.channels.deciding import (
-    CardRef,
-    ask_on_card,
-    decide_on_card,
-    find_actor,
-    link_address,
-    read_card,
-    read_value,
-)
+from service.channels.deciding import CardRef
 from service.channels.teams.card import CARD_TYPE, DECIDES
 from service.channels.teams.outbound import TeamsChannel
 from service.channels.teams.tokens import CHANNEL_ID
@@ -168,7 +161,7 @@ class Chat:
         except ValidationError:
             return _write_message(chats.UNKNOWN_BUTTON)
         try:
-            by = await find_actor(self.parts, self.channel, self.activity.sender.directory_id)
+            by = await deciding.find_actor(self.parts, self.channel, self.activity.sender.directory_id)
             if by is None:
                 raise NotAllowed(chats.LINK_FIRST.format(LINK))
             if action.verb != REFRESH:
@@ -187,7 +180,7 @@ class Chat:
         try:
             if code is None:
                 raise InvalidInput(chats.NOT_A_CARD.format(LINK))
-            text = await link_address(self.parts, self.channel, code[1], sender.directory_id, sender.name)
+            text = await deciding.link_address(self.parts, self.channel, code[1], sender.directory_id, sender.name)
         except Unavailable:
             raise
         except SaysoError as error:
@@ -205,10 +198,10 @@ class Chat:
         data = action.data
         ref = CardRef(data.suspension_id, data.item_id)
         if action.verb == CardAction.ASK:
-            await ask_on_card(self.parts, self.channel, ref, data.question, by, self.activity.id)
+            await deciding.ask_on_card(self.parts, self.channel, ref, data.question, by, self.activity.id)
             return
         request = await self._read_request(action)
-        await decide_on_card(self.parts, self.channel, ref, request, by, self.activity.id)
+        await deciding.decide_on_card(self.parts, self.channel, ref, request, by, self.activity.id)
 
     async def _read_request(self, action: Action) -> DecisionRequest:
         data = action.data
@@ -219,7 +212,9 @@ class Chat:
             fields["message"] = data.reason.strip() or None
         if action.verb == CardAction.VALUE:
             _, item = await self._read(action)
-            fields["value"] = read_value(data.value, item, await self.parts.runs.definition(item.tool.definition))
+            fields["value"] = deciding.read_value(
+                data.value, item, await self.parts.runs.definition(item.tool.definition)
+            )
         return DecisionRequest.model_validate(fields)
 
     async def _read(self, action: Action) -> tuple[SuspensionRecord, Item]:
@@ -234,7 +229,7 @@ class Chat:
         return _write_message(error.message) if item.open else await self._write_card(record, item)
 
     async def _write_card(self, record: SuspensionRecord, item: Item) -> dict[str, Any]:
-        card = await read_card(self.parts, record, item)
+        card = await deciding.read_card(self.parts, record, item)
         return {
             "statusCode": 200,
             "type": CARD_TYPE,

@@ -18,17 +18,10 @@ from sayso.core.sentences import deliveries as chats
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.deliveries import is_live
 from sayso.errors import AlreadyDecided, InvalidInput, NotAllowed, SaysoError, StaleDigest, Unavailable
+from service.channels import deciding
 from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.cards import describe_closing
-from service.channels.deciding import (
-    CardRef,
-    ask_on_card,
-    decide_on_card,
-    find_actor,
-    link_address,
-    read_card,
-    read_value,
-)
+from service.channels.deciding import CardRef
 from service.channels.telegram.card import Control, cut, escape, matches, read_data
 from service.channels.telegram.outbound import REPLY_UNITS, TelegramChannel
 from service.core.store.channels import ChannelNotes
@@ -201,9 +194,9 @@ class Inbox:
             if approves:
                 request = DecisionRequest(action="approve", digest=item.digest)
                 ref = CardRef(record.id, item.item_id)
-                return (await decide_on_card(self.parts, self.channel, ref, request, by, press.id)).sentence
+                return (await deciding.decide_on_card(self.parts, self.channel, ref, request, by, press.id)).sentence
             action = control.action
-            headline = (await read_card(self.parts, record, item)).headline
+            headline = (await deciding.read_card(self.parts, record, item)).headline
             text = {
                 CardAction.DENY: chats.request_reason(headline),
                 CardAction.VALUE: chats.request_value(headline, item.choices),
@@ -227,7 +220,7 @@ class Inbox:
         item = find_item(record, control.item_id)
         if is_live(record, item):
             return
-        card = await read_card(self.parts, record, item)
+        card = await deciding.read_card(self.parts, record, item)
         try:
             await self.channel.update(Recipient("", str(message.chat.id)), str(message.message_id), card)
         except DeliveryFailed as failure:
@@ -247,7 +240,7 @@ class Inbox:
         code = _START.fullmatch(message.text.strip())
         if code is not None:
             label = message.sender.label if message.sender is not None else ""
-            return await link_address(self.parts, self.channel, code[1], str(message.chat.id), label)
+            return await deciding.link_address(self.parts, self.channel, code[1], str(message.chat.id), label)
         note = None
         if message.reply_to_message is not None:
             name = _name_prompt(message, message.reply_to_message.message_id)
@@ -259,9 +252,9 @@ class Inbox:
         key = f"{message.chat.id}:{message.message_id}"
         ref = CardRef(awaited.suspension_id, awaited.item_id)
         if awaited.action is CardAction.ASK:
-            return await ask_on_card(self.parts, self.channel, ref, message.text, by, key)
+            return await deciding.ask_on_card(self.parts, self.channel, ref, message.text, by, key)
         request = await self._read_reply(message, awaited)
-        return (await decide_on_card(self.parts, self.channel, ref, request, by, key)).sentence
+        return (await deciding.decide_on_card(self.parts, self.channel, ref, request, by, key)).sentence
 
     async def _read_reply(self, message: Message, awaited: Awaited) -> DecisionRequest:
         typed = message.text.strip()
@@ -270,7 +263,7 @@ class Inbox:
         if awaited.action is CardAction.VALUE:
             record = (await self.parts.desk.suspensions.read(awaited.suspension_id)).record
             item = find_item(record, awaited.item_id)
-            value = read_value(typed, item, await self.parts.runs.definition(item.tool.definition))
+            value = deciding.read_value(typed, item, await self.parts.runs.definition(item.tool.definition))
             return DecisionRequest(action="value", digest=awaited.digest, value=value)
         if len(typed) > chats.LONGEST_REASON:
             raise InvalidInput(chats.describe_long_reason(typed))
@@ -279,7 +272,7 @@ class Inbox:
         )
 
     async def _find_actor(self, message: Message) -> Actor:
-        by = await find_actor(self.parts, self.channel, str(message.chat.id))
+        by = await deciding.find_actor(self.parts, self.channel, str(message.chat.id))
         if by is None:
             raise NotAllowed(chats.LINK_FIRST.format(START))
         return by

@@ -121,12 +121,7 @@ class SuspensionRequest(RequestBody):
 
 @router.post("", status_code=201, operation_id="createSuspension", responses=ASKS)
 async def create_suspension(
-    body: SuspensionRequest,
-    caller: Caller,
-    parts: Parts,
-    key: IdempotencyKey,
-    token: PersonToken,
-    response: Response,
+    body: SuspensionRequest, caller: Caller, parts: Parts, key: IdempotencyKey, token: PersonToken, response: Response
 ) -> SuspensionView:
     """Evaluate calls. Rules allow or deny them immediately, or suspend them until people decide.
 

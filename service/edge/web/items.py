@@ -35,34 +35,9 @@ from service.core.store.channels import ChannelNotes
 from service.core.store.precedents import Precedents, kind_of
 from service.core.store.runs.external_events import ExternalEvents
 from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage, additions_of
-from service.edge.web.content.details import (
-    SHOW,
-    check_shown,
-    compare_args,
-    find_claims,
-    find_doubt,
-    find_model_text,
-    find_result,
-    find_why,
-    list_decisions,
-    list_extensions,
-    look_at,
-    note_shown,
-)
+from service.edge.web.content import details, edits
+from service.edge.web.content.details import SHOW
 from service.edge.web.content.earlier import describe_precedents
-from service.edge.web.content.edits import (
-    UNCHANGED,
-    VERSION,
-    EditReview,
-    Version,
-    compare_display,
-    find_step,
-    find_version,
-    list_versions,
-    make_display,
-    make_review,
-    read_shown,
-)
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
 from service.edge.web.content.runs import describe_both, read_external_events
 from service.edge.web.content.stages import list_stages, write_banner
@@ -109,7 +84,7 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
         if post.get(SHOW) == "only":
             context = await _gather(request, visitor, suspension_id, item_id, post)
             return await show(request, visitor, "pages/item.html", **context)
-        step = find_step(post)
+        step = edits.find_step(post)
         for part in _list_parts(request):
             if part.asks(post):
                 return await _show_preview(request, visitor, suspension_id, item_id, post, part)
@@ -162,7 +137,7 @@ async def _show_edit(
     editing = forms.chosen == Answer.EDIT
     edit = {"forms": forms, "editing": editing, "review": review if Answer.EDIT in forms.allowed else None}
     if review is not None:
-        edit["display"] = compare_display((*review.changes, *review.same)).hash
+        edit["display"] = edits.compare_display((*review.changes, *review.same)).hash
     return await show(request, visitor, "pages/item.html", **{**context, **edit})
 
 
@@ -181,19 +156,19 @@ def _list_parts(request: Request) -> list[DecisionPart]:
     return [addition.decision for addition in additions_of(request) if addition.decision is not None]
 
 
-async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> EditReview:
+async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> edits.EditReview:
     item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
     definition = await wiring_of(request).runs.definition(item.tool.definition or "")
     minor = definition is not None and names_minor_unit(definition.parameters)
-    rows = await asyncio.to_thread(compare_args, item.tool.args, decision.args or {}, minor=minor)
+    rows = await asyncio.to_thread(details.compare_args, item.tool.args, decision.args or {}, minor=minor)
     by = visitor.principal.reviewer("web")
     try:
         judged = await wiring_of(request).desk.judge_edit(suspension_id, item_id, decision, by)
-        review = make_review(rows, judged)
+        review = edits.make_review(rows, judged)
     except errors.PolicyForbids as error:
-        review = make_review(rows, None, error.message)
+        review = edits.make_review(rows, None, error.message)
     if not review.changes:
-        raise InvalidInput(_(UNCHANGED))
+        raise InvalidInput(_(edits.UNCHANGED))
     return review
 
 
@@ -215,15 +190,15 @@ async def _read_decision(
     suspension = await wiring.desk.suspensions.read(suspension_id)
     item = find_item(suspension.record, item_id)
     definition = await wiring.runs.definition(item.tool.definition)
-    view = await asyncio.to_thread(look_at, suspension.record, item, definition, shown=SHOW in post)
-    await check_shown(wiring.part(ChannelNotes), visitor.name, view, post.get("answer", ""))
+    view = await asyncio.to_thread(details.look_at, suspension.record, item, definition, shown=SHOW in post)
+    await details.check_shown(wiring.part(ChannelNotes), visitor.name, view, post.get("answer", ""))
     limit_bytes = wiring.settings.body_limit_bytes
     decision = await asyncio.to_thread(
         lambda: read_answer(make_forms(item, definition, nested=True), post, limit_bytes)
     )
-    if VERSION in post:
-        decision = decision.model_copy(update={"args": find_version(item, post[VERSION]).args})
-    shown = await asyncio.to_thread(read_shown, view, definition, decision.args, post)
+    if edits.VERSION in post:
+        decision = decision.model_copy(update={"args": edits.find_version(item, post[edits.VERSION]).args})
+    shown = await asyncio.to_thread(edits.read_shown, view, definition, decision.args, post)
     return item, decision, shown
 
 
@@ -260,16 +235,16 @@ async def _gather(
         wiring.runs.definition(item.tool.definition),
         wiring.part(Precedents).find_all(kind_of(record, item.tool.name)),
     )
-    view = await asyncio.to_thread(look_at, record, item, definition, shown=SHOW in post)
+    view = await asyncio.to_thread(details.look_at, record, item, definition, shown=SHOW in post)
     if view.shown:
-        await note_shown(wiring.part(ChannelNotes), visitor.name, record, item)
-    result = view.mask_result(find_result(item, record.id, trail))
+        await details.note_shown(wiring.part(ChannelNotes), visitor.name, record, item)
+    result = view.mask_result(details.find_result(item, record.id, trail))
     forms = await asyncio.to_thread(view.make_forms, definition)
-    versions = list_versions(item) if view.shown or not view.has_secrets else []
-    chosen = post.get(VERSION) or request.query_params.get(VERSION)
+    versions = edits.list_versions(item) if view.shown or not view.has_secrets else []
+    chosen = post.get(edits.VERSION) or request.query_params.get(edits.VERSION)
     version = next((version for version in versions if version.digest == chosen), None)
     lines = view.mask_lines(describe_both(trail, external.entries))
-    claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
+    claims = details.find_claims(view.record, definition, view.secrets.scrub(details.find_model_text(record.id, trail)))
     page = ItemPage(wiring, visitor.name, item, view, lines, post, suspension.now_ms)
     (freezes, fault, precedents), added = await asyncio.gather(
         asyncio.gather(
@@ -290,10 +265,12 @@ async def _gather(
         "run": run,
         "run_id": run.id,
         "definition": definition,
-        "doubt_href": find_doubt(item, record.id, trail) if find_item_state(record, item) is ItemState.IN_DOUBT else "",
+        "doubt_href": details.find_doubt(item, record.id, trail)
+        if find_item_state(record, item) is ItemState.IN_DOUBT
+        else "",
         "versions": versions,
         "version": version,
-        "why": find_why(item, record.id, trail),
+        "why": details.find_why(item, record.id, trail),
         "claims": claims,
         "external_cut": external.cut,
         "trail_fault": end.fault or fault,
@@ -317,7 +294,7 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "banner": None,
         "sure": False,
         "item_state": find_item_state(record, item),
-        "extensions": list_extensions(item) if record.status is Status.PENDING else [],
+        "extensions": details.list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
         "ineligibility": sentences.describe_ineligibility(record, item, visitor),
         "fallback": times.describe_fallback(record, item),
@@ -344,7 +321,7 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
 def _describe_args(
     record: SuspensionRecord,
     item: Item,
-    version: Version | None,
+    version: edits.Version | None,
     definition: ToolDefinition | None,
     earlier: Sequence[Measures],
 ) -> dict[str, object]:
@@ -355,13 +332,15 @@ def _describe_args(
     view, minor = render_call(item.tool.name, args, schema), schema is not None and names_minor_unit(schema)
     return {
         "wanted": _("may already have run") if item.doubt is not None else sentences.describe_wanted(item),
-        "display": make_display(item, version, schema, view if version is None else None).hash,
+        "display": edits.make_display(item, version, schema, view if version is None else None).hash,
         "remembered": list_remembered(item),
         "minor": minor,
-        "version_changes": compare_args(item.tool.args, version.args, minor=minor) if version is not None else [],
+        "version_changes": details.compare_args(item.tool.args, version.args, minor=minor)
+        if version is not None
+        else [],
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
-        "changes": compare_args(item.tool.args, decided, minor=minor) if decided is not None else [],
-        "decisions": list_decisions(item, minor=minor),
+        "changes": details.compare_args(item.tool.args, decided, minor=minor) if decided is not None else [],
+        "decisions": details.list_decisions(item, minor=minor),
         "siblings": [
             (other, summarize(find_secrets(other).args), find_item_state(record, other))
             for other in record.items

@@ -20,19 +20,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sayso.core.clock import iso_utc, now_ms
 from sayso.core.problems import PROBLEM_TYPES, Problem
 from sayso.core.rendering.money import lacking_decimals
-from sayso.core.sentences import join_words
+from sayso.core.sentences import join_words, times
 from sayso.core.sentences.items import DENIAL_PRESETS, DOUBT_CHOICES, describe_characters
 from sayso.core.sentences.outcomes import describe_state
-from sayso.core.sentences.times import (
-    describe_ago,
-    describe_brief,
-    describe_clock,
-    describe_due,
-    describe_hour,
-    describe_local,
-    describe_span,
-    describe_when,
-)
 from sayso.core.text.invisible import UNCHECKED, write_signs
 from sayso.core.text.language import _, mark, speaking, translate, translate_count
 from sayso.core.text.summaries import collapse, list_values, write_pretty
@@ -221,16 +211,16 @@ def _make_environment() -> Environment:
         "reveal": collapse,
         "odd": describe_characters,
         "signs": write_signs,
-        "ago": describe_ago,
-        "brief": describe_brief,
-        "when": describe_when,
-        "clock": describe_clock,
-        "due": describe_due,
-        "hour": describe_hour,
+        "ago": times.describe_ago,
+        "brief": times.describe_brief,
+        "when": times.describe_when,
+        "clock": times.describe_clock,
+        "due": times.describe_due,
+        "hour": times.describe_hour,
         "day": partial(format_date, format="EEE d MMM"),
-        "local": describe_local,
+        "local": times.describe_local,
         "iso": iso_utc,
-        "span": describe_span,
+        "span": times.describe_span,
         "state": describe_state,
         "pairs": list_values,
         "pretty": write_pretty,

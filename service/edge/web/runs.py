@@ -22,17 +22,10 @@ from service.core.store.runs.external_events import ExternalEvents
 from service.core.store.runs.runs import Run
 from service.core.store.suspensions.reading import UnreadableRecord, describe_unreadable, split_readable
 from service.edge.web.additions import RunPage, additions_of
+from service.edge.web.content import runs as content
 from service.edge.web.content.cards import item_href
 from service.edge.web.content.details import mask_lines
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
-from service.edge.web.content.runs import (
-    describe_both,
-    list_rows,
-    list_turns,
-    mask_turns,
-    read_external_events,
-    render_result,
-)
 from service.edge.web.content.timeline import VOICES
 from service.edge.web.pages import show, show_page_again
 from service.edge.web.sessions import (
@@ -198,11 +191,11 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
     run = await wiring.runs.read(run_id)
     end = await wiring.trails.find_end(run_id)  # before the events, because more may be added meanwhile
     trail = await read_trail(wiring.runs, run_id)
-    external = await read_external_events(wiring.part(ExternalEvents), run_id)
+    external = await content.read_external_events(wiring.part(ExternalEvents), run_id)
     chain = await wiring.desk.suspensions.read_chain(run.suspension_id, _MAX_SUSPENSIONS)
     records, damaged = split_readable(chain)
     secrets = collect_secrets(records)
-    added: dict[str, Any] = {"lines": mask_lines(describe_both(trail, external.entries), secrets)}
+    added: dict[str, Any] = {"lines": mask_lines(content.describe_both(trail, external.entries), secrets)}
     for addition in additions_of(request):
         page = RunPage(wiring, run_id, records, secrets, added["lines"])
         added |= await addition.run(page) if addition.run is not None else {}
@@ -222,8 +215,8 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
         "voice": voice if voice in VOICES else "",
         **added,
         "lines": [line for line in added["lines"] if voice not in VOICES or line.voice == voice],
-        "turns": mask_turns(list_turns(trail, records), secrets),
-        "result": await asyncio.to_thread(render_result, result),
+        "turns": content.mask_turns(content.list_turns(trail, records), secrets),
+        "result": await asyncio.to_thread(content.render_result, result),
         "external_cut": external.cut,
         "trail_fault": end.fault or await wiring.trails.find_fault(run_id),
         "trail_cut": len(trail) >= MAX_ENTRIES,
@@ -231,7 +224,7 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
         "damaged": damaged,
         "may_cancel": may_cancel(records[-1:], reviewer, is_admin=visitor.is_admin),
         "banner": "",
-        "suspensions": await asyncio.to_thread(list_rows, records, reviewer, freezes, now_ms(), definitions),
+        "suspensions": await asyncio.to_thread(content.list_rows, records, reviewer, freezes, now_ms(), definitions),
         "suspensions_cut": bool(records) and not damaged and records[0].previous_id is not None,
     }
 

@@ -41,9 +41,7 @@ async def report_headless(
 
 @router.get("/insights", operation_id="reportInsights", responses=problems(400, 401, 403))
 async def report_insights(
-    caller: Person,
-    parts: Parts,
-    range: Annotated[Range, Query(description="The range; it ends now.")] = "7d",
+    caller: Person, parts: Parts, range: Annotated[Range, Query(description="The range; it ends now.")] = "7d"
 ) -> InsightsView:
     """Return what was asked and decided in a range, how fast, by tool, by reviewer and by rule."""
     person = None if "admin" in caller.roles else caller.name

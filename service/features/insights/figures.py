@@ -273,11 +273,7 @@ def _add(slots: Iterable[Counter[Count]]) -> Counter[Count]:
 
 def _describe_figures(metrics: Counter[str]) -> Figures:
     waits = read_histogram(metrics, Metric.WAIT)
-    return Figures(
-        **read_outcomes(metrics),
-        p50_ms=find_quantile(waits, 0.5),
-        p95_ms=find_quantile(waits, 0.95),
-    )
+    return Figures(**read_outcomes(metrics), p50_ms=find_quantile(waits, 0.5), p95_ms=find_quantile(waits, 0.95))
 
 
 def _sum_up(total: Counter[Count]) -> Figures:

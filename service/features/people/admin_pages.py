@@ -179,12 +179,7 @@ _TRIALS = {
 }
 """A first request for each kind."""
 
-OVERLAPS = (
-    (3600, mark("1 hour")),
-    (86_400, mark("1 day")),
-    (604_800, mark("7 days")),
-    (0, mark("none: it ends now")),
-)
+OVERLAPS = ((3600, mark("1 hour")), (86_400, mark("1 day")), (604_800, mark("7 days")), (0, mark("none: it ends now")))
 
 
 class KeyRow(NamedTuple):

@@ -12,15 +12,7 @@ from sayso.core.sentences.plans import PlanWords, describe_plan
 from sayso.core.sentences.times import Sentence
 from sayso.core.text.language import _
 from sayso.errors import InvalidInput
-from sayso.features.permissions.text import (
-    describe_grant,
-    describe_grant_state,
-    describe_left_over,
-    describe_mandate,
-    describe_missing,
-    describe_rest,
-    describe_trial,
-)
+from sayso.features.permissions import text
 from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 from service.features.permissions.desk import Granting, is_ready, reinstate
@@ -111,12 +103,12 @@ def _describe_mandate(use: Use[Mandate], void: bool, now_ms: int) -> MandateRow:
     in_force = state is GrantState.IN_FORCE
     return MandateRow(
         use=use,
-        sentence=describe_mandate(mandate),
+        sentence=text.describe_mandate(mandate),
         plan=describe_plan(mandate.envelope),
-        state=_("void in part: a rule has changed") if in_force and void else describe_grant_state(state),
+        state=_("void in part: a rule has changed") if in_force and void else text.describe_grant_state(state),
         css="approved" if in_force and not void else "denied",
         people=join_words([granter.id for granter in mandate.granters]),
-        left=describe_rest(mandate, use.calls, use.total) if in_force else "",
+        left=text.describe_rest(mandate, use.calls, use.total) if in_force else "",
         in_force=in_force,
     )
 
@@ -127,11 +119,11 @@ def _describe(use: Use[Grant], void: bool, now_ms: int, visitor: str) -> GrantRo
     css = {GrantState.IN_FORCE: "approved", **dict.fromkeys(_WAITING, "suspended")}.get(state, "denied")
     return GrantRow(
         use=use,
-        sentence=describe_grant(grant),
-        state=_("void: its rule has changed") if alive and void else describe_grant_state(state),
+        sentence=text.describe_grant(grant),
+        state=_("void: its rule has changed") if alive and void else text.describe_grant_state(state),
         css="denied" if void else css,
         people=join_words([granter.id for granter in grant.granters]),
-        left=describe_left_over(grant, use.calls, use.total) if alive else "",
+        left=text.describe_left_over(grant, use.calls, use.total) if alive else "",
         waits=state is GrantState.WAITING and not void and visitor not in [granter.id for granter in grant.granters],
         in_force=state is GrantState.IN_FORCE,
         returns=grant.can_return(now_ms) and not void,
@@ -141,7 +133,7 @@ def _describe(use: Use[Grant], void: bool, now_ms: int, visitor: str) -> GrantRo
 def _add_trial(row: GrantRow, trial: Trial) -> GrantRow:
     """Return the row of a proposed grant with what it would have allowed."""
     grant = row.use.grant
-    rest = describe_missing(grant.learned, trial.approved) if grant.learned is not None else ""
+    rest = text.describe_missing(grant.learned, trial.approved) if grant.learned is not None else ""
     void = row.css == "denied"
-    tried = describe_trial(**trial._asdict(), unanswered=trial.unanswered)
+    tried = text.describe_trial(**trial._asdict(), unanswered=trial.unanswered)
     return row._replace(tried=tried, rest=rest, ready=is_ready(grant, trial) and not void)

@@ -15,17 +15,7 @@ from pydantic import ValidationError
 from sayso.core.clock import now_ms
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import ASKING, Action, Mode, PolicyRule
-from sayso.core.sentences.rules import (
-    ACTIONS,
-    describe_calls,
-    describe_default,
-    describe_end,
-    describe_rule,
-    describe_shadow_hits,
-    describe_wait,
-    describe_who,
-    runs_by_itself,
-)
+from sayso.core.sentences import rules as sentences
 from sayso.core.text.language import _
 from sayso.core.text.summaries import Summary, summarize
 from sayso.core.transitions.states import find_item_state
@@ -42,14 +32,8 @@ from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wi
 from service.features.insights.figures import read_rule_cost
 from service.features.people.group_pages import describe_plan
 from service.features.people.who import plan, plan_weeks
-from service.features.rulebook.versions import (
-    VersionState,
-    attest_version,
-    describe_held_back,
-    list_versions,
-    read_version,
-    restore,
-)
+from service.features.rulebook import versions
+from service.features.rulebook.versions import VersionState
 from service.features.whatif.trial_pages import find_cases
 
 DAYS = 7
@@ -100,11 +84,13 @@ async def list_rules(request: Request, visitor: SignedIn) -> Response:
         "pages/rules.html",
         title=_("Rules"),
         rows=[_describe_row(rule, hits.get(rule.rule_id, 0)) for rule in policy.rules],
-        default=describe_default(policy),
+        default=sentences.describe_default(policy),
         default_hits=hits.get(DEFAULT, 0),
         rules_version=policy.version,
         cases=await find_cases(wiring),
-        held=" ".join(describe_held_back(wiring.rules.held_back)) if wiring.rules.held_back is not None else "",
+        held=" ".join(versions.describe_held_back(wiring.rules.held_back))
+        if wiring.rules.held_back is not None
+        else "",
         days=DAYS,
     )
 
@@ -125,9 +111,9 @@ async def read_rule(request: Request, visitor: SignedIn, rule_id: str) -> Respon
         code=200 if rule is not None else 404,
         rule=rule,
         rule_id=rule_id,
-        words=describe_rule(rule) if rule is not None else "",
+        words=sentences.describe_rule(rule) if rule is not None else "",
         row=_describe_row(rule, hits.get(rule_id, 0)) if rule is not None else None,
-        shadow=describe_shadow_hits(shadow) if rule is not None and rule.mode is Mode.SHADOW else "",
+        shadow=sentences.describe_shadow_hits(shadow) if rule is not None and rule.mode is Mode.SHADOW else "",
         number=policy.rules.index(rule) + 1 if rule is not None else 0,
         count=len(policy.rules),
         source=await asyncio.to_thread(_find_source, wiring, rule_id),
@@ -149,13 +135,13 @@ def _describe_row(rule: PolicyRule, hits: int) -> RuleRow:
     asks = rule.action in ASKING
     return RuleRow(
         rule=rule,
-        calls=describe_calls(rule),
-        action=ACTIONS[rule.action],
-        who=describe_who(rule.terms) if asks else "",
-        wait=describe_wait(rule.terms) if asks else "",
-        end=describe_end(rule.terms) if asks else "",
+        calls=sentences.describe_calls(rule),
+        action=sentences.ACTIONS[rule.action],
+        who=sentences.describe_who(rule.terms) if asks else "",
+        wait=sentences.describe_wait(rule.terms) if asks else "",
+        end=sentences.describe_end(rule.terms) if asks else "",
         hits=hits,
-        by_itself=runs_by_itself(rule),
+        by_itself=sentences.runs_by_itself(rule),
     )
 
 
@@ -216,9 +202,9 @@ async def read_all(request: Request, visitor: SignedIn) -> Response:
         visitor,
         "pages/rule_versions.html",
         title=_("Versions of the rules"),
-        versions=await list_versions(wiring),
+        versions=await versions.list_versions(wiring),
         needed=wiring.settings.policy_attestations,
-        held=" ".join(describe_held_back(held)) if held is not None else "",
+        held=" ".join(versions.describe_held_back(held)) if held is not None else "",
     )
 
 
@@ -235,15 +221,15 @@ async def change(request: Request, visitor: SignedIn, version: str) -> Response:
         require_role(visitor.principal.roles, "admin")
         wiring = wiring_of(request)
         if post.get("act") == "restore":
-            await restore(wiring, version, visitor.name, post.get("replaces", ""))
+            await versions.restore(wiring, version, visitor.name, post.get("replaces", ""))
         else:
-            await attest_version(wiring, version, post.get("digest", ""), visitor.name)
+            await versions.attest_version(wiring, version, post.get("digest", ""), visitor.name)
     return RedirectResponse(f"/rules/-/versions/{version}", 303)
 
 
 async def _gather(request: Request, visitor: Visitor, version: str, _post: Post) -> dict[str, Any]:
     wiring = wiring_of(request)
-    state, others = await read_version(wiring, version), await list_versions(wiring)
+    state, others = await versions.read_version(wiring, version), await versions.list_versions(wiring)
     return {
         "title": _("Version of the rules"),
         "page": await asyncio.to_thread(_describe, state, others, visitor.name),
@@ -255,7 +241,11 @@ def _describe(state: VersionState, others: Sequence[VersionState], visitor: str)
     current = next((other for other in others if other.in_force), None)
     beside = _find_before(state, others) if state.in_force else current
     mine, other = _parse(state), _parse(beside) if beside is not None else None
-    words = [*(f"{rule.rule_id}: {describe_rule(rule)}" for rule in mine.rules), describe_default(mine)] if mine else []
+    words = (
+        [*(f"{rule.rule_id}: {sentences.describe_rule(rule)}" for rule in mine.rules), sentences.describe_default(mine)]
+        if mine
+        else []
+    )
     differences = list_differences(compare_rulebooks(other, mine)) if mine and other else []
     return VersionPage(
         state=state,

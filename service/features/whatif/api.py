@@ -27,15 +27,8 @@ from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.rulebook.api import view_text
 from service.features.rulebook.versions import read_version
+from service.features.whatif import shadows as shadowing
 from service.features.whatif.replays import ReplayRequest, RuleReplays
-from service.features.whatif.shadows import (
-    begin_file_shadow,
-    begin_shadow,
-    end_shadow,
-    promote_shadow,
-    read_shadows,
-    report_shadow,
-)
 from service.features.whatif.store import Replay, ReplayStore
 from service.features.whatif.trials import read_past, try_call
 
@@ -182,7 +175,7 @@ class PromoteShadow(RequestBody):
 @shadows.get("", operation_id="getShadow", responses=problems(401, 403))
 async def read_shadow(_caller: Person, parts: Parts) -> ShadowsView:
     """Return the candidate in shadow, and those before it."""
-    state = await read_shadows(parts)
+    state = await shadowing.read_shadows(parts)
     return ShadowsView(
         current=ShadowView.model_validate(state.current) if state.current is not None else None,
         ended=[ShadowView.model_validate(shadow) for shadow in state.ended],
@@ -193,16 +186,16 @@ async def read_shadow(_caller: Person, parts: Parts) -> ShadowsView:
 async def begin(body: BeginShadow, caller: Admin, parts: Parts) -> VersionText:
     """Put a candidate in shadow: it judges every new call beside the rules in force, without effect."""
     if body.text is not None:
-        return view_text(await begin_file_shadow(parts, body.text, body.file, caller.name, body.lists), parts)
+        return view_text(await shadowing.begin_file_shadow(parts, body.text, body.file, caller.name, body.lists), parts)
     version = body.version or ""
-    await begin_shadow(parts, version, caller.name)
+    await shadowing.begin_shadow(parts, version, caller.name)
     return view_text(await read_version(parts, version), parts)
 
 
 @shadows.post("/report", operation_id="reportShadow", status_code=202, responses=WRITES | problems(403, 404, 429))
 async def report(body: ReportShadow, caller: Admin, parts: Parts, replays: Replays, response: Response) -> ReplayView:
     """Count what a candidate would have done beside what was done and what people decided; read it as a replay."""
-    replay = await report_shadow(parts, replays, caller.name, body.version, body.sum)
+    replay = await shadowing.report_shadow(parts, replays, caller.name, body.version, body.sum)
     response.headers["Location"] = f"/api/v1/policy/replays/{replay.id}"
     return view_replay(replay)
 
@@ -210,13 +203,13 @@ async def report(body: ReportShadow, caller: Admin, parts: Parts, replays: Repla
 @shadows.post("/{version}/end", operation_id="endShadow", status_code=204, responses=WRITES | problems(403))
 async def end(version: Version, caller: Admin, parts: Parts) -> None:
     """End the candidate in shadow. What it said stays in the audit trail."""
-    await end_shadow(parts, version, caller.name)
+    await shadowing.end_shadow(parts, version, caller.name)
 
 
 @shadows.post("/{version}/promote", operation_id="promoteShadow", responses=WRITES | problems(404, 422))
 async def promote(version: Version, body: PromoteShadow, caller: Admin, parts: Parts) -> VersionText:
     """Put the candidate in force, if enough people attest its bytes; the version it replaces is withdrawn."""
-    await promote_shadow(parts, version, caller.name, body.replaces)
+    await shadowing.promote_shadow(parts, version, caller.name, body.replaces)
     return view_text(await read_version(parts, version), parts)
 
 

@@ -21,15 +21,8 @@ from service.core.auth.reviewers import require_role
 from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, read_post, wiring_of
 from service.features.rulebook.versions import read_version
+from service.features.whatif import shadows
 from service.features.whatif.replays import ReplayRequest, RuleReplays
-from service.features.whatif.shadows import (
-    begin_file_shadow,
-    begin_shadow,
-    end_shadow,
-    promote_shadow,
-    read_shadows,
-    report_shadow,
-)
 from service.features.whatif.store import ReplayStore
 
 _FILE = "candidate"
@@ -226,27 +219,27 @@ async def _act(request: Request, visitor: Visitor, post: Post) -> str:
     """Do what the form asks for, and return where to go next."""
     wiring, act, version = wiring_of(request), post.get("act"), post.get("version", "")
     if act == "compare":
-        replay = await report_shadow(wiring, replays_of(request), visitor.name, version)
+        replay = await shadows.report_shadow(wiring, replays_of(request), visitor.name, version)
         return f"/rules/-/replays/{replay.id}"
     if act == "end":
-        await end_shadow(wiring, version, visitor.name)
+        await shadows.end_shadow(wiring, version, visitor.name)
     elif act == "promote":
-        await promote_shadow(wiring, version, visitor.name, post.get("replaces", ""))
+        await shadows.promote_shadow(wiring, version, visitor.name, post.get("replaces", ""))
         return f"/rules/-/versions/{version}"
     elif version:
-        await begin_shadow(wiring, version, visitor.name)
+        await shadows.begin_shadow(wiring, version, visitor.name)
     else:
         text = post.get("text", "").replace("\r\n", "\n")
         if not text.strip():
             raise InvalidInput("Paste the rules of the candidate.")
         lists = await asyncio.to_thread(wiring.rulebook.read_lists)
-        await begin_file_shadow(wiring, text, _FILE, visitor.name, lists)
+        await shadows.begin_file_shadow(wiring, text, _FILE, visitor.name, lists)
     return _PATH
 
 
 async def _gather(request: Request, post: Post) -> dict[str, Any]:
     wiring = wiring_of(request)
-    state = await read_shadows(wiring)
+    state = await shadows.read_shadows(wiring)
     in_force = await wiring.rules.versions.read_in_force()
     current = await read_version(wiring, state.current.version) if state.current is not None else None
     return {

@@ -34,13 +34,7 @@ from service.core.operations.known_names import find_known, read_manifests
 from service.core.policy.evaluations import judge_blocking
 from service.core.wiring import Wiring
 from service.edge.web.pages import receive, show
-from service.edge.web.sessions import (
-    Post,
-    RecordedRoute,
-    SignedIn,
-    Visitor,
-    wiring_of,
-)
+from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 from service.features.whatif.recorded import MOST_CALLS, judge_again, read_recorded
 from service.features.whatif.trials import find_definition, read_past, try_call
 
@@ -160,13 +154,7 @@ def _read_args(text: str) -> JsonObject:
 
 def _describe(form: TrialForm, manifests: dict[str, AgentManifest]) -> dict[str, Any]:
     tools = dict.fromkeys(tool.name for manifest in manifests.values() for tool in manifest.tools)
-    return {
-        "title": _("Try a call"),
-        "form": form,
-        "agents": sorted(manifests),
-        "tools": sorted(tools),
-        "tried": None,
-    }
+    return {"title": _("Try a call"), "form": form, "agents": sorted(manifests), "tools": sorted(tools), "tried": None}
 
 
 def sketch_args(schema: JsonObject) -> JsonObject:
@@ -316,13 +304,7 @@ async def _try_draft(request: Request, visitor: Visitor, text: str) -> dict[str,
 
 
 async def _describe_draft(post: Post) -> dict[str, Any]:
-    return {
-        "title": _("Try a draft"),
-        "draft": _read_draft(post),
-        "checked": None,
-        "replay": None,
-        "most": MOST_CALLS,
-    }
+    return {"title": _("Try a draft"), "draft": _read_draft(post), "checked": None, "replay": None, "most": MOST_CALLS}
 
 
 def _summarize(comparison: Comparison) -> Replay:

@@ -13,22 +13,12 @@ from service.core.desk.suspending import Foreign
 from service.core.store.announcements import closed_at_ms
 from service.core.store.instances import Instance
 from service.core.wiring import Wiring
+from service.edge.api.aap import views
 from service.edge.api.aap.callers import Id, InstanceRoute, Key, Requester, find_instance
 from service.edge.api.aap.documents import problems, replays
 from service.edge.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView, read_duration, write_exactly
 from service.edge.api.aap.problems import Refusal
-from service.edge.api.aap.views import (
-    ADAPTER,
-    KEPT_MS,
-    ORIGIN,
-    describe_reasoning,
-    draft_call,
-    draft_run,
-    fit_draft,
-    status_of,
-    write_erased,
-    write_request,
-)
+from service.edge.api.aap.views import ADAPTER
 from service.edge.api.dependencies import Parts, find_suspension
 from service.edge.api.routes import wait_for
 
@@ -60,15 +50,15 @@ async def create_request(request: Request, body: NewRequest, caller: Requester, 
     """Request approval of a call. Rules may decide it immediately."""
     raw = await request.body()
     foreign = Foreign(
-        origin=ORIGIN,
+        origin=views.ORIGIN,
         state=seal_state(raw),
-        fit=partial(fit_draft, read_duration(body.timeout)),
-        kept_ms=KEPT_MS,
-        events=describe_reasoning(body),
+        fit=partial(views.fit_draft, read_duration(body.timeout)),
+        kept_ms=views.KEPT_MS,
+        events=views.describe_reasoning(body),
     )
     saved = await parts.desk.suspend(
-        draft_run(caller, body),
-        [draft_call(body)],
+        views.draft_run(caller, body),
+        [views.draft_call(body)],
         ResumeSpec(mode="poll", resumer=ADAPTER, endpoint_id=caller.id, notifies=caller.delivery is not None),
         key=key,
         request=write_exactly(raw),
@@ -157,13 +147,15 @@ async def _expire(parts: Wiring, record: SuspensionRecord, now_ms: int) -> Suspe
 
 async def _show(parts: Wiring, record: SuspensionRecord, status: int = 200) -> Response:
     # Every request is saved with its submitted text, until its contents are erased.
-    submitted = await parts.runs.state(record.run.id, record.state) if record.state else write_erased(record)
-    return Response(write_request(record, submitted), status, media_type="application/json")
+    submitted = await parts.runs.state(record.run.id, record.state) if record.state else views.write_erased(record)
+    return Response(views.write_request(record, submitted), status, media_type="application/json")
 
 
 def _refuse_consumption(record: SuspensionRecord, error: Conflict) -> Refusal:
-    if status_of(record) != "approved":
-        return Refusal(409, "not_approved", f"The request is {status_of(record)}; there is no approval to consume.")
+    if views.status_of(record) != "approved":
+        return Refusal(
+            409, "not_approved", f"The request is {views.status_of(record)}; there is no approval to consume."
+        )
     if record.items[0].permit is None and record.status is not Status.CANCELLED:
         return Refusal(409, "approval_expired", error.message)
     return Refusal(409, "approval_withdrawn", error.message)

@@ -150,10 +150,7 @@ def make_display(item: Item, version: Version | None, schema: JsonObject | None,
     rows = (*view.notable, *view.body, *view.rest)
     return _build(
         [
-            (
-                write_shown(row.path),
-                "".join(write_shown(part.text, breaks=True) for line in row.lines for part in line),
-            )
+            (write_shown(row.path), "".join(write_shown(part.text, breaks=True) for line in row.lines for part in line))
             for row in rows
         ]
     )

@@ -125,12 +125,7 @@ async def _make_cards(
 MOST_LISTED = 100
 """The values that one menu lists, those with the most items first."""
 
-_NAMES: Mapping[str, str] = {
-    "tool": mark("Tool"),
-    "agent": mark("Agent"),
-    "risk": mark("Risk"),
-    "due": mark("Due"),
-}
+_NAMES: Mapping[str, str] = {"tool": mark("Tool"), "agent": mark("Agent"), "risk": mark("Risk"), "due": mark("Due")}
 _MINE = "is:mine"
 _RISKS: Mapping[str, str] = {
     "is:doubt": mark("May already have run"),
