@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import httpx
 import structlog
@@ -204,18 +204,36 @@ def open_client(timeout_s: float = ATTEMPT_S) -> httpx.AsyncClient:
     return httpx.AsyncClient(timeout=timeout_s, follow_redirects=False, headers={"User-Agent": "Sayso"})
 
 
-class OneDestination:
-    """A channel with one destination for everybody, reached by one HTTP client."""
+Config = TypeVar("Config", bound=ChannelConfig)
 
-    shared_only = True
 
-    def __init__(self, config: ChannelConfig, shared_address: str, host: str) -> None:
+class ConfiguredChannel(Generic[Config]):
+    """A channel as its configuration says. It has no shared destination, and nothing to close."""
+
+    shared_address = ""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
         self.name, self.kind, self.per_minute = config.name, config.kind, config.per_minute
-        self.shared_address, self.destination = shared_address, f"{host} {config.name}"
+
+    async def write(self: Channel, card: Card) -> Any:
+        """Return the body of a card, rendered in a thread."""
+        return (await asyncio.to_thread(self.render, card)).body
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+class HttpChannel(ConfiguredChannel[Config]):
+    """A channel with an HTTP client, which follows no redirects, to the provider at an address without its scheme."""
+
+    def __init__(self, config: Config, provider: str) -> None:
+        super().__init__(config)
+        self.destination = f"{provider} {config.name}"
         self._client = open_client()
 
     async def aclose(self) -> None:
-        """Close the client."""
+        """Close the connections."""
         await self._client.aclose()
 
 

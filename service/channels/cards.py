@@ -174,7 +174,13 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line(_DEADLINE, iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody answers", describe_fallback(record, item)),
         Line("Quorum", items.describe_quorum(item)),
-        Line("Claimed", _describe_claim(record, item)),
+        # A card does not change when the claim expires.
+        Line(
+            "Claimed",
+            f"{item.claim.by.id} handles this until {iso_utc(item.claim.shown_until_ms)}"
+            if item.claim is not None and is_live(record, item)
+            else "",
+        ),
         Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),
         *(Line(f"Question of {inquiry.by.id}", inquiry.text) for inquiry in item.inquiries[-_LATEST:]),
         Line(
@@ -182,13 +188,6 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
             f"{items.describe_number(record, item)}, and type them on its page." if item.terms.match_number else "",
         ),
     ]
-
-
-def _describe_claim(record: SuspensionRecord, item: Item) -> str:
-    """Return who handles a live item, and until when: a card does not change when the claim expires."""
-    if item.claim is None or not is_live(record, item):
-        return ""
-    return f"{item.claim.by.id} handles this until {iso_utc(item.claim.shown_until_ms)}"
 
 
 def _warn_of_denial(record: SuspensionRecord, denied: EarlierDenial | None, secrets: Redacted) -> Iterator[str]:

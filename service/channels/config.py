@@ -82,8 +82,7 @@ def read_channels(
         document = read_document(path.read_bytes(), path.name)
     except OSError as error:
         raise InvalidChannels(f"{path} cannot be read: {error.strerror}. Correct SAYSO_CHANNELS.") from error
-    rows = _list_rows(document)
-    parsed = [_parse(document, name, row, kinds, environ) for name, row in rows.items()]
+    parsed = [_parse(document, name, row, kinds, environ) for name, row in _list_rows(document).items()]
     if document.problems:
         raise InvalidChannels("\n".join(map(str, sorted(document.problems))))
     return tuple(config for config in parsed if config is not None)

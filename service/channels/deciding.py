@@ -4,11 +4,11 @@ Values that people type are read here; the desk validates them against the compl
 """
 
 import asyncio
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from sayso.core.canonical_json import JsonObject, canonical_json, parse_json
+from sayso.core.canonical_json import canonical_json, parse_json
 from sayso.core.records.decisions import Actor, DecisionRequest
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
@@ -55,29 +55,20 @@ def read_value(typed: str, item: Item, definition: ToolDefinition | None) -> Jso
     for choice in item.choices or ():
         if typed == choice or typed == canonical_json(choice).decode():
             return choice
-    if _takes_text(_find_schema(item, definition), typed):
+    schema: JsonValue = item.response_schema
+    if schema is None and definition is not None:
+        properties = definition.parameters.get("properties")
+        schema = properties.get(item.target_arg or "") if isinstance(properties, dict) else None
+    if not isinstance(schema, dict):
+        return typed
+    kind, listed = schema.get("type"), schema.get("enum")
+    wants_text = kind == "string" or (isinstance(kind, list) and "string" in kind)
+    if wants_text or (isinstance(listed, list) and typed in listed):
         return typed
     try:
         return parse_json(typed)
     except InvalidJson:
         return typed
-
-
-def _find_schema(item: Item, definition: ToolDefinition | None) -> JsonObject | None:
-    if item.response_schema is not None or definition is None:
-        return item.response_schema
-    properties: Any = definition.parameters.get("properties")
-    schema = properties.get(item.target_arg) if isinstance(properties, dict) else None
-    return schema if isinstance(schema, dict) else None
-
-
-def _takes_text(schema: JsonObject | None, typed: str) -> bool:
-    if schema is None:
-        return True
-    kind, listed = schema.get("type"), schema.get("enum")
-    if isinstance(listed, list) and typed in listed:
-        return True
-    return kind == "string" or (isinstance(kind, list) and "string" in kind)
 
 
 class CardRef(NamedTuple):

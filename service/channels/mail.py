@@ -6,8 +6,7 @@ The same event always has the same Message-ID. A person's address is linked by a
 import asyncio
 import re
 import ssl
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -25,8 +24,8 @@ from sayso.core.clock import now_ms
 from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.language import cut
 from sayso.errors import InvalidInput
-from service.channels.base import DeliveryFailed, Recipient, Rendered, allowed_actions
-from service.channels.cards import Card, Digest, Line, build_digest
+from service.channels.base import ConfiguredChannel, DeliveryFailed, Recipient, Rendered, allowed_actions
+from service.channels.cards import Card, Line, build_digest
 from service.channels.config import ChannelConfig
 from service.core.auth.contacts import CODE_VALID_MS
 from service.core.settings import CHECKOUT
@@ -57,8 +56,7 @@ class MailBody(NamedTuple):
 
 def render_card(card: Card) -> Rendered:
     """Return the card as a mail. Arguments that do not fit are left out as a whole, and both parts say so."""
-    body = _fill(card, card.args_text)
-    complete = not card.masked
+    body, complete = _fill(card, card.args_text), not card.masked
     if len(body.html.encode()) > LARGEST_HTML_BYTES:
         body, complete = _fill(card, ""), False
     actions = allowed_actions(card, complete=complete, decides=frozenset())
@@ -67,10 +65,7 @@ def render_card(card: Card) -> Rendered:
 
 def render_code(person: str, code: str, page: str) -> MailBody:
     """Return the mail with the code that links its address to a person."""
-    context = {"person": person, "code": code, "page": page}
-    return MailBody(
-        "Sayso: your code", *(_ENVIRONMENT.get_template(f"mail/code.{part}").render(context) for part in _PARTS)
-    )
+    return _render("code", "Sayso: your code", {"person": person, "code": code, "page": page})
 
 
 def render_digest(cards: Sequence[Card]) -> MailBody:
@@ -79,9 +74,7 @@ def render_digest(cards: Sequence[Card]) -> MailBody:
     digest = build_digest(
         cards, DIGEST_BYTES, lambda entry: len(str(escape(f"{entry.text}{entry.link}")).encode()) + tags
     )
-    context: dict[str, Digest] = {"digest": digest}
-    parts = (_ENVIRONMENT.get_template(f"mail/digest.{part}").render(context) for part in _PARTS)
-    return MailBody(one_line(f"[Sayso] {digest.title}", LONGEST_SUBJECT_CHARS), *parts)
+    return _render("digest", one_line(f"[Sayso] {digest.title}", LONGEST_SUBJECT_CHARS), {"digest": digest})
 
 
 def one_line(text: str, limit: int) -> str:
@@ -98,8 +91,12 @@ def _fill(card: Card, args_text: str) -> MailBody:
         "omitted": len(card.args_text) if not args_text else 0,
         "UNCHECKED": UNCHECKED,
     }
-    subject = one_line(f"[Sayso] {card.tool} for {card.agent}", LONGEST_SUBJECT_CHARS)
-    return MailBody(subject, *(_ENVIRONMENT.get_template(f"mail/card.{part}").render(context) for part in _PARTS))
+    return _render("card", one_line(f"[Sayso] {card.tool} for {card.agent}", LONGEST_SUBJECT_CHARS), context)
+
+
+def _render(template: str, subject: str, context: Mapping[str, object]) -> MailBody:
+    parts = (_ENVIRONMENT.get_template(f"mail/{template}.{part}").render(context) for part in ("txt", "html"))
+    return MailBody(subject, *parts)
 
 
 def _shorten(text: str) -> str:
@@ -110,7 +107,6 @@ def _shorten(text: str) -> str:
     return f"{text[:LONGEST_LINE_CHARS]}… ({rest} more characters are on the page)"
 
 
-_PARTS = ("txt", "html")
 _ENVIRONMENT = Environment(
     loader=FileSystemLoader(CHECKOUT / "templates"),
     autoescape=select_autoescape(("html",)),
@@ -172,24 +168,13 @@ class MailConfig(ChannelConfig):
         return self.port or {"starttls": 587, "tls": 465, "none": 25}[self.security]
 
 
-@dataclass
-class MailChannel:
-    """One mail account that sends cards."""
+class MailChannel(ConfiguredChannel[MailConfig]):
+    """One mail account that sends cards, each over a connection of its own."""
 
-    config: MailConfig
-    kind: str = "mail"
-    shared_address: str = ""
-    name: str = field(init=False)
-    per_minute: int = field(init=False)
-    _trust: ssl.SSLContext | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        self.name, self.per_minute = self.config.name, self.config.per_minute
-
-    @property
-    def destination(self) -> str:
-        """The mail server."""
-        return f"{self.config.host}:{self.config.server_port}"
+    def __init__(self, config: MailConfig) -> None:
+        super().__init__(config)
+        self.destination = f"{config.host}:{config.server_port}"
+        self._trust: ssl.SSLContext | None = None
 
     def render(self, card: Card) -> Rendered:
         """Return the card as a mail."""
@@ -197,18 +182,16 @@ class MailChannel:
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Send the first mail of an item's thread; return its Message-ID."""
-        return await self._send(to, (await asyncio.to_thread(render_card, card)).body, event_id)
+        return await self._send(to, await self.write(card), event_id)
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Reply in the thread once the item is closed. A mail cannot be replaced, so nothing less is worth one."""
         if not card.live:
-            await self._send(
-                to, (await asyncio.to_thread(render_card, card)).body, f"{reference} {card.version}", reference
-            )
+            await self._send(to, await self.write(card), f"{reference} {card.version}", reference)
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Send the card again in its thread."""
-        await self._send(to, (await asyncio.to_thread(render_card, card)).body, event_id, reference)
+        await self._send(to, await self.write(card), event_id, reference)
 
     async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
         """Send one mail about open items, in a thread of its own."""
@@ -218,12 +201,10 @@ class MailChannel:
         """Mail a code that links the address to a person; raises `DeliveryFailed`."""
         await self._send(Recipient(person, address), render_code(person, code, page), f"{address} {code}")
 
-    async def aclose(self) -> None:
-        """Do nothing: every mail has a connection of its own."""
-
     async def _send(self, to: Recipient, body: MailBody, event_id: str, reference: str = "") -> str:
-        message = self._compose(to, body, event_id, reference)
-        config = self.config
+        message, config = self._compose(to, body, event_id, reference), self.config
+        if self._trust is None and config.security != "none":
+            self._trust = ssl.create_default_context(cafile=config.ca_file)
         try:
             await aiosmtplib.send(
                 message,
@@ -235,7 +216,7 @@ class MailChannel:
                 password=config.password.get_secret_value() if config.password is not None else None,
                 use_tls=config.security == "tls",
                 start_tls=config.security == "starttls",
-                tls_context=self._load_trust() if config.security != "none" else None,
+                tls_context=self._trust,
                 timeout=ATTEMPT_S,
             )
         except (aiosmtplib.SMTPException, OSError) as error:
@@ -266,11 +247,6 @@ class MailChannel:
         message.set_content(body.text)
         message.add_alternative(body.html, subtype="html")
         return message
-
-    def _load_trust(self) -> ssl.SSLContext:
-        if self._trust is None:
-            self._trust = ssl.create_default_context(cafile=self.config.ca_file)
-        return self._trust
 
 
 def explain_failure(error: Exception) -> DeliveryFailed:

@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import structlog
@@ -15,7 +14,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.language import count_units, cut
-from service.channels.base import DeliveryFailed, Recipient, Rendered, allowed_actions
+from service.channels.base import ConfiguredChannel, DeliveryFailed, Recipient, Rendered, allowed_actions
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
 from service.core.settings.receivers import Secret
@@ -80,27 +79,16 @@ class NoticeConfig(ChannelConfig):
         return urls
 
 
-@dataclass
-class NoticeChannel:
-    """The places that get each notice."""
+class NoticeChannel(ConfiguredChannel[NoticeConfig]):
+    """The places that get each notice. Apprise does not say to which host a URL leads."""
 
-    config: NoticeConfig
-    kind: str = "notice"
-    shared_address: str = "places"
-    shared_only: bool = True
-    name: str = field(init=False)
-    per_minute: int = field(init=False)
-    _threads: ThreadPoolExecutor = field(init=False, repr=False)
+    shared_address, shared_only = "places", True
 
-    def __post_init__(self) -> None:
-        self.name, self.per_minute = self.config.name, self.config.per_minute
+    def __init__(self, config: NoticeConfig) -> None:
+        super().__init__(config)
+        self.destination = f"apprise {config.name}"
         # A place that does not respond must not block the threads of the default executor.
         self._threads = ThreadPoolExecutor(MOST_URLS, thread_name_prefix="notices")
-
-    @property
-    def destination(self) -> str:
-        """The channel itself: apprise does not say which host a URL leads to."""
-        return f"apprise {self.config.name}"
 
     def render(self, card: Card) -> Rendered:
         """Return the card as a notice."""

@@ -1,6 +1,5 @@
 """Notifications to one topic of an ntfy broker. It can read them, so only an own one is sent facts and arguments."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -8,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator
 
 from sayso.core.text.invisible import UNCHECKED
-from service.channels.base import OneDestination, Recipient, Rendered, allowed_actions, explain_status, request
+from service.channels.base import HttpChannel, Recipient, Rendered, allowed_actions, explain_status, request
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
 from service.core.settings.receivers import Secret
@@ -88,12 +87,13 @@ class NtfyConfig(ChannelConfig):
         return topic
 
 
-class NtfyChannel(OneDestination):
+class NtfyChannel(HttpChannel[NtfyConfig]):
     """One topic that notifies everybody who is subscribed to it."""
 
+    shared_address, shared_only = "topic", True
+
     def __init__(self, config: NtfyConfig) -> None:
-        super().__init__(config, "topic", urlsplit(config.base_url).netloc)
-        self.config = config
+        super().__init__(config, urlsplit(config.base_url).netloc)
 
     def render(self, card: Card) -> Rendered:
         """Return the card as a notification."""
@@ -101,17 +101,17 @@ class NtfyChannel(OneDestination):
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Publish the card. Notifications are not replaced, so their id is not kept."""
-        await self._publish((await asyncio.to_thread(self.render, card)).body)
+        await self._publish(await self.write(card))
         return ""
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Publish how the item ended. A notification cannot be replaced on every phone."""
         if not card.live:
-            await self._publish((await asyncio.to_thread(self.render, card)).body)
+            await self._publish(await self.write(card))
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Publish the card again."""
-        body = (await asyncio.to_thread(self.render, card)).body
+        body = await self.write(card)
         await self._publish({**body, "title": f"Reminder: {body['title']}"})
 
     async def _publish(self, body: dict[str, Any]) -> None:

@@ -231,20 +231,6 @@ def _find_rule(policy: Policy, rule_id: str) -> PolicyRule:
     raise NotFound(f"There is no rule {rule_id!r}. Rules that ask: {known}.")
 
 
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}. Check its path.") from error
-
-
-def _open(path: Path | None, kinds: Mapping[str, ChannelKind]) -> Sequence[Channel]:
-    if path is None:
-        return open_samples(kinds)
-    configs = read_channels(path, {kind: row.config for kind, row in kinds.items()})
-    return [kinds[config.kind].open(config) for config in configs]
-
-
 def preview(args: Sequence[str], kinds: Mapping[str, ChannelKind] = KINDS) -> str:
     """Return the previews that the command line asks for; raises `SaysoError`."""
     parser = argparse.ArgumentParser(prog="sayso channels preview", description="Show a rule's card on every channel.")
@@ -253,9 +239,14 @@ def preview(args: Sequence[str], kinds: Mapping[str, ChannelKind] = KINDS) -> st
     parser.add_argument("--call", type=Path, required=True, help="a JSON file with tool, args and parameters")
     parser.add_argument("--channels", type=Path, help="the channels file; without it, every kind is shown")
     given: Any = parser.parse_args(args)
-    call = read_sample(_read_file(given.call), str(given.call))
+    try:
+        call = read_sample(given.call.read_bytes(), str(given.call))
+    except OSError as error:
+        raise InvalidInput(f"{given.call} cannot be read: {error.strerror}. Check its path.") from error
     card = build_sample_card(load_rulebook(given.rules), given.rule, call, now_ms(), _URL)
-    previews = render_previews(_open(given.channels, kinds), card)
+    configs = read_channels(given.channels, {kind: row.config for kind, row in kinds.items()})
+    opened = [kinds[config.kind].open(config) for config in configs] if given.channels else open_samples(kinds)
+    previews = render_previews(opened, card)
     return "\n".join(map(describe_preview, previews)) or "No channel is configured."
 
 

@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -23,11 +22,11 @@ from pydantic import AfterValidator, Field, JsonValue, SecretStr, field_validato
 from sayso.core.clock import now_ms
 from sayso.core.text.language import cut
 from sayso.errors import InvalidInput, NotFound, Unreadable
-from service.channels.base import DeliveryFailed, Recipient, Rendered, allowed_actions
+from service.channels.base import ConfiguredChannel, DeliveryFailed, Recipient, Rendered, allowed_actions
 from service.channels.cards import Card, build_digest
 from service.channels.config import ChannelConfig
 from service.core.outgoing.connections import UnsafeUrl, check_url
-from service.core.outgoing.http import Answer, read_retry_after_ms
+from service.core.outgoing.http import read_retry_after_ms
 from service.core.settings.receivers import Secret
 from service.core.store.channels import Subscription, Subscriptions
 from service.core.store.directory import Contact
@@ -109,23 +108,16 @@ class PushConfig(ChannelConfig):
         return key
 
 
-@dataclass
-class PushChannel:
-    """Notifications to subscribed browsers; `attach` gives it the store."""
+class PushChannel(ConfiguredChannel[PushConfig]):
+    """Notifications to subscribed browsers; `attach` gives it the store. The process closes its connections."""
 
-    config: PushConfig
-    kind: str = "push"
-    shared_address: str = ""
-    destination: str = "web push"
-    name: str = field(init=False)
-    per_minute: int = field(init=False)
-    _parts: Wiring | None = field(default=None, init=False)
-    _vapid: Vapid02 | None = field(default=None, init=False)
+    destination = "web push"
 
-    def __post_init__(self) -> None:
-        self.name, self.per_minute = self.config.name, self.config.per_minute
-        if self.config.private_key is not None:
-            self._vapid = read_key(self.config.private_key.get_secret_value())
+    def __init__(self, config: PushConfig) -> None:
+        super().__init__(config)
+        self._parts: Wiring | None = None
+        key = config.private_key
+        self._vapid: Vapid02 | None = read_key(key.get_secret_value()) if key is not None else None
 
     def attach(self, parts: Wiring) -> None:
         """Use the store and the guarded connections of this process."""
@@ -156,9 +148,6 @@ class PushChannel:
         """Send the notification again."""
         await self._send_card(to, card, alert=True)
 
-    async def aclose(self) -> None:
-        """Do nothing: the process closes its connections."""
-
     async def public_key(self) -> str:
         """Return the key that browsers subscribe to, in base64url."""
         key = (await self._find_vapid()).public_key
@@ -183,11 +172,8 @@ class PushChannel:
         if subscription is None:
             raise DeliveryFailed("The browser has unsubscribed.", permanent=True)
         parts = urlsplit(subscription.endpoint)
-        claims = {
-            "sub": self.config.contact,
-            "aud": f"{parts.scheme}://{parts.netloc}",
-            "exp": now_ms() // 1000 + TOKEN_S,
-        }
+        audience, until_s = f"{parts.scheme}://{parts.netloc}", now_ms() // 1000 + TOKEN_S
+        claims = {"sub": self.config.contact, "aud": audience, "exp": until_s}
         signed: dict[str, str] = (await self._find_vapid()).sign(claims)
         headers = {
             "Content-Type": "application/octet-stream",
@@ -197,25 +183,21 @@ class PushChannel:
             "Topic": tag,
             **signed,
         }
-        body = encrypt(subscription, payload)
         try:
-            answer = await self.parts.posts.send(subscription.endpoint, headers, body)
+            answer = await self.parts.posts.send(subscription.endpoint, headers, encrypt(subscription, payload))
         except UnsafeUrl as error:
             raise DeliveryFailed(error.message, permanent=True) from error
-        if not answer.accepted:
-            raise await self._fail(to, answer)
-
-    async def _fail(self, to: Recipient, answer: Answer) -> DeliveryFailed:
-        """Return why a push service refused; a browser that is gone is unsubscribed."""
+        if answer.accepted:
+            return
         service = self.destination_of(to.address)
         if answer.status in _GONE:
             await forget_browser(self.parts, self.name, to.address, by=self.name)
-            return DeliveryFailed("The browser has unsubscribed.", permanent=True)
+            raise DeliveryFailed("The browser has unsubscribed.", permanent=True)
         if answer.status == 0:
-            return DeliveryFailed(f"{service}: {answer.error}.")
+            raise DeliveryFailed(f"{service}: {answer.error}.")
         permanent = answer.status in _OURS or 300 <= answer.status < 400
         wait_s = read_retry_after_ms(answer, now_ms()) / 1000
-        return DeliveryFailed(f"{service} responded {answer.status}.", permanent=permanent, retry_after_s=wait_s)
+        raise DeliveryFailed(f"{service} responded {answer.status}.", permanent=permanent, retry_after_s=wait_s)
 
     async def _find_vapid(self) -> Vapid02:
         if self._vapid is None:

@@ -225,7 +225,7 @@ class SlackDesk:
             if is_live(record, item):
                 return
             card = await read_card(self.parts, record, item)
-            body = (await asyncio.to_thread(self.channel.render, card)).body
+            body = await self.channel.write(card)
         await self.channel.api.call(
             lambda web: web.chat_update(
                 channel=origin.channel, ts=origin.ts, text=body["text"], blocks=body["blocks"], parse="none"

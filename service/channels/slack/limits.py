@@ -4,8 +4,6 @@ SECTION_CHARS = 3000
 """Also the most text that one rich-text block is given."""
 PLAIN_CHARS = 150
 BUTTON_CHARS = 75
-VALUE_CHARS = 2000
-URL_CHARS = 3000
 ACTION_ID_CHARS = 255
 MESSAGE_BLOCKS = 50
 MESSAGE_CHARS = 12_000

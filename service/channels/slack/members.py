@@ -2,11 +2,12 @@
 
 import asyncio
 from collections import OrderedDict
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakValueDictionary
 
 from sayso.errors import NotAllowed, Unavailable
 from service.channels.slack.api import SlackApi, SlackFailure
+from service.core.auth.contacts import Contacts
 
 CACHE_MS = 30_000
 _MOST = 5_000
@@ -25,24 +26,6 @@ UNLINKED = (
     "Your Slack account is not linked to a reviewer. Sign in to Sayso, create a code on your account page, and send "
     "`/sayso link CODE` here."
 )
-
-
-class Linked(Protocol):
-    """A link between a person and an address."""
-
-    @property
-    def person(self) -> str:
-        """The reviewer's name."""
-
-
-class Contacts(Protocol):
-    """The links between people and their addresses."""
-
-    async def find_person(self, channel: str, address: str) -> str | None:
-        """Return the active reviewer with this address, or None."""
-
-    async def redeem_code(self, channel: str, code: str, address: str, label: str = "") -> Linked:
-        """Link an address to the creator of the code."""
 
 
 class Members:

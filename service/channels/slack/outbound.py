@@ -1,13 +1,12 @@
 """Sending: cards to people and rooms, updates in place, and reminders and votes in the card's thread."""
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
-from service.channels.base import Background, CardAction, Recipient, Rendered
+from service.channels.base import Background, ConfiguredChannel, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.slack import blocks as kit
 from service.channels.slack import limits
@@ -38,15 +37,13 @@ class Posted(NamedTuple):
         return f"{self.channel}:{self.ts}"
 
 
-class SlackChannel:
-    """One Slack app in one workspace."""
-
-    kind = "slack"
+class SlackChannel(ConfiguredChannel[SlackConfig]):
+    """One Slack app in one workspace, whose limits are its own; `shared_address` is the room for unnamed reviewers."""
 
     def __init__(self, config: SlackConfig) -> None:
-        self.config = config
-        self.name = config.name
-        self.per_minute = config.per_minute
+        super().__init__(config)
+        self.destination = f"{urlsplit(config.base_url).hostname} ({config.team_id})"
+        self.shared_address = config.channel
         self.api = SlackApi(config, self._find_token)
         self.members = Members(self.api, config.team_id, config.enterprise_id)
         self.background = Background(config.name)
@@ -57,28 +54,13 @@ class SlackChannel:
         """Read the app's token from the store, where OAuth has saved it."""
         self._installs = parts.part(Installs)
 
-    @property
-    def destination(self) -> str:
-        """Slack's host and the workspace: each workspace has limits of its own."""
-        return f"{urlsplit(self.config.base_url).hostname} ({self.config.team_id})"
-
-    @property
-    def shared_address(self) -> str:
-        """The room for cards that name no reviewer."""
-        return self.config.channel
-
-    @property
-    def decides(self) -> frozenset[CardAction]:
-        """The actions that cards offer."""
-        return DECIDES if self.config.decide else frozenset()
-
     def render(self, card: Card) -> Rendered:
         """Return the card as a message."""
-        return render_card(card, self.decides)
+        return render_card(card, DECIDES if self.config.decide else frozenset())
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Post the card; a repeated `event_id` is the same message for Slack."""
-        return str(await self._post(to, (await asyncio.to_thread(self.render, card)).body, event_id))
+        return str(await self._post(to, await self.write(card), event_id))
 
     async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
         """Post one message about open items."""
@@ -86,7 +68,7 @@ class SlackChannel:
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Replace the card, and post the latest vote in its thread while more are needed."""
-        posted, body = Posted.read(reference), (await asyncio.to_thread(self.render, card)).body
+        posted, body = Posted.read(reference), await self.write(card)
         await self.api.call(
             lambda web: web.chat_update(
                 channel=posted.channel, ts=posted.ts, text=body["text"], blocks=body["blocks"], parse="none"

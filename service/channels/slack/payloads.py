@@ -79,13 +79,7 @@ class _Payload(BaseModel):
 
 
 class Team(_Payload):
-    """A workspace."""
-
-    id: str
-
-
-class Enterprise(_Payload):
-    """An Enterprise Grid, which holds several workspaces."""
+    """A workspace, or an Enterprise Grid, which holds several."""
 
     id: str
 
@@ -114,14 +108,19 @@ class Action(_Payload):
     value: str = ""
 
 
-class BlockActions(_Payload):
+class _Acted(_Payload):
+    """What somebody did, and where."""
+
+    user: Presser
+    team: Team | None = None
+    enterprise: Team | None = None
+    api_app_id: str
+
+
+class BlockActions(_Acted):
     """Somebody pressed a button."""
 
     type: Literal["block_actions"]
-    user: Presser
-    team: Team | None = None
-    enterprise: Enterprise | None = None
-    api_app_id: str
     trigger_id: str = ""
     container: Container = Container()
     response_url: str = ""
@@ -137,14 +136,10 @@ class Submitted(_Payload):
     state: dict[str, Any] = Field(default_factory=dict)
 
 
-class ViewSubmission(_Payload):
+class ViewSubmission(_Acted):
     """Somebody submitted a modal."""
 
     type: Literal["view_submission"]
-    user: Presser
-    team: Team | None = None
-    enterprise: Enterprise | None = None
-    api_app_id: str
     view: Submitted
 
 

@@ -4,7 +4,6 @@ The signed token is verified before the body is parsed, and its claims must name
 the message is the decision's idempotency key. Unknown fields are ignored, because new ones come at any time.
 """
 
-import asyncio
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -230,11 +229,7 @@ class Chat:
 
     async def _write_card(self, record: SuspensionRecord, item: Item) -> dict[str, Any]:
         card = await deciding.read_card(self.parts, record, item)
-        return {
-            "statusCode": 200,
-            "type": CARD_TYPE,
-            "value": (await asyncio.to_thread(self.channel.render, card)).body,
-        }
+        return {"statusCode": 200, "type": CARD_TYPE, "value": await self.channel.write(card)}
 
 
 def _write_message(text: str) -> dict[str, Any]:

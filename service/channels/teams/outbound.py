@@ -1,24 +1,14 @@
 """Cards through the Bot Framework's connector, or by a webhook of Teams Workflows, which cannot replace a card."""
 
-import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
 import httpx
 from pydantic import Field, SecretStr, field_validator
 
-from service.channels.base import (
-    DeliveryFailed,
-    OneDestination,
-    Recipient,
-    Rendered,
-    explain_status,
-    open_client,
-    request,
-)
+from service.channels.base import DeliveryFailed, HttpChannel, Recipient, Rendered, explain_status, request
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
 from service.channels.teams.card import CARD_TYPE, DECIDES, Element, render_card, render_digest
@@ -46,26 +36,13 @@ class TeamsConfig(ChannelConfig):
     issuer: str = "https://api.botframework.com"
 
 
-@dataclass
-class TeamsChannel:
+class TeamsChannel(HttpChannel[TeamsConfig]):
     """One bot that sends cards to people, and into a room."""
 
-    config: TeamsConfig
-    kind: str = "teams"
-    name: str = field(init=False)
-    per_minute: int = field(init=False)
-    destination: str = field(init=False)
-    shared_address: str = field(init=False)
-    keys: BotKeys = field(init=False, repr=False)
-    _client: httpx.AsyncClient = field(init=False, repr=False)
-    _tokens: AccessTokens = field(init=False, repr=False)
-    _conversations: dict[str, str] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        config = self.config
-        self.name, self.per_minute, self.shared_address = config.name, config.per_minute, config.room
-        self.destination = f"{config.service_url.partition('://')[2]} {config.name}"
-        self._client = open_client()
+    def __init__(self, config: TeamsConfig) -> None:
+        super().__init__(config, config.service_url.partition("://")[2])
+        self.shared_address = config.room
+        self._conversations: dict[str, str] = {}
         self.keys = BotKeys(self._client, config.metadata_url, config.issuer, config.app_id)
         url = f"{config.login_url}/{config.tenant_id}/oauth2/v2.0/token"
         self._tokens = AccessTokens(self._client, url, config.app_id, config.app_password.get_secret_value())
@@ -77,7 +54,7 @@ class TeamsChannel:
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Send the card; return the conversation and the id of the message in it."""
         conversation = await self._find_conversation(to.address)
-        message = _write(card.headline, (await asyncio.to_thread(self.render, card)).body)
+        message = _write(card.headline, await self.write(card))
         sent = await self._call("POST", f"/{quote(conversation, safe='')}/activities", message)
         return f"{conversation}|{sent.get('id', '')}"
 
@@ -91,9 +68,7 @@ class TeamsChannel:
         """Replace the card, buttons included."""
         conversation, _, message = reference.rpartition("|")
         path = f"/{quote(conversation, safe='')}/activities/{quote(message, safe='')}"
-        await self._call(
-            "PUT", path, {**_write(card.headline, (await asyncio.to_thread(self.render, card)).body), "id": message}
-        )
+        await self._call("PUT", path, {**_write(card.headline, await self.write(card)), "id": message})
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Write a message with the link below the card."""
@@ -104,10 +79,6 @@ class TeamsChannel:
         """Send a plain text into a conversation."""
         body = {"type": "message", "textFormat": "plain", "text": text}
         await self._call("POST", f"/{quote(conversation, safe='')}/activities", body)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
 
     async def _find_conversation(self, address: str) -> str:
         """Return the conversation with a person, or the room; raises `DeliveryFailed`."""
@@ -166,12 +137,13 @@ class WorkflowConfig(ChannelConfig):
         return url
 
 
-class WorkflowChannel(OneDestination):
+class WorkflowChannel(HttpChannel[WorkflowConfig]):
     """One flow that posts cards into a chat or a channel of Teams."""
 
+    shared_address, shared_only = "flow", True
+
     def __init__(self, config: WorkflowConfig) -> None:
-        super().__init__(config, "flow", httpx.URL(config.url.get_secret_value()).host)
-        self.config = config
+        super().__init__(config, httpx.URL(config.url.get_secret_value()).host)
 
     def render(self, card: Card) -> Rendered:
         """Return the card without controls that decide."""
@@ -179,7 +151,7 @@ class WorkflowChannel(OneDestination):
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Post the card. A flow returns no id."""
-        attachment = {"contentType": CARD_TYPE, "content": (await asyncio.to_thread(self.render, card)).body}
+        attachment = {"contentType": CARD_TYPE, "content": await self.write(card)}
         body = {"type": "message", "attachments": [attachment]}
         url = self.config.url.get_secret_value()
         response = await request(self._client, "The flow", "POST", url, json=body)

@@ -1,8 +1,6 @@
 """Sending of messages through Telegram's bot API."""
 
-import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import httpx
@@ -10,7 +8,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from sayso.core.canonical_json import parse_json
 from sayso.errors import InvalidInput
-from service.channels.base import DeliveryFailed, Recipient, Rendered, explain_status, open_client, request
+from service.channels.base import DeliveryFailed, HttpChannel, Recipient, Rendered, explain_status, request
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
 from service.channels.telegram.card import DECIDES, cut, escape, render_card, write_digest
@@ -59,22 +57,11 @@ class Refused(DeliveryFailed):
         self.description = description
 
 
-@dataclass
-class TelegramChannel:
+class TelegramChannel(HttpChannel[TelegramConfig]):
     """One bot that sends cards into private chats."""
 
-    config: TelegramConfig
-    kind: str = "telegram"
-    shared_address: str = ""
-    name: str = field(init=False)
-    per_minute: int = field(init=False)
-    destination: str = field(init=False)
-    _client: httpx.AsyncClient = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.name, self.per_minute = self.config.name, self.config.per_minute
-        self.destination = f"{self.config.base_url.partition('://')[2]} {self.config.name}"
-        self._client = open_client()
+    def __init__(self, config: TelegramConfig) -> None:
+        super().__init__(config, config.base_url.partition("://")[2])
 
     def render(self, card: Card) -> Rendered:
         """Return the card as a message."""
@@ -82,15 +69,13 @@ class TelegramChannel:
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Send the card into the person's chat; return the message's id."""
-        sent = await self.call(
-            "sendMessage", chat_id=_read_chat(to), **(await asyncio.to_thread(self.render, card)).body
-        )
+        sent = await self.call("sendMessage", chat_id=_read_chat(to), **await self.write(card))
         return str(sent["message_id"])
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Replace the message, buttons included."""
         try:
-            body = (await asyncio.to_thread(self.render, card)).body
+            body = await self.write(card)
             await self.call("editMessageText", chat_id=_read_chat(to), message_id=int(reference), **body)
         except Refused as refused:
             if not refused.description.startswith(_UNCHANGED):
@@ -155,10 +140,6 @@ class TelegramChannel:
         elif description in _GONE:
             failure = DeliveryFailed(_GONE[description], permanent=True)
         raise Refused(failure, description)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
 
 
 def _read_chat(to: Recipient) -> int:

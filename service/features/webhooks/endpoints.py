@@ -96,13 +96,13 @@ async def verify_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) ->
     failure = await challenge_receiver(parts, asked)
     if failure:
         raise Conflict(f"The endpoint failed its verification: {failure}. Correct the receiver and verify again.")
-    return await _change(parts, endpoint, {"state": "active", "reason": ""})
+    return await _update(parts, endpoint, state="active", reason="")
 
 
 async def disable_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
     """Send the endpoint no more events until it is verified again."""
     endpoint = await read_endpoint(parts, caller, endpoint_id)
-    return await _change(parts, endpoint, {"state": "disabled", "reason": f"{DISABLED_BY}{caller.name}."})
+    return await _update(parts, endpoint, state="disabled", reason=f"{DISABLED_BY}{caller.name}.")
 
 
 async def rotate_endpoint(parts: Wiring, caller: Principal, endpoint_id: str, overlap_s: int) -> NewEndpoint:
@@ -164,7 +164,7 @@ def _scope_of(caller: Principal) -> str | None:
     return None
 
 
-async def _change(parts: Wiring, endpoint: Endpoint, update: dict[str, str]) -> Endpoint:
+async def _update(parts: Wiring, endpoint: Endpoint, **update: str) -> Endpoint:
     changed = await parts.part(Endpoints).change(endpoint.id, lambda current: current.model_copy(update=update))
     if changed is None:
         raise _unknown(endpoint.id)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel
 from redis.asyncio.client import Pipeline
 
 from sayso.core.records.base import Immutable
@@ -14,21 +13,31 @@ from service.core.store.connection.connecting import text, translated
 from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
 
-Row = TypeVar("Row", bound=BaseModel)
+
+class StoredRow(Immutable):
+    """Base class for a row, which is stored under its id."""
+
+    id: str
+    created_by: str
+    created_at_ms: int
+
+
+Row = TypeVar("Row", bound=StoredRow)
 
 
 class RowStore(Generic[Row]):
-    """The rows of one hash."""
+    """The rows of one hash of a tenant."""
 
     def __init__(self, store: TenantStore, key: str, model: type[Row]) -> None:
         self._redis, self._key, self._model = store.redis, key, model
         self._readings, self._name = store.readings, model.__name__.lower()
 
     async def list_all(self) -> list[Row]:
+        """Return all rows, the oldest first."""
         async with translated():
             raws = await self._redis.hgetall(self._key)
         rows = (self._readings.read_other(self._model, raw, f"{self._name} {text(id_)}") for id_, raw in raws.items())
-        return [row for row in rows if row is not None]
+        return sorted((row for row in rows if row is not None), key=lambda row: (row.created_at_ms, row.id))
 
     async def count(self) -> int:
         """Return the number of rows, unreadable ones included."""
@@ -41,9 +50,9 @@ class RowStore(Generic[Row]):
             raw = await self._redis.hget(self._key, row_id)
         return self._readings.require_other(self._model, raw, f"{self._name} {row_id}") if raw else None
 
-    async def add(self, row_id: str, row: Row) -> None:
+    async def add(self, row: Row) -> None:
         async with translated():
-            await self._redis.hset(self._key, row_id, row.model_dump_json())
+            await self._redis.hset(self._key, row.id, row.model_dump_json())
 
     async def change(self, row_id: str, change: Callable[[Row], Row]) -> Row | None:
         """Change a row atomically and return it; None if it does not exist."""
@@ -62,6 +71,7 @@ class RowStore(Generic[Row]):
         return changed
 
     async def delete(self, row_id: str) -> bool:
+        """Delete a row; False if it does not exist."""
         async with translated():
             return bool(await self._redis.hdel(self._key, row_id))
 
@@ -129,16 +139,13 @@ class AnnouncementQueue:
 ENDPOINT_PREFIX = "whe_"
 
 
-class Endpoint(Immutable):
+class Endpoint(StoredRow):
     """A URL that receives events: of every run, or of the runs of `owner`."""
 
-    id: str
     url: str
     events: tuple[WebhookEvent, ...]
     owner: str | None = None
     description: str = ""
-    created_by: str
-    created_at_ms: int
     state: EndpointState = "unverified"
     reason: str = ""
     secrets: tuple[TimedSecret, ...]
@@ -148,68 +155,29 @@ class Endpoint(Immutable):
         return self.state == "active" and event in self.events and self.owner in (None, owner)
 
 
-class Endpoints:
-    """The endpoints of one tenant. Changes are announced only while one exists."""
+class Endpoints(RowStore[Endpoint]):
+    """The endpoints of one tenant. Changes are announced only while one exists; undelivered messages end when due."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._rows = RowStore(store, store.keys.endpoints, Endpoint)
-
-    async def list_all(self) -> list[Endpoint]:
-        """Return all endpoints, the oldest first."""
-        return sorted(await self._rows.list_all(), key=lambda endpoint: (endpoint.created_at_ms, endpoint.id))
-
-    async def count(self) -> int:
-        """Return the number of endpoints, unreadable ones included."""
-        return await self._rows.count()
-
-    async def find(self, endpoint_id: str) -> Endpoint | None:
-        return await self._rows.find(endpoint_id)
-
-    async def add(self, endpoint: Endpoint) -> None:
-        await self._rows.add(endpoint.id, endpoint)
-
-    async def change(self, endpoint_id: str, change: Callable[[Endpoint], Endpoint]) -> Endpoint | None:
-        """Change an endpoint atomically and return it; None if it does not exist."""
-        return await self._rows.change(endpoint_id, change)
+        super().__init__(store, store.keys.endpoints, Endpoint)
 
     async def disable(self, endpoint_id: str, reason: str) -> None:
         """Send it no more events until it is verified again."""
         update = {"state": "disabled", "reason": reason}
-        await self._rows.change(endpoint_id, lambda endpoint: endpoint.model_copy(update=update))
-
-    async def delete(self, endpoint_id: str) -> bool:
-        """Delete an endpoint; False if it does not exist. Its undelivered messages end when they are due."""
-        return await self._rows.delete(endpoint_id)
+        await self.change(endpoint_id, lambda endpoint: endpoint.model_copy(update=update))
 
 
-class Sender(Immutable):
+class Sender(StoredRow):
     """A system that sends signed decisions of one reviewer."""
 
-    id: str
     name: str
     reviewer: str
-    created_by: str
-    created_at_ms: int
     revoked_at_ms: int | None = None
     secrets: tuple[TimedSecret, ...]
 
 
-class Senders:
+class Senders(RowStore[Sender]):
     """The senders of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._rows = RowStore(store, store.keys.senders, Sender)
-
-    async def list_all(self) -> list[Sender]:
-        """Return all senders, the oldest first."""
-        return sorted(await self._rows.list_all(), key=lambda sender: (sender.created_at_ms, sender.id))
-
-    async def find(self, sender_id: str) -> Sender | None:
-        return await self._rows.find(sender_id)
-
-    async def add(self, sender: Sender) -> None:
-        await self._rows.add(sender.id, sender)
-
-    async def change(self, sender_id: str, change: Callable[[Sender], Sender]) -> Sender | None:
-        """Change a sender atomically and return it; None if it does not exist."""
-        return await self._rows.change(sender_id, change)
+        super().__init__(store, store.keys.senders, Sender)

@@ -144,13 +144,6 @@ def _decision_recorded(facts: Facts) -> Sentence:
     return "bad" if action in ("deny", "fail") else "good", text, facts.text("message")
 
 
-def _decided(facts: Facts) -> Sentence:
-    covered = facts.texts("closed_with_it")
-    if covered:
-        return "plain", _("One decision was enough; the other items are closed"), ""
-    return "plain", _("All decided"), ""
-
-
 def _second_look(facts: Facts) -> Sentence:
     named = {"who": facts.actor, "call": facts.text("tool_name", _("a call"))}
     if facts.flag("agrees"):
@@ -235,21 +228,42 @@ def _batch_completed(facts: Facts) -> Sentence:
     return "quiet", _("%(calls)s, %(failures)s failed", calls=text, failures=failures) if failures else text, ""
 
 
-_BY_PEOPLE: Mapping[str, tuple[str, str]] = {
-    EventType.DEADLINE_EXTENDED: ("plain", mark("%(who)s extended the deadline of %(item)s")),
-    EventType.DECISION_VOIDED: ("wait", mark("%(who)s was deactivated: their decision on %(item)s does not count")),
-    EventType.ITEM_CLAIMED: ("plain", mark("%(who)s claimed %(item)s")),
-    EventType.CLAIM_RELEASED: ("quiet", mark("%(who)s released %(item)s")),
-    EventType.ITEM_SEEN: ("quiet", mark("%(who)s opened %(item)s")),
+_PLAIN: Mapping[str, tuple[str, str, str]] = {
+    EventType.REVIEWER_REMINDED: ("plain", mark("Reviewers were reminded of %(item)s"), ""),
+    EventType.DEADLINE_EXTENDED: ("plain", mark("%(who)s extended the deadline of %(item)s"), ""),
+    EventType.DECISION_VOIDED: ("wait", mark("%(who)s was deactivated: their decision on %(item)s does not count"), ""),
+    EventType.ITEM_CLAIMED: ("plain", mark("%(who)s claimed %(item)s"), ""),
+    EventType.CLAIM_RELEASED: ("quiet", mark("%(who)s released %(item)s"), ""),
+    EventType.ITEM_SEEN: ("quiet", mark("%(who)s opened %(item)s"), ""),
+    EventType.CARD_MOVED: (
+        "plain",
+        mark("The card of %(item)s goes to %(delegate)s, because %(person)s is absent"),
+        "",
+    ),
+    EventType.REQUESTER_ASKED: ("wait", mark("%(who)s asked the requester about %(item)s"), "text"),
+    EventType.ASKED_AGAIN: ("wait", mark("%(item)s needs a new decision"), "reason"),
+    EventType.RESULT_REPORTED: ("good", mark("The worker that started %(item)s reported its result"), ""),
+    EventType.RUN_RELEASED: ("quiet", mark("The worker released the run"), "reason"),
+    EventType.RUN_REVIVED: ("plain", mark("%(who)s retried the run"), ""),
+    EventType.PERMIT_REDEEMED: ("quiet", mark("%(item)s was started"), ""),
+    EventType.PERMIT_RETURNED: ("quiet", mark("%(item)s did not start; its permit is valid again"), ""),
+    EventType.RUN_COMPLETED: ("good", mark("The run completed"), "error"),
+    EventType.RUN_DEGRADED: ("wait", mark("The run ended early"), "error"),
+    EventType.RUN_FAILED: ("bad", mark("The run failed"), "error"),
+    EventType.CONTENTS_ERASED: ("plain", mark("%(who)s erased the contents"), "reason"),
+    UNREADABLE: ("bad", mark("This event is damaged in the store and cannot be read"), ""),
 }
+"""Events of one sentence each: its tone, the sentence, and the fact that is its note."""
 
 
-def _done_by_people(kind: str, facts: Facts) -> Sentence:
-    tone, sentence = _BY_PEOPLE[kind]
-    return tone, _(sentence) % {"who": facts.actor, "item": facts.item}, ""
+def _describe_plain(kind: str, facts: Facts) -> Sentence:
+    tone, sentence, note = _PLAIN[kind]
+    named = {"who": facts.actor, "item": facts.item, "delegate": facts.text("delegate"), "person": facts.text("person")}
+    return tone, _(sentence) % named, facts.text(note)
 
 
 DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
+    **{kind: partial(_describe_plain, kind) for kind in _PLAIN},
     EventType.RUN_STARTED: _run_started,
     EventType.LLM_COMPLETED: _llm_completed,
     EventType.TOOL_BATCH_STARTED: lambda facts: (
@@ -260,9 +274,12 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.POLICY_DECISION: _policy_decision,
     EventType.RUN_PAUSED: _run_suspended,
     EventType.DECISION_RECORDED: _decision_recorded,
-    EventType.DECIDED: _decided,
+    EventType.DECIDED: lambda facts: (
+        "plain",
+        _("One decision was enough; the other items are closed") if facts.texts("closed_with_it") else _("All decided"),
+        "",
+    ),
     EventType.TIMED_OUT: _timed_out,
-    EventType.REVIEWER_REMINDED: lambda facts: ("plain", _("Reviewers were reminded of %(item)s", item=facts.item), ""),
     EventType.ESCALATED: lambda facts: (
         "wait",
         _(
@@ -271,22 +288,6 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
             reviewers=name_reviewers(facts.texts("reviewers")) or _("more reviewers"),
         ),
         "",
-    ),
-    **{kind: partial(_done_by_people, kind) for kind in _BY_PEOPLE},
-    EventType.CARD_MOVED: lambda facts: (
-        "plain",
-        _(
-            "The card of %(item)s goes to %(delegate)s, because %(person)s is absent",
-            item=facts.item,
-            delegate=facts.text("delegate"),
-            person=facts.text("person"),
-        ),
-        "",
-    ),
-    EventType.REQUESTER_ASKED: lambda facts: (
-        "wait",
-        _("%(who)s asked the requester about %(item)s", who=facts.actor, item=facts.item),
-        facts.text("text"),
     ),
     EventType.REQUESTER_ANSWERED: lambda facts: (
         "plain",
@@ -297,33 +298,15 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.CARD_FAILED: lambda facts: _card(
         "bad", mark("%(who)s was not notified of %(item)s over %(channel)s"), facts
     ),
-    EventType.ASKED_AGAIN: lambda facts: (
-        "wait",
-        _("%(item)s needs a new decision", item=facts.item),
-        facts.text("reason"),
-    ),
     EventType.DEADLINES_MOVED: _deadlines_moved,
-    EventType.RESULT_REPORTED: lambda facts: (
-        "good",
-        _("The worker that started %(item)s reported its result", item=facts.item),
-        "",
-    ),
     EventType.SECOND_LOOK_TAKEN: _second_look,
-    EventType.RUN_RELEASED: lambda facts: ("quiet", _("The worker released the run"), facts.text("reason")),
-    EventType.RUN_REVIVED: lambda facts: ("plain", _("%(who)s retried the run", who=facts.actor), ""),
     EventType.RUN_RESUMING: _run_resuming,
     EventType.RUN_RESUMED: lambda facts: (
         "plain",
         _("The run resumed") if facts.flag("approved") else _("The run resumed after a denial"),
         "",
     ),
-    EventType.PERMIT_REDEEMED: lambda facts: ("quiet", _("%(item)s was started", item=facts.item), ""),
     EventType.PERMIT_LAPSED: _permit_lapsed,
-    EventType.PERMIT_RETURNED: lambda facts: (
-        "quiet",
-        _("%(item)s did not start; its permit is valid again", item=facts.item),
-        "",
-    ),
     EventType.OUTCOME_REPORTED: _tool_completed,
     EventType.TOOL_COMPLETED: _tool_completed,
     EventType.TOOL_BATCH_COMPLETED: _batch_completed,
@@ -337,14 +320,5 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         ),
         facts.text("error"),
     ),
-    EventType.RUN_COMPLETED: lambda facts: ("good", _("The run completed"), facts.text("error")),
-    EventType.RUN_DEGRADED: lambda facts: ("wait", _("The run ended early"), facts.text("error")),
-    EventType.RUN_FAILED: lambda facts: ("bad", _("The run failed"), facts.text("error")),
     EventType.RUN_CANCELLED: _run_cancelled,
-    EventType.CONTENTS_ERASED: lambda facts: (
-        "plain",
-        _("%(who)s erased the contents", who=facts.actor),
-        facts.text("reason"),
-    ),
-    UNREADABLE: lambda _facts: ("bad", _("This event is damaged in the store and cannot be read"), ""),
 }
