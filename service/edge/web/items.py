@@ -12,6 +12,7 @@ from sayso import errors
 from sayso.core.precedents import Measures, find_unusual
 from sayso.core.problems import Problem
 from sayso.core.records.decisions import Actor, DecisionRequest, Shown
+from sayso.core.records.events import TrailEntry
 from sayso.core.records.items import Answer, Item, find_claim, find_open_inquiry
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
@@ -238,20 +239,16 @@ async def _gather(
     view = await asyncio.to_thread(details.look_at, record, item, definition, shown=SHOW in post)
     if view.shown:
         await details.note_shown(wiring.part(ChannelNotes), visitor.name, record, item)
-    result = view.mask_result(details.find_result(item, record.id, trail))
     forms = await asyncio.to_thread(view.make_forms, definition)
     versions = edits.list_versions(item) if view.shown or not view.has_secrets else []
     chosen = post.get(edits.VERSION) or request.query_params.get(edits.VERSION)
     version = next((version for version in versions if version.digest == chosen), None)
     lines = view.mask_lines(describe_both(trail, external.entries))
-    claims = details.find_claims(view.record, definition, view.secrets.scrub(details.find_model_text(record.id, trail)))
     page = ItemPage(wiring, visitor.name, item, view, lines, post, suspension.now_ms)
-    (freezes, fault, precedents), added = await asyncio.gather(
-        asyncio.gather(
-            wiring.freezes.known(),
-            wiring.trails.find_slice_fault(record.run.id, trail),
-            describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
-        ),
+    freezes, fault, precedents, added = await asyncio.gather(
+        wiring.freezes.known(),
+        wiring.trails.find_slice_fault(record.run.id, trail),
+        describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
         asyncio.gather(*(part.item(page) for part in additions_of(request) if part.item is not None)),
     )
     return {
@@ -265,26 +262,38 @@ async def _gather(
         "run": run,
         "run_id": run.id,
         "definition": definition,
-        "doubt_href": details.find_doubt(item, record.id, trail)
-        if find_item_state(record, item) is ItemState.IN_DOUBT
-        else "",
         "versions": versions,
         "version": version,
-        "why": details.find_why(item, record.id, trail),
-        "claims": claims,
         "external_cut": external.cut,
         "trail_fault": end.fault or fault,
-        "trail_cut": len(trail) >= MAX_ENTRIES,
-        "result": result,
-        "failure": view.secrets.scrub(describe_failure(record, item, result.error if result is not None else "")),
-        "stages": list_stages(view.record, view.item, result),
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "lines": lines,
+        **_describe_trail(record, item, view, definition, trail),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), suspension.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
         **precedents,
         **{name: value for part in added for name, value in part.items()},
+    }
+
+
+def _describe_trail(
+    record: SuspensionRecord,
+    item: Item,
+    view: details.ItemView,
+    definition: ToolDefinition | None,
+    trail: Sequence[TrailEntry],
+) -> dict[str, object]:
+    result = view.mask_result(details.find_result(item, record.id, trail))
+    in_doubt, text = find_item_state(record, item) is ItemState.IN_DOUBT, details.find_model_text(record.id, trail)
+    return {
+        "doubt_href": details.find_doubt(item, record.id, trail) if in_doubt else "",
+        "why": details.find_why(item, record.id, trail),
+        "claims": details.find_claims(view.record, definition, view.secrets.scrub(text)),
+        "trail_cut": len(trail) >= MAX_ENTRIES,
+        "result": result,
+        "failure": view.secrets.scrub(describe_failure(record, item, result.error if result is not None else "")),
+        "stages": list_stages(view.record, view.item, result),
     }
 
 
