@@ -1,95 +1,137 @@
-"""The `sayso` command: login, inbox, decisions and diagnostics."""
+"""The `sayso` command: a table of its commands, each imported when it is called."""
 
-import sys
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Annotated, Any, ClassVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
 from sayso import __version__
-from sayso.cli.channels import channels, reports
-from sayso.cli.duty import absence, contacts, preferences, who
-from sayso.cli.groups import groups
-from sayso.cli.logins import Login, forget_login, save_login
-from sayso.cli.operations import diagnose, freeze, list_freezes, mcp, show_findings, unfreeze
-from sayso.cli.people import change_password, keys, people, sessions
-from sayso.cli.policies import attest, list_versions, policies, rollback, show_version
-from sayso.cli.reviews import (
-    answer,
-    approve,
-    ask,
-    claim,
-    comment,
-    deny,
-    inbox,
-    list_comments,
-    print_suspension,
-    release,
-    reply,
-)
-from sayso.cli.runs import erase, events, list_runs, run_app
-from sayso.cli.screens import JsonOption, make_console, print_json, show, show_line
-from sayso.cli.webhooks import webhooks
-from sayso.client import URL, Client
-from sayso.errors import InvalidInput, SaysoError
-from sayso.features.control import app as second_look
-from sayso.features.control import drills
-from sayso.features.permissions.commands import app as grants
-from sayso.features.permissions.commands import mandates_app as mandates
-from sayso.features.whatif.commands import app as shadows
-from sayso.features.whatif.commands import replay, run_tests
-from sayso.features.whatif.diff_commands import diff
+from sayso.errors import SaysoError
 
+Commands = Mapping[str, tuple[str, str]]
+"""The place of each command or group, below `sayso`, and the first sentence of its help."""
+
+
+COMMANDS: Commands = {
+    "inbox": ("cli.reviews:inbox", "Show the items that wait for reviewers, live."),
+    "show": ("cli.reviews:print_suspension", "Show a suspension and its items, with secret values masked."),
+    "approve": (
+        "cli.reviews:approve",
+        "Approve a call, with its own or with other arguments, and like calls too with --grant-for.",
+    ),
+    "deny": ("cli.reviews:deny", "Deny a call."),
+    "answer": ("cli.reviews:answer", "Give the value that an item requests."),
+    "claim": ("cli.reviews:claim", "Tell the other reviewers for 15 minutes that you handle an item."),
+    "release": ("cli.reviews:release", "Release your claim of an item."),
+    "comment": ("cli.reviews:comment", "Comment on an item, for the other reviewers."),
+    "comments": ("cli.reviews:list_comments", "Show the comments on all items of a suspension's run."),
+    "ask": ("cli.reviews:ask", "Put a question about an item to its requester."),
+    "reply": ("cli.reviews:reply", "Answer the oldest open question about a suspension, as the owner of its run."),
+    "preferences": ("cli.duty:preferences", "Show how you are notified, and change what the options give."),
+    "who": ("cli.duty:who", "Say who would be asked when under a rule, and what happens at the deadline."),
+    "password": ("cli.people:change_password", "Change your password."),
+    "runs": ("cli.runs:list_runs", "List runs, newest first."),
+    "events": ("cli.runs:events", "Print the events of a run, and verify that its trail is complete and unaltered."),
+    "erase": ("cli.runs:erase", "Erase the contents of an ended run for good; its decisions remain."),
+    "mcp": ("cli.operations:mcp", "Run a proxy for an MCP server: its tools require permits."),
+    "freeze": ("cli.operations:freeze", "Stop new calls of a tool, of an agent, or all."),
+    "freezes": ("cli.operations:list_freezes", "List the freezes in force."),
+    "unfreeze": ("cli.operations:unfreeze", "End a freeze."),
+    "login": ("cli.people:login", "Sign in on this machine."),
+    "logout": ("cli.people:logout", "Delete the login on this machine."),
+    "doctor": ("cli.operations:doctor", "Check every part of Sayso, and suggest fixes."),
+    "run": ("cli.runs:run_app", "Start, show and cancel runs."),
+    "policy": ("cli.commands:policies", "Check, explain, test, replay and compare rules."),
+    "grants": ("features.permissions.commands:app", "List, confirm, revoke and reinstate standing grants."),
+    "mandates": ("features.permissions.commands:mandates_app", "List and revoke mandates: approved plans of agents."),
+    "keys": ("cli.people:keys", "Manage keys."),
+    "webhooks": ("cli.webhooks:webhooks", "Manage webhooks out and in."),
+    "people": ("cli.people:people", "Manage reviewers and their sessions."),
+    "sessions": ("cli.people:sessions", "List and end your own sessions."),
+    "groups": ("cli.groups:groups", "Manage groups, which rules name as group:NAME."),
+    "contacts": ("cli.duty:contacts", "Link and unlink your addresses in channels."),
+    "channels": ("cli.channels:channels", "Check the channels over which people are notified."),
+    "report": ("cli.channels:reports", "Report decisions."),
+    "drills": ("features.control:drills", "Plant false calls that test whether reviewers look."),
+    "second-looks": ("features.control:app", "Judge calls that were drawn by chance after they were decided."),
+    "absence": ("cli.duty:absence", "Say when you are absent, and who decides for you."),
+}
+POLICY_COMMANDS: Commands = {
+    "check": ("cli.policies:check", "Check the rules in a file."),
+    "explain": ("cli.policies:explain", "Say which rule decides a call, why, and why the others do not."),
+    "schema": ("cli.policies:schema", "Print the JSON Schema of a rules file, for editors."),
+    "test": (
+        "features.whatif.commands:run_tests",
+        "Run the cases in a file of rules, and in the file beside it: policy.cases.yaml for policy.yaml.",
+    ),
+    "diff": (
+        "features.whatif.diff_commands:diff",
+        "Say which rules came, went and changed between two files, and for which calls the outcome changes.",
+    ),
+    "replay": (
+        "features.whatif.commands:replay",
+        "Judge all recorded calls of a range again by the rules in a file, beside what people decided.",
+    ),
+    "attest": ("cli.policies:attest", "Attest exactly the bytes of a file of rules."),
+    "versions": (
+        "cli.policies:list_versions",
+        "List the versions of the rules, when each was in force, and who attests it.",
+    ),
+    "version": ("cli.policies:show_version", "Print the text of a version; any unique begin of its name is enough."),
+    "rollback": (
+        "cli.policies:rollback",
+        "Put an earlier version of the rules back in force: by default the one before.",
+    ),
+    "shadow": ("features.whatif.commands:app", "Judge every new call by other rules as well, without effect."),
+}
+
+
+def load(name: str, place: str) -> Any:
+    """Import a command or a group of commands, and return it as it is called."""
+    module, _, attribute = place.partition(":")
+    made = getattr(import_module(f"sayso.{module}"), attribute)
+    holder = typer.Typer(rich_markup_mode=None)
+    if isinstance(made, typer.Typer):
+        holder.add_typer(made, name=name)
+    else:
+        settings = {"ignore_unknown_options": True} if name == "answer" else None  # a negative number is not an option
+        holder.command(name, context_settings=settings)(made)
+    return get_group(holder).commands[name]
+
+
+class _Lazy(TyperGroup):
+    """A group that lists its commands from a table, and imports the one that is called."""
+
+    table: ClassVar[Commands] = {}
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        self.commands = {name: TyperCommand(name, help=text) for name, (_, text) in self.table.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load(name, self.table[name][0]) if name is not None else None, rest
+
+
+class _PolicyGroup(_Lazy):
+    table = POLICY_COMMANDS
+
+
+class _RootGroup(_Lazy):
+    table = COMMANDS
+
+
+policies = typer.Typer(cls=_PolicyGroup, help="Check, explain, test, replay and compare rules.", no_args_is_help=True)
 app = typer.Typer(
+    cls=_RootGroup,
     help="Review calls and manage a Sayso desk.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command()(inbox)
-app.command("show")(print_suspension)
-app.command()(approve)
-app.command()(deny)
-app.command(context_settings={"ignore_unknown_options": True})(answer)  # a negative number is not an option
-app.command()(claim)
-app.command()(release)
-app.command()(comment)
-app.command("comments")(list_comments)
-app.command()(ask)
-app.command()(reply)
-app.add_typer(run_app, name="run")
-policies.command("test")(run_tests)
-policies.command()(diff)
-policies.command()(replay)
-policies.command()(attest)
-policies.command("versions")(list_versions)
-policies.command("version")(show_version)
-policies.command()(rollback)
-policies.add_typer(shadows, name="shadow")
-app.add_typer(policies, name="policy")
-app.add_typer(grants, name="grants")
-app.add_typer(mandates, name="mandates")
-app.add_typer(keys, name="keys")
-app.add_typer(webhooks, name="webhooks")
-app.add_typer(people, name="people")
-app.add_typer(sessions, name="sessions")
-app.add_typer(groups, name="groups")
-app.add_typer(contacts, name="contacts")
-app.add_typer(channels, name="channels")
-app.add_typer(reports, name="report")
-app.add_typer(drills, name="drills")
-app.add_typer(second_look, name="second-looks")
-app.add_typer(absence, name="absence")
-app.command("preferences")(preferences)
-app.command()(who)
-app.command("password")(change_password)
-app.command("runs")(list_runs)
-app.command()(events)
-app.command()(erase)
-app.command()(mcp)
-app.command()(freeze)
-app.command("freezes")(list_freezes)
-app.command()(unfreeze)
 
 
 def run() -> int:
@@ -97,8 +139,7 @@ def run() -> int:
     try:
         code = app(prog_name="sayso", standalone_mode=False)
     except SaysoError as error:
-        make_console(error=True).print(show(error.message, "red"))
-        return 1
+        return _complain(error.message, 1)
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except Exception as error:
@@ -108,9 +149,15 @@ def run() -> int:
         if type(error).__name__ == "NoArgsIsHelpError":  # without a command, the error is the whole help
             typer.echo(describe_usage(), err=True)
             return 2
-        make_console(error=True).print(show(f"{describe_usage().rstrip('.')}. See --help.", "red"))
-        return 2
+        return _complain(f"{describe_usage().rstrip('.')}. See --help.", 2)
     return code if isinstance(code, int) else 0
+
+
+def _complain(text: str, status: int) -> int:
+    from sayso.cli.screens import make_console, show
+
+    make_console(error=True).print(show(text, "red"))
+    return status
 
 
 def _print_version(requested: bool) -> None:
@@ -126,59 +173,3 @@ def _read_options(
     ] = False,
 ) -> None:
     """Accept options before the command. Their callbacks act."""
-
-
-@app.command()
-def login(
-    url: Annotated[str, typer.Option(help="The desk's address.", envvar="SAYSO_URL")] = URL,
-    name: Annotated[str | None, typer.Option(help="Your name.")] = None,
-    key: Annotated[bool, typer.Option("--key", help="Save a reviewer's key instead of signing in.")] = False,
-    password_stdin: Annotated[
-        bool, typer.Option("--password-stdin", help="Read the password from standard input. Requires --name.")
-    ] = False,
-) -> None:
-    """Sign in on this machine."""
-    console = make_console()
-    password = _read_password(name, key) if password_stdin else None
-    if key:
-        secret = typer.prompt("Key", hide_input=True)
-        with Client(url, secret, patience_s=5) as client:
-            client.waiting(limit=1)
-        saved = Login(url=client.url, key=secret, name=name or "")
-    else:
-        name = name or typer.prompt("Name")
-        with Client(url, "-", patience_s=5) as client:
-            opened = client.sign_in(name, password or typer.prompt("Password", hide_input=True))
-        saved = Login(url=client.url, key=opened.token, name=opened.name)
-        if opened.password_by:
-            console.print(show_line(f"{opened.password_by} set your password. Change it now: sayso password", "yellow"))
-    save_login(saved)
-    console.print(show_line(f"Signed in at {saved.url}{f' as {saved.name}' if saved.name else ''}."))
-
-
-@app.command()
-def logout() -> None:
-    """Delete the login on this machine."""
-    forget_login()
-    make_console().print("Signed out on this machine.")
-
-
-@app.command()
-def doctor(json: JsonOption = False) -> None:
-    """Check every part of Sayso, and suggest fixes."""
-    findings = diagnose()
-    if json:
-        print_json(findings)
-    else:
-        show_findings(make_console(), findings)
-    if not all(finding.ok for finding in findings):
-        raise typer.Exit(1)
-
-
-def _read_password(name: str | None, key: bool) -> str:
-    if key or not name:
-        raise InvalidInput("--password-stdin requires --name and excludes --key. Add --name NAME.")
-    password = sys.stdin.read().removesuffix("\n").removesuffix("\r")
-    if not password:
-        raise InvalidInput("Standard input has no password. Pipe one in, or omit --password-stdin.")
-    return password

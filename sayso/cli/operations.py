@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sayso.cli.logins import connect, exchange
-from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show, show_line
+from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show, show_line
 from sayso.client import administration
 from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, SaysoError, Unavailable, UnknownName
 from sayso.wire.administration import FindingView
@@ -53,6 +53,17 @@ def diagnose() -> list[FindingView]:
         except NotAuthenticated as error:
             findings.append(FindingView(part="login", ok=False, message=error.message, todo="Run `sayso login`."))
         return findings
+
+
+def doctor(json: JsonOption = False) -> None:
+    """Check every part of Sayso, and suggest fixes."""
+    findings = diagnose()
+    if json:
+        print_json(findings)
+    else:
+        show_findings(make_console(), findings)
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(1)
 
 
 def freeze(

@@ -1,12 +1,13 @@
-"""Commands for passwords, sessions, reviewers and keys."""
+"""Commands for logins, passwords, sessions, reviewers and keys."""
 
+import sys
 from typing import Annotated, get_args
 
 import typer
 
-from sayso.cli.logins import Login, connect, exchange, read_login, save_login
+from sayso.cli.logins import Login, connect, exchange, forget_login, read_login, save_login
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
-from sayso.client import administration
+from sayso.client import URL, Client, administration
 from sayso.core.canonical_json import parse_json
 from sayso.core.records.decisions import KeyKind
 from sayso.errors import InvalidInput
@@ -16,6 +17,48 @@ people = typer.Typer(help="Manage reviewers and their sessions. Requires an admi
 sessions = typer.Typer(help="List and end your own sessions.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="The reviewer's name.")]
+
+
+def login(
+    url: Annotated[str, typer.Option(help="The desk's address.", envvar="SAYSO_URL")] = URL,
+    name: Annotated[str | None, typer.Option(help="Your name.")] = None,
+    key: Annotated[bool, typer.Option("--key", help="Save a reviewer's key instead of signing in.")] = False,
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read the password from standard input. Requires --name.")
+    ] = False,
+) -> None:
+    """Sign in on this machine."""
+    console = make_console()
+    password = _read_password(name, key) if password_stdin else None
+    if key:
+        secret = typer.prompt("Key", hide_input=True)
+        with Client(url, secret, patience_s=5) as client:
+            client.waiting(limit=1)
+        saved = Login(url=client.url, key=secret, name=name or "")
+    else:
+        name = name or typer.prompt("Name")
+        with Client(url, "-", patience_s=5) as client:
+            opened = client.sign_in(name, password or typer.prompt("Password", hide_input=True))
+        saved = Login(url=client.url, key=opened.token, name=opened.name)
+        if opened.password_by:
+            console.print(show_line(f"{opened.password_by} set your password. Change it now: sayso password", "yellow"))
+    save_login(saved)
+    console.print(show_line(f"Signed in at {saved.url}{f' as {saved.name}' if saved.name else ''}."))
+
+
+def logout() -> None:
+    """Delete the login on this machine."""
+    forget_login()
+    make_console().print("Signed out on this machine.")
+
+
+def _read_password(name: str | None, key: bool) -> str:
+    if key or not name:
+        raise InvalidInput("--password-stdin requires --name and excludes --key. Add --name NAME.")
+    password = sys.stdin.read().removesuffix("\n").removesuffix("\r")
+    if not password:
+        raise InvalidInput("Standard input has no password. Pipe one in, or omit --password-stdin.")
+    return password
 
 
 def change_password() -> None:

@@ -20,12 +20,9 @@ from sayso.errors import InvalidInput, NotAuthenticated, Unavailable
 from sayso.wire.administration import Explained, RulesChecked
 from sayso.wire.rulebook import VersionView
 
-policies = typer.Typer(help="Check, explain, test, replay and compare rules.", no_args_is_help=True)
-
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Check only on this machine.")]
 
 
-@policies.command("check")
 def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) -> None:
     """Check the rules in a file.
 
@@ -46,7 +43,6 @@ def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) 
         raise typer.Exit(1)
 
 
-@policies.command("explain")
 def explain(
     call: Annotated[str, typer.Argument(help='JSON such as {"tool": "refund", "args": {}}, @FILE, or an item.')],
     rules: Annotated[Path | None, typer.Option(help="Try the rules in this file, on this machine.")] = None,
@@ -73,7 +69,6 @@ def explain(
         console.print(show(f"{rule.rule_id}: {rule.sentence}", "green" if rule.match == "decides" else ""))
 
 
-@policies.command("schema")
 def schema() -> None:
     """Print the JSON Schema of a rules file, for editors."""
     check_packages("cli,policies")

@@ -30,7 +30,12 @@ T = TypeVar("T")
 class _Connection(Operations):
     def __init__(self, url: str | None, key: str | None, patience_s: float) -> None:
         self.url = _check_url(url or os.environ.get("SAYSO_URL") or URL)
-        self.key = _check_key(key or os.environ.get("SAYSO_KEY") or None)
+        self.key = key or os.environ.get("SAYSO_KEY") or None
+        if self.key and not re.fullmatch(r"[!-~]+", self.key):  # the error does not repeat the key
+            raise InvalidInput(
+                "The key contains a character that keys never have, such as a space or a line break. "
+                "Copy it again, without anything around it."
+            )
         self.retry_policy = RetryPolicy(self.url, patience_s)
 
     def _build(self, request: Request[Any]) -> dict[str, Any]:
@@ -163,16 +168,6 @@ class AsyncClient(_Connection):
             for event in page.events:
                 yield event
             after = page.next_after
-
-
-def _check_key(key: str | None) -> str | None:
-    """Return the key. The error about an invalid one does not repeat it."""
-    if key and not re.fullmatch(r"[!-~]+", key):
-        raise InvalidInput(
-            "The key contains a character that keys never have, such as a space or a line break. "
-            "Copy it again, without anything around it."
-        )
-    return key
 
 
 def _check_url(url: str) -> str:

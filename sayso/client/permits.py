@@ -175,20 +175,15 @@ def _check_item(call: GatedCall, suspension: SuspensionView) -> ItemView:
     return item
 
 
-def _make_report(result: JsonValue) -> ReportView:
-    given = result if isinstance(result, dict) else {}
-    return ReportView.model_validate({"output": None, "error": None, "at_ms": 0, **given})
-
-
 def _find_report(item: ItemView) -> ReportView | None:
     if item.permit is not None:
         return item.permit.report
     answer = _read_answer(item)
-    if answer is not None and answer.choice == "reported":
-        return _make_report(answer.result)
-    if answer is not None and answer.choice == "skip":
-        return _make_report({"success": True, "output": answer.result})
-    return None
+    if answer is None or answer.choice not in ("reported", "skip"):
+        return None
+    skipped = {"success": True, "output": answer.result}
+    given = skipped if answer.choice == "skip" else answer.result if isinstance(answer.result, dict) else {}
+    return ReportView.model_validate({"output": None, "error": None, "at_ms": 0, **given})
 
 
 def _read_answer(item: ItemView) -> "DoubtAnswer | None":

@@ -98,17 +98,12 @@ def number_events(events: Sequence[JsonObject], first_seq: int, at: Sequence[dat
     """Return external events with their numbers and times. The numbers make the request safe to repeat."""
     if at and len(at) != len(events):
         raise InvalidInput(f"There are {len(events)} events and {len(at)} times in at. Give one for each, or none.")
-    times = [None if time is None else _format_time(time) for time in at] or [None] * len(events)
+    if zoneless := [time for time in at if time is not None and time.tzinfo is None]:
+        raise InvalidInput(f"The time {zoneless[0].isoformat()} in at has no time zone. Give it one, such as UTC.")
     return [
-        {"seq": seq, "event": event, **({"at": time} if time else {})}
-        for seq, (event, time) in enumerate(zip(events, times, strict=True), start=first_seq)
+        {"seq": seq, "event": event, **({"at": time.isoformat()} if time is not None else {})}
+        for seq, (event, time) in enumerate(zip(events, at or [None] * len(events), strict=True), start=first_seq)
     ]
-
-
-def _format_time(at: datetime) -> str:
-    if at.tzinfo is None:
-        raise InvalidInput(f"The time {at.isoformat()} in at has no time zone. Give it one, such as UTC.")
-    return at.isoformat()
 
 
 def item_path(suspension_id: str, item_id: str) -> str:

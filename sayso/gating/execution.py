@@ -167,8 +167,15 @@ class Gated(Generic[P, R]):
         with _open_call(warn_in_loop(gated), self.options.client) as call:
             if isinstance(call, EarlierResult):
                 return self._replay(call)
-            call.result = self._refuse_awaitable(run(**self._bind(call.permit)))
-            return call.result
+            call.result = run(**self._bind(call.permit))
+            if not inspect.isawaitable(call.result):
+                return call.result
+            if inspect.iscoroutine(call.result):
+                call.result.close()
+            raise InvalidInput(  # its end could not be reported
+                f"{self.tool.name} is a plain def that returned an awaitable, so its result cannot be reported. "
+                "Make it an async def that awaits it."
+            )
 
     async def _call_async(self, gated: GatedCall, run: Callable[..., Any]) -> Any:
         async with _open_call_async(gated, self.options.client) as call:
@@ -180,17 +187,6 @@ class Gated(Generic[P, R]):
     def _bind(self, permit: RedeemedPermit) -> dict[str, Any]:
         context = CallContext(permit.run_id, permit.item_id, permit.idempotency_key, permit.attempt)
         return self.tool.bind(permit.args, context)
-
-    def _refuse_awaitable(self, result: Any) -> Any:
-        """Return the result. Raises `InvalidInput` for an awaitable: its end could not be reported."""
-        if not inspect.isawaitable(result):
-            return result
-        if inspect.iscoroutine(result):
-            result.close()
-        raise InvalidInput(
-            f"{self.tool.name} is a plain def that returned an awaitable, so its result cannot be reported. "
-            "Make it an async def that awaits it."
-        )
 
     def _replay(self, earlier: EarlierResult) -> Any:
         output = replay(self.tool.name, earlier)

@@ -89,7 +89,11 @@ def read_parameters(function: Callable[..., Any], label: str, *, static: bool = 
     written = {
         name: hint for name, hint in dict(getattr(function, "__annotations__", None) or {}).items() if name != receiver
     }
-    hints = _resolve(function, {name: hint for name, hint in written.items() if name != "return"}, label)
+    try:
+        typed = _annotate(function, {name: hint for name, hint in written.items() if name != "return"})
+        hints = typing.get_type_hints(typed, include_extras=True)
+    except Exception as error:
+        raise InvalidInput(f"The types of tool {label} cannot be read: {describe_error(error)}.") from error
     injected = frozenset(
         name
         for name, parameter in signature.parameters.items()
@@ -105,7 +109,8 @@ def read_parameters(function: Callable[..., Any], label: str, *, static: bool = 
     public = inspect.Signature(parameters, return_annotation=_resolve_return(function, written))
     hidden = {receiver, *injected}
     reviewed = [parameter for name, parameter in signature.parameters.items() if name not in hidden]
-    stand_in = _copy(function, signature.replace(parameters=reviewed), hints, hidden)
+    stand_in = _annotate(function, {name: hint for name, hint in hints.items() if name not in hidden})
+    stand_in.__signature__ = signature.replace(parameters=reviewed)
     return Parameters(public, receiver, injected, stand_in)
 
 
@@ -119,32 +124,14 @@ def _find_receiver(function: Callable[..., Any], signature: inspect.Signature) -
     return first.name if in_class or first.annotation is first.empty else None
 
 
-def _resolve(function: Any, annotations: dict[str, Any], label: str) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(_annotate(function, annotations), include_extras=True)
-    except Exception as error:
-        raise InvalidInput(f"The types of tool {label} cannot be read: {describe_error(error)}.") from error
-
-
 def _resolve_return(function: Any, annotations: dict[str, Any]) -> Any:
     """Return the type of the result, or its text if a name in it is not defined yet, such as a method's class."""
-    if "return" not in annotations:
-        return inspect.Signature.empty
+    written = annotations.get("return", inspect.Signature.empty)
     try:
-        return typing.get_type_hints(_annotate(function, {"return": annotations["return"]}), include_extras=True)[
-            "return"
-        ]
+        hints = typing.get_type_hints(_annotate(function, {"return": written}), include_extras=True)
+        return written if written is inspect.Signature.empty else hints["return"]
     except Exception:  # noqa: BLE001 - a type that cannot be read is only shown
-        return annotations["return"]
-
-
-def _copy(
-    function: Any, signature: inspect.Signature, hints: dict[str, Any], hidden: set[str | None]
-) -> Callable[..., Any]:
-    stand_in = _annotate(function, {name: hint for name, hint in hints.items() if name not in hidden})
-    stand_in.__signature__ = signature
-    copied: Callable[..., Any] = stand_in
-    return copied
+        return written
 
 
 def _annotate(function: Any, annotations: dict[str, Any]) -> Any:
@@ -188,7 +175,8 @@ def check_key(key: KeyOf, name: str, arguments: Iterable[str]) -> None:
     fault = _find_template_fault(key, names) if isinstance(key, str) else _find_function_fault(key, names)
     if fault is not None:
         takes = f"{name} takes {', '.join(names)}." if names else f"{name} takes no arguments."
-        raise InvalidInput(f"The key {_describe(key)} of {name} cannot be filled: {fault}. {takes}")
+        label = repr(key) if isinstance(key, str) else f"function {getattr(key, '__name__', 'without a name')}"
+        raise InvalidInput(f"The key {label} of {name} cannot be filled: {fault}. {takes}")
 
 
 def fill_key(key: KeyOf, name: str, args: JsonObject) -> str:
@@ -237,7 +225,3 @@ def _find_function_fault(key: Callable[..., str] | None, names: tuple[str, ...])
     except TypeError as error:
         return f"it is called with every argument by name, but {error}"
     return None
-
-
-def _describe(key: KeyOf) -> str:
-    return repr(key) if isinstance(key, str) else f"function {getattr(key, '__name__', 'without a name')}"

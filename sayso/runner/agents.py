@@ -121,16 +121,13 @@ def _find_faults(agent: Agent) -> list[str]:
         "its approval_fallback must deny, approve or fail.": agent.approval_fallback.action not in _APPROVAL_FALLBACKS,
         "its input_fallback must deny, give a value or fail.": agent.input_fallback.action not in _INPUT_FALLBACKS,
     }
-    misnamed = [fault for name in names if (fault := find_name_fault(name)) is not None]
-    return [fault for fault, present in faults.items() if present] + misnamed + _find_context_faults(agent.context)
-
-
-def _find_context_faults(context: JsonObject) -> list[str]:
+    found = [fault for fault, present in faults.items() if present]
+    found += [fault for name in names if (fault := find_name_fault(name)) is not None]
     try:
-        check_json(context)
+        check_json(agent.context)
     except SaysoError as error:
-        return [f"its context is not plain JSON. {error.message}"]
-    return []
+        found.append(f"its context is not plain JSON. {error.message}")
+    return found
 
 
 def _import_agent(path: str) -> Agent:

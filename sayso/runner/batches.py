@@ -332,14 +332,11 @@ def _cut_output(output: JsonValue, limit: int) -> str | None:
     """Return the beginning of an output over the limit as text, or None if it fits."""
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
     raw = text.encode("utf-8", "replace")
-    if len(raw) <= limit and (not isinstance(output, dict | list) or _is_within_limits(output)):
-        return None
+    if len(raw) <= limit:
+        try:
+            if isinstance(output, dict | list):
+                check_json(output, around=_STATE)
+            return None
+        except TooLarge:
+            pass
     return f"{raw[:limit].decode('utf-8', 'ignore')}… [cut: {len(raw)} bytes in all]"
-
-
-def _is_within_limits(output: JsonValue) -> bool:
-    try:
-        check_json(output, around=_STATE)
-    except TooLarge:
-        return False
-    return True

@@ -255,15 +255,13 @@ class CallExecutor:
 
 def list_started(batch: Batch) -> tuple[str, ...]:
     """Return the names of the tools whose calls ran, or may have run, in order."""
-    return tuple(entry.call.name for entry in batch.calls if _may_have_run(entry))
-
-
-def _may_have_run(entry: BatchCall) -> bool:
-    result = entry.result
-    if result is None:
-        return False
-    doubted = entry.stop is Stop.UNKNOWN or (entry.ask is not None and entry.ask.doubt is not None)
-    return result.success or result.latency_ms is not None or result.error == _BROKEN_OFF or doubted
+    names: list[str] = []
+    for entry in batch.calls:
+        if (result := entry.result) is not None:
+            doubted = entry.stop is Stop.UNKNOWN or (entry.ask is not None and entry.ask.doubt is not None)
+            if result.success or result.latency_ms is not None or result.error == _BROKEN_OFF or doubted:
+                names.append(entry.call.name)
+    return tuple(names)
 
 
 def current_executor() -> CallExecutor | None:

@@ -77,7 +77,10 @@ def judge_turn(
     data = {"tool_call_count": len(names), "step": about.step, "tool_names": names}
     data |= asking.describe_progress(about.progress)
     decisions = [event for _, event in judged]
-    warnings = [_warn(event.data) for event in decisions if "error" in event.data]
+    warnings: list[Event] = []
+    for made in (event.data for event in decisions if "error" in event.data):
+        message = f"The rules for {made['tool_name']} could not all be judged: {made['error']}"
+        warnings.append(Event(type=EventType.WARNING, data={"message": message, "index": made["index"]}))
     return batch, (Event(type=EventType.TOOL_BATCH_STARTED, data=data), *decisions, *warnings)
 
 
@@ -123,7 +126,13 @@ def deny_changed(agent: Agent, batch: Batch, policy: Policy, describe: Callable[
     if not changed:
         return batch
     about = _with_context(agent, describe())
-    calls = (_deny(agent, entry, policy, about) if entry.call.index in changed else entry for entry in batch.calls)
+    calls: list[BatchCall] = []
+    for entry in batch.calls:
+        decision = policy.judge(_as_asked(agent, about, entry)) if entry.call.index in changed else None
+        # counters are read at the start
+        counted = decision is not None and decision.in_doubt is not None and policy.remembering
+        denied = decision is not None and decision.action is Action.DENY and not counted
+        calls.append(end_call(entry, _denial(policy, decision), Stop.DENIED) if decision and denied else entry)
     return batch.model_copy(update={"calls": tuple(calls)})
 
 
@@ -209,8 +218,12 @@ def _judge(
     beside = ledger.judge_beside(event, tool.definition)
     decision = ledger.judge_request(event)
     decision = put_question(tool.definition, call.args, decision)
-    if decision.action is not Action.DENY and (fault := _find_fault(tool, call.args, decision)):
-        return _refuse(call, fault)
+    if decision.action is not Action.DENY:
+        if misplaced := asking.find_misplaced(tool.definition, decision):
+            return _refuse(call, misplaced)
+        # the argument that a person gives may still be missing or wrong
+        if fault := tool.find_fault(call.args, ignore=asking.target_of(decision)):
+            return _refuse(call, f"The arguments do not fit {tool.name}: {fault}")
     judged = asking.describe_judged(call, decision, tool.definition, beside)
     return _follow(agent, policy, tool, call, decision), judged
 
@@ -234,13 +247,6 @@ def _as_asked(agent: Agent, about: PolicyEvent, entry: BatchCall) -> PolicyEvent
     return event if asked_ms is None else event.model_copy(update={"at_ms": asked_ms})
 
 
-def _deny(agent: Agent, entry: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
-    decision = policy.judge(_as_asked(agent, about, entry))
-    # counters are read at the start
-    denied = decision.action is Action.DENY and (decision.in_doubt is None or not policy.remembering)
-    return end_call(entry, _denial(policy, decision), Stop.DENIED) if denied else entry
-
-
 def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: PolicyDecision) -> BatchCall:
     rule_id, charges = decision.policy_id, decision.due_charges
     entry = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=rule_id, charges=charges)
@@ -258,11 +264,6 @@ def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
     return end_call(entry, fault), asking.describe_action(
         call, Action.DENY, fault, {"policy_id": None, "matched_rules": []}
     )
-
-
-def _warn(decided: JsonObject) -> Event:
-    message = f"The rules for {decided['tool_name']} could not all be judged: {decided['error']}"
-    return Event(type=EventType.WARNING, data={"message": message, "index": decided["index"]})
 
 
 def _denial(policy: Policy, decision: PolicyDecision) -> str:
@@ -286,14 +287,6 @@ def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
     if not isinstance(value, dict):
         return {}, f"The arguments {text[:_EXCERPT_CHARS]!r} are not a JSON object. Send one, such as {{}}."
     return value, None
-
-
-def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str | None:
-    """Return why the call cannot run, if so; the argument that a person gives may still be missing or wrong."""
-    if misplaced := asking.find_misplaced(tool.definition, decision):
-        return misplaced
-    fault = tool.find_fault(args, ignore=asking.target_of(decision))
-    return f"The arguments do not fit {tool.name}: {fault}" if fault else None
 
 
 def _describe_model(agent: Agent) -> JsonObject:

@@ -20,7 +20,7 @@ from sayso.runner.agents import DENY, Agent
 from sayso.runner.batches import PlannedCall, Resumption
 from sayso.runner.fallbacks import fall_back
 from sayso.runner.loop import NO_OUTCOMES, drive
-from sayso.runner.protocol import RunEnded, RunSuspended, State
+from sayso.runner.protocol import RunEnded, State
 from sayso.runner.runs import ModelRun
 from sayso.runner.transcripts import RunState, start_state
 
@@ -137,11 +137,7 @@ async def run_agent(
         data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": {"items": items}}
         journal.events.append(Event(type=EventType.RUN_PAUSED, data=data))
         journal.note_asked(reached.drafts)
-        state, outcomes = reached.state, await provider.answer(reached.drafts)
-        journal.note_denied(reached.drafts, outcomes)
-        journal.events.append(_report_resumed(reached, outcomes))
-
-
-def _report_resumed(suspended: RunSuspended[RunState], outcomes: Mapping[int, Resumption]) -> Event:
-    approved = all(draft.index in outcomes and outcomes[draft.index].outcome.may_run for draft in suspended.drafts)
-    return Event(type=EventType.RUN_RESUMED, data={"approved": approved})
+        state, outcomes = reached.state, await provider.answer(drafts)
+        journal.note_denied(drafts, outcomes)
+        approved = all(draft.index in outcomes and outcomes[draft.index].outcome.may_run for draft in drafts)
+        journal.events.append(Event(type=EventType.RUN_RESUMED, data={"approved": approved}))

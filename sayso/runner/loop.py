@@ -147,7 +147,8 @@ class _Drive(Generic[State]):
         asking = asyncio.create_task(self._run.ask())
         try:
             await asyncio.sleep(0)
-            if not _ends(asking):
+            reached = asking.result() if asking.done() and not asking.cancelled() and not asking.exception() else None
+            if reached is None or (isinstance(reached, ModelTurn) and reached.calls):
                 await self._save()
             return await asking
         finally:
@@ -273,11 +274,3 @@ class _Drive(Generic[State]):
         events = tuple(self._events)
         self._events.clear()
         return events
-
-
-def _ends(asking: "asyncio.Task[ModelTurn | RunEnd | Exceeded]") -> bool:
-    """Return whether the model has answered, and its answer ends the run."""
-    if not asking.done() or asking.cancelled() or asking.exception() is not None:
-        return False
-    reached = asking.result()
-    return not (isinstance(reached, ModelTurn) and reached.calls)

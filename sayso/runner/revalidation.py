@@ -102,7 +102,7 @@ def revalidate(
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
         elif reason := (
-            _find_reason(record, item, agent, policy, revocations)
+            _find_reason(item, agent, policy, revocations)
             or _find_exhausted(item, decision)
             or find_ended_grant(item, decision)
         ):
@@ -198,36 +198,27 @@ def find_ended_grant(item: Item, decision: PolicyDecision | None) -> str | None:
     return f"It is outside mandate {outside.id}." if outside is not None else None
 
 
-def _find_reason(
-    record: SuspensionRecord, item: Item, agent: Agent, policy: Policy, revocations: Revocations
-) -> str | None:
+def _find_reason(item: Item, agent: Agent, policy: Policy, revocations: Revocations) -> str | None:
     tool = agent.tools_by_name.get(item.tool.name)
     if tool is None:
         return None
     changed = f"The tool {item.tool.name} was changed since." if tool.digest != item.tool.definition else None
-    reason = changed or find_loss(record, item, policy, revocations)
+    reason = changed or find_loss(item, policy, revocations)
     cannot_run = reason is not None and tool.find_fault(approved_args(item))  # then asking again is pointless
     return None if cannot_run else reason
 
 
-def find_loss(record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations) -> str | None:
+def find_loss(item: Item, policy: Policy, revocations: Revocations) -> str | None:
     """Return which approver or rule no longer counts, or None; an approval by the rules needs neither."""
     if item.outcome is None or item.outcome.by.kind is ActorKind.POLICY:
         return None
-    gone = next((name for name in _deciders(item) if name in revocations.inactive), None)
-    if gone is not None:
-        return f"{gone}, who approved it, is no longer a reviewer."
-    rules = {rule.rule_id for rule in policy.live}
-    if item.terms.rule_id is not None and item.terms.rule_id not in rules:
+    agreeing = [decision.by for decision in item.decisions if decision.action in ("approve", "value")]
+    for decider in agreeing or [item.outcome.by]:  # of an outcome carried over only the last is known
+        if decider.kind is ActorKind.HUMAN and decider.id in revocations.inactive:
+            return f"{decider.id}, who approved it, is no longer a reviewer."
+    if item.terms.rule_id not in (None, *(rule.rule_id for rule in policy.live)):
         return f"The rule {item.terms.rule_id} of this item was withdrawn."
     return None
-
-
-def _deciders(item: Item) -> list[str]:
-    """Return the people who approved the item; of an outcome carried over only the last is known."""
-    agreeing = [decision.by for decision in item.decisions if decision.action in ("approve", "value")]
-    deciders = agreeing or ([item.outcome.by] if item.outcome is not None else [])
-    return [decider.id for decider in deciders if decider.kind is ActorKind.HUMAN]
 
 
 def _keep(item: Item, denied: str | None) -> ItemDraft:

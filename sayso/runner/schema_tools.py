@@ -56,19 +56,15 @@ def tool_from_schema(
     check_label(label, timeout_s)
     weigh(schema)
     compile_schema(to_json(schema))
-    takes_call = _takes_call(function, label)
+    try:
+        takes_call = typing.get_type_hints(function).get("call") is CallContext
+    except Exception as error:
+        raise InvalidInput(f"The types of tool {label} cannot be read: {describe_error(error)}.") from error
     if faults := "; ".join(_find_faults(function, schema, takes_call)):
         raise InvalidInput(f"Tool {label} does not fit its schema: {faults}. Change one of them.")
     summary = (inspect.getdoc(function) or "") if description is None else description
     definition = define(label, summary, schema, idempotent)
     return SchemaTool(definition=definition, function=function, timeout_s=timeout_s, takes_call=takes_call)
-
-
-def _takes_call(function: Function, label: str) -> bool:
-    try:
-        return typing.get_type_hints(function).get("call") is CallContext
-    except Exception as error:
-        raise InvalidInput(f"The types of tool {label} cannot be read: {describe_error(error)}.") from error
 
 
 def _find_faults(function: Function, schema: JsonObject, takes_call: bool) -> Iterator[str]:

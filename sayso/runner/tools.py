@@ -165,7 +165,7 @@ def tool(
             function=function,
             timeout_s=timeout_s,
             takes_call=takes_call,
-            places={_place(index): parameter for index, parameter in enumerate(parameters)},
+            places={f"p{index}": parameter for index, parameter in enumerate(parameters)},
             arguments=arguments,
         )
 
@@ -291,14 +291,9 @@ def _check_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any], lab
         raise InvalidInput(f"The parameter {parameter.name!r} of tool {label} takes the context; name it 'call'.")
 
 
-def _place(index: int) -> str:
-    """Return the field name for a parameter; pydantic reserves some names that parameters may have."""
-    return f"p{index}"
-
-
 def _model_arguments(label: str, parameters: Mapping[str, tuple[Any, Any]]) -> tuple[type[BaseModel], JsonObject]:
-    fields: dict[str, Any] = {
-        _place(index): (Annotated[type_, Field(alias=name)], default)
+    fields: dict[str, Any] = {  # pydantic reserves some names that parameters may have
+        f"p{index}": (Annotated[type_, Field(alias=name)], default)
         for index, (name, (type_, default)) in enumerate(parameters.items())
     }
     try:

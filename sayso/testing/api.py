@@ -1,7 +1,7 @@
 """The API of a desk in memory: the operations that clients in poll mode use."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -16,8 +16,7 @@ from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.external import describe_calls, evaluate_calls, list_wanted
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import Actor, ActorKind, Report
-from sayso.core.records.items import Item, assign_numbers
-from sayso.core.records.judgements import Charge
+from sayso.core.records.items import assign_numbers
 from sayso.core.records.suspensions import Change, Progress, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.core.transitions import client_execution
@@ -98,13 +97,15 @@ class InProcessApi:
             claimed=body.context,
         )
         calls = [read_call(*call) for call in enumerate(body.calls)]
-        earlier = [
-            record
-            for record in self._desk.records.values()
-            if (record.run.owner, record.run.thread_id) == (run.owner, run.thread_id)
-        ]
+        thread = (run.owner, run.thread_id)
+        records = self._desk.records.values()
+        earlier = [record for record in records if (record.run.owner, record.run.thread_id) == thread]
         step = max(body.step or 1, 1 + len(earlier))
-        progress = Progress().with_tools(_list_started(earlier)) if body.thread_id else None
+        items = (item for record in earlier for item in record.items)
+        started = sorted(
+            (item.permit.redeemed_at_ms, place, item.tool.name) for place, item in enumerate(items) if item.permit
+        )
+        progress = Progress().with_tools([name for _, _, name in started]) if body.thread_id else None
         policy, now_ms = self._desk.policy, self._desk.clock.now_ms
         described = describe_calls(run, calls, step, progress, now_ms)
         readings = self._desk.counters.read(list_wanted(policy, described), now_ms)
@@ -121,11 +122,8 @@ class InProcessApi:
     def _find(self, request: _Request) -> JsonValue:
         if not request.id:
             pending = dict.fromkeys(record.id for record, _ in self._desk.waiting)
-            return {
-                "suspensions": [show_record(self._desk.records[id_]) for id_ in pending],
-                "next_skip": None,
-                "unreadable": [],
-            }
+            shown = [show_record(self._desk.records[id_]) for id_ in pending]
+            return {"suspensions": shown, "next_skip": None, "unreadable": []}
         self._desk.reviewer.review()
         wait_s = int(request.query.get("wait", "0").rstrip("s"))
         if self._read(request).status is Status.PENDING and wait_s:
@@ -134,9 +132,8 @@ class InProcessApi:
         return show_record(self._read(request))
 
     def _find_run(self, request: _Request) -> JsonValue:
-        return show_run(self._read_latest(request)) if request.id else self._list_runs(request)
-
-    def _list_runs(self, request: _Request) -> JsonValue:
+        if request.id:
+            return show_run(self._read_latest(request))
         latest = {record.run.id: record for record in self._desk.records.values() if record.run.owner == request.agent}
         runs = [show_run(record) for record in reversed(latest.values())]
         status = request.query.get("status")
@@ -166,7 +163,15 @@ class InProcessApi:
         before, now_ms = self._read(request), self._desk.clock.now_ms
         change = client_execution.client_redeem(before, request.item_id, request.key, now_ms, within_s)
         if change.record is not before:
-            charges = self._judge_start(before, find_item(before, request.item_id))
+            item, policy = find_item(before, request.item_id), self._desk.policy
+            readings = self._desk.counters.read(list_wanted_again(before, (item,), policy, now_ms), now_ms)
+            judged = judge_approved(before, item, Ledger(policy, readings), now_ms)
+            if judged.action is Action.DENY:
+                raise Withdrawn(f"The rules now deny {item.tool.name}. The call must not start.")
+            if item.permit is None and (ended := find_ended_grant(item, judged)) is not None:
+                raise Withdrawn(f"{ended} The call must not start. Suspend it again.")
+            counted = item.doubt is not None or item.permit is not None or item.charges
+            charges = () if counted else judged.due_charges
             change = client_execution.charge_item(change, request.item_id, charges, now_ms)
         record = self._desk.save(change)
         item = find_item(record, request.item_id)
@@ -181,17 +186,6 @@ class InProcessApi:
             redeemed_at=moment(item.permit.redeemed_at_ms),
             report_by=moment(item.permit.report_by_ms),
         ).model_dump(mode="json")
-
-    def _judge_start(self, record: SuspensionRecord, item: Item) -> tuple[Charge, ...]:
-        """Return what an approved call adds to counters of rules; raises `Withdrawn` where a rule denies it now."""
-        policy, now_ms = self._desk.policy, self._desk.clock.now_ms
-        readings = self._desk.counters.read(list_wanted_again(record, (item,), policy, now_ms), now_ms)
-        judged = judge_approved(record, item, Ledger(policy, readings), now_ms)
-        if judged.action is Action.DENY:
-            raise Withdrawn(f"The rules now deny {item.tool.name}. The call must not start.")
-        if item.permit is None and (ended := find_ended_grant(item, judged)) is not None:
-            raise Withdrawn(f"{ended} The call must not start. Suspend it again.")
-        return judged.due_charges if item.doubt is None and item.permit is None and not item.charges else ()
 
     def _report(self, request: _Request) -> JsonValue:
         report = Report.model_validate({**request.body, "at_ms": 0})
@@ -219,10 +213,3 @@ class InProcessApi:
         if not own:
             raise NotFound(f"There is no run {request.id!r} for this credential.")
         return own[-1]
-
-
-def _list_started(records: Sequence[SuspensionRecord]) -> list[str]:
-    """Return the tools whose permits were redeemed, in order."""
-    items = (item for record in records for item in record.items)
-    permits = [(item.permit.redeemed_at_ms, item.tool.name) for item in items if item.permit]
-    return [name for _, name in sorted(permits, key=lambda permit: permit[0])]

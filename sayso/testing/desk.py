@@ -46,46 +46,43 @@ async def run_on_desk(desk: DeskRecords, agent: Agent, input_text: str, claimed:
     """Run the agent to its end."""
     desk.definitions |= {tool.definition.digest: tool.definition for tool in agent.tools}
     state = start_state(new_id("run"), agent.name, input_text, claimed)
-    record = desk.save(suspend(_draft(agent, state), (), desk.clock.now_ms))
-    while True:
-        turn = _Turn(desk, desk.save(execution.lease(record, _WORKER, _LEASE_MS, desk.clock.now_ms)))
-        reached = await drive(
-            turn.open_run(agent, state),
-            policy=desk.policy,
-            journal=turn,
-            outcomes=turn.outcomes(),
-            now_ms=lambda: desk.clock.now_ms,
-        )
-        if isinstance(reached, RunEnded):
-            turn.settle(reached)
-            return replace(reached, events=tuple(desk.trails[state.run_id]))
-        state = reached.state
-        record = _await_decision(desk, turn.suspend_again(reached))
-
-
-def _draft(agent: Agent, state: RunState) -> SuspensionRecord:
     run = RunRef(
         id=state.run_id,
         agent=agent.name,
         owner=agent.name,
         thread_id=state.thread_id,
         facts=agent.context,
-        claimed=state.claimed,
+        claimed=claimed,
     )
-    return draft_suspension(new_id("sus"), run, on_deny=agent.approval_denial_policy)
-
-
-def _await_decision(desk: DeskRecords, suspension_id: str) -> SuspensionRecord:
-    seen: set[str] = set()
-    while (record := desk.records[suspension_id]).status is Status.PENDING:
-        digests = {item.digest for item in record.items if item.open}
-        if digests - seen:
-            seen |= digests
-            desk.reviewer.review()
-        else:
-            desk.clock.now_ms = max(desk.clock.now_ms, record.due_at_ms or 0)
-            desk.tick()
-    return record
+    draft = draft_suspension(new_id("sus"), run, on_deny=agent.approval_denial_policy)
+    record = desk.save(suspend(draft, (), desk.clock.now_ms))
+    while True:
+        turn = _Turn(desk, desk.save(execution.lease(record, _WORKER, _LEASE_MS, desk.clock.now_ms)))
+        outcomes = {
+            item.index: Resumption(item.item_id, item.outcome, approved_args(item))
+            for item in record.items
+            if item.outcome is not None
+        }
+        reached = await drive(
+            ModelRun(agent, state, record.run),
+            policy=desk.policy,
+            journal=turn,
+            outcomes=outcomes,
+            now_ms=lambda: desk.clock.now_ms,
+        )
+        if isinstance(reached, RunEnded):
+            turn.settle(reached)
+            return replace(reached, events=tuple(desk.trails[state.run_id]))
+        state, suspension_id = reached.state, turn.suspend_again(reached)
+        seen: set[str] = set()
+        while (record := desk.records[suspension_id]).status is Status.PENDING:
+            digests = {item.digest for item in record.items if item.open}
+            if digests - seen:
+                seen |= digests
+                desk.reviewer.review()
+            else:
+                desk.clock.now_ms = max(desk.clock.now_ms, record.due_at_ms or 0)
+                desk.tick()
 
 
 class _Turn(MemoryJournal[RunState]):
@@ -93,16 +90,6 @@ class _Turn(MemoryJournal[RunState]):
         super().__init__(leased.run.id)
         self._desk = desk
         self._leased = leased
-
-    def open_run(self, agent: Agent, state: RunState) -> ModelRun:
-        return ModelRun(agent, state, self._leased.run)
-
-    def outcomes(self) -> Mapping[int, Resumption]:
-        return {
-            item.index: Resumption(item.item_id, item.outcome, approved_args(item))
-            for item in self._leased.items
-            if item.outcome is not None
-        }
 
     async def recall(self, wanted: Collection[Wanted]) -> Readings:
         return self._desk.counters.read(wanted, self._now_ms)

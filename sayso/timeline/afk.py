@@ -92,11 +92,6 @@ def _result(fields: Fields, data: Fields) -> Part:
     )
 
 
-def _call(fields: Fields, data: Fields) -> Part:
-    name, call_id = data.text("tool_name", "name"), data.text("tool_call_id", "call_id")
-    return Part(Kind.CALL, name=name, call_id=call_id, data=data.value("args"))
-
-
 def _waits(fields: Fields, data: Fields) -> Part:
     subject = data.text("tool_name") or fields.text("message")
     return Part(
@@ -145,7 +140,12 @@ SAYSO_READERS: Mapping[str, Read] = {
     **READERS,
     "reasoning_delta": _chunk(Kind.REASONING),
     "message": lambda fields, data: Part(Kind.TEXT, data.text("text", "content"), who=data.text("role")),
-    "tool_call": _call,
+    "tool_call": lambda fields, data: Part(
+        Kind.CALL,
+        name=data.text("tool_name", "name"),
+        call_id=data.text("tool_call_id", "call_id"),
+        data=data.value("args"),
+    ),
     "tool_result": _result,
     "note": _note(Kind.STEP, "Note"),
 }

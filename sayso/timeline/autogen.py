@@ -44,12 +44,9 @@ def _text(fields: Fields) -> Part:
 def _calls(fields: Fields) -> list[Part]:
     return [
         Part(
-            Kind.CALL,
-            name=call.text("name"),
-            call_id=call.text("id", "call_id"),
-            data=read_json(call.value("arguments")),
+            Kind.CALL, name=row.text("name"), call_id=row.text("id", "call_id"), data=read_json(row.value("arguments"))
         )
-        for call in fields.rows("content")
+        for row in fields.rows("content")
     ]
 
 

@@ -30,11 +30,6 @@ def _tool(fields: Fields) -> Part:
     return Part(Kind.RESULT, note=note, name=name, call_id=call_id, data=fields.value("result"))
 
 
-def _observed(fields: Fields) -> Part:
-    data = read_json(fields.value("llm_content"))
-    return Part(Kind.RESULT, name=fields.text("tool_name"), call_id=fields.text("tool_call_id"), data=data)
-
-
 def _completed(fields: Fields) -> list[Part]:
     reasoning, text = fields.text("reasoning_text"), fields.text("response_text")
     texts = [Part(kind, said) for kind, said in ((Kind.REASONING, reasoning), (Kind.TEXT, text)) if said]
@@ -48,12 +43,6 @@ def _call(call: Fields) -> Part:
     data = read_json(inner.value("arguments" if "arguments" in inner.raw else "args"))
     call_id = call.text("id", "tool_call_id", "call_id")
     return Part(Kind.CALL, name=inner.text("name", "tool_name"), call_id=call_id, data=data)
-
-
-def _asked(fields: Fields) -> Part:
-    choices = fields.texts("choices")
-    note = "\n".join(filter(None, (fields.text("context"), " / ".join(choices))))
-    return Part(Kind.WAIT, f"Asked: {fields.text('question')}", note)
 
 
 def _error(fields: Fields) -> Part:
@@ -75,10 +64,19 @@ READERS: Mapping[str, Read] = {
     "text_delta": _text(Kind.TEXT),
     "reasoning_delta": _text(Kind.REASONING),
     "tool_event": _tool,
-    "tool_result_observed": _observed,
+    "tool_result_observed": lambda fields: Part(
+        Kind.RESULT,
+        name=fields.text("tool_name"),
+        call_id=fields.text("tool_call_id"),
+        data=read_json(fields.value("llm_content")),
+    ),
     "llm_call_completed": _completed,
     "state_snapshot": lambda fields: Part(Kind.QUIET, "Saved its state"),
-    "user_input_requested": _asked,
+    "user_input_requested": lambda fields: Part(
+        Kind.WAIT,
+        f"Asked: {fields.text('question')}",
+        "\n".join(filter(None, (fields.text("context"), " / ".join(fields.texts("choices"))))),
+    ),
     "error": _error,
     "handoff": _end(Kind.PROBLEM, "Handed the task back", "rationale", "blockers", "suggested_next_steps"),
     "partial_run_summary": _end(

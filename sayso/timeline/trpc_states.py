@@ -8,7 +8,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
@@ -103,6 +103,10 @@ def decode(event: JsonObject) -> GoEvent:
     nested = fields.inner("response")
     choices = tuple(fields.rows("choices"))
     branch = fields.text("branch")
+    error = fields.inner("error")
+    message = error.text("message") or error.text("type")
+    ids: Any = fields.value("longRunningToolIDs")  # a Go set is an object with empty values
+    ids = ids if isinstance(ids, dict | list) else ()
     return GoEvent(
         id=fields.text("id"),
         object=fields.text("object"),
@@ -118,9 +122,14 @@ def decode(event: JsonObject) -> GoEvent:
         response_id=nested.text("id"),
         done=fields.flag("done"),
         partial=fields.flag("is_partial"),
-        error=_read_error(fields),
-        calls=tuple(_read_calls(choices)),
-        long_running=_read_set(fields.value("longRunningToolIDs")),
+        error=message or ("unknown error" if fields.text("object") == "error" or error.raw else ""),
+        calls=tuple(
+            GoCall(call.text("id"), function.text("name"), read_json(function.value("arguments")))
+            for choice in choices
+            for call in choice.inner("message").rows("tool_calls")
+            for function in (call.inner("function"),)
+        ),
+        long_running=frozenset(key for key in ids if isinstance(key, str)),
         state={key: _read_bytes(value) for key, value in fields.inner("stateDelta").raw.items()},
         choices=choices,
     )
@@ -167,7 +176,8 @@ def build_tree(events: Iterable[GoEvent]) -> dict[str, list[GoInvocation]]:
 
 def find_suspensions(events: Sequence[GoEvent]) -> list[GoSuspension]:
     """Return what waits, in order: graph interrupts, external and long-running calls, permissions."""
-    answered = {tool_id for event in events for tool_id in _list_answered(event)}
+    messages = [choice.inner("message") for event in events for choice in event.choices]
+    answered = {message.text("tool_id") for message in messages if message.text("role") == "tool"} - {""}
     ended = {event.request_id for event in events if event.completes_run}
     interrupts = _find_outermost(events)
     waiting: dict[tuple[str, str], GoSuspension] = {}
@@ -177,19 +187,12 @@ def find_suspensions(events: Sequence[GoEvent]) -> list[GoSuspension]:
             key = f"{suspension.checkpoint_id}/{suspension.key or suspension.name}"
             waiting.setdefault((suspension.mechanism, key), suspension)
         for call in event.calls:
-            mechanism = _find_mechanism(event, call, answered, ended)
-            if mechanism is not None:
+            mechanism: Mechanism = "long_running_tool" if call.id in event.long_running else "external_tool"
+            external = event.request_id in ended and call.id not in answered and not event.partial
+            if external or mechanism == "long_running_tool":
                 where = (event.request_id, event.invocation_id)
                 waiting.setdefault((mechanism, call.id), GoSuspension(mechanism, *where, call.id, call.name, call.args))
     return list(waiting.values())
-
-
-def _find_mechanism(event: GoEvent, call: GoCall, answered: set[str], ended: set[str]) -> Mechanism | None:
-    if call.id in event.long_running:
-        return "long_running_tool"
-    if event.request_id in ended and call.id not in answered and not event.partial:
-        return "external_tool"
-    return None
 
 
 def write_tool_results(suspensions: Sequence[GoSuspension], results: Mapping[str, str]) -> list[JsonObject]:
@@ -235,24 +238,6 @@ def _check_complete(waiting: set[str], given: set[str]) -> None:
         )
 
 
-def _read_error(fields: Fields) -> str:
-    error = fields.inner("error")
-    message = error.text("message") or error.text("type")
-    return message or ("unknown error" if fields.text("object") == "error" or error.raw else "")
-
-
-def _read_calls(choices: Sequence[Fields]) -> Iterable[GoCall]:
-    for choice in choices:
-        for call in choice.inner("message").rows("tool_calls"):
-            function = call.inner("function")
-            yield GoCall(call.text("id"), function.text("name"), read_json(function.value("arguments")))
-
-
-def _read_set(value: JsonValue) -> frozenset[str]:
-    """Return a Go set, which is an object with empty values. A list is accepted too."""
-    return frozenset(key for key in value if isinstance(key, str)) if isinstance(value, dict | list) else frozenset()
-
-
 def _read_bytes(value: JsonValue) -> JsonValue:
     """Decode Go bytes: base64, with JSON or text inside."""
     if not isinstance(value, str):
@@ -262,13 +247,6 @@ def _read_bytes(value: JsonValue) -> JsonValue:
     except (binascii.Error, ValueError):
         return value
     return read_json(text)
-
-
-def _list_answered(event: GoEvent) -> Iterable[str]:
-    for choice in event.choices:
-        message = choice.inner("message")
-        if message.text("role") == "tool" and message.text("tool_id"):
-            yield message.text("tool_id")
 
 
 def _find_outermost(events: Sequence[GoEvent]) -> dict[int, GoSuspension]:
@@ -294,14 +272,10 @@ def _find_outermost(events: Sequence[GoEvent]) -> dict[int, GoSuspension]:
         else:
             key = (interrupt.request_id, above[-1], interrupt.key)
             inner[key] = max(inner.get(key, (0, interrupt)), (len(above), interrupt), key=lambda entry: entry[0])
-    return {place: _name_innermost(interrupt, inner) for place, interrupt in outer.items()}
-
-
-def _name_innermost(
-    interrupt: GoSuspension, inner: Mapping[tuple[str, str, str], tuple[int, GoSuspension]]
-) -> GoSuspension:
-    _, innermost = inner.get((interrupt.request_id, interrupt.invocation_id, interrupt.key), (0, interrupt))
-    return replace(interrupt, name=innermost.name, invocation_id=innermost.invocation_id, prompt=innermost.prompt)
+    for place, interrupt in outer.items():
+        _, deep = inner.get((interrupt.request_id, interrupt.invocation_id, interrupt.key), (0, interrupt))
+        outer[place] = replace(interrupt, name=deep.name, invocation_id=deep.invocation_id, prompt=deep.prompt)
+    return outer
 
 
 def _list_ancestors(interrupt: GoSuspension, parents: Mapping[tuple[str, str], str]) -> list[str]:

@@ -12,13 +12,19 @@ from sayso.core.records.envelopes import ConstraintKind
 from sayso.core.records.items import Answer, ItemKind, ItemTool, Prompt
 from sayso.core.records.judgements import Level, Remembered
 from sayso.core.records.terms import EscalationStep, Fallback, Quorum
-from sayso.core.sentences.rules import describe_remembered
 from sayso.core.transitions.states import ItemState
 from sayso.wire.models import Later, Timestamp, View
 
-_Sentence = Annotated[
-    str, BeforeValidator(lambda value: describe_remembered(value) if isinstance(value, Remembered) else value)
-]
+
+def _write_remembered(value: object) -> object:
+    if not isinstance(value, Remembered):
+        return value
+    from sayso.core.sentences.rules import describe_remembered  # clients do not need the rules
+
+    return describe_remembered(value)
+
+
+_Sentence = Annotated[str, BeforeValidator(_write_remembered)]
 
 
 class DecisionView(View):

@@ -1,10 +1,10 @@
 """Commands on grants and mandates, and the options that make a grant. A plan is approved or denied as any item."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 from rich.text import Text
 
 from sayso.cli.logins import exchange
@@ -77,7 +77,10 @@ def read_offer(at_most: list[str] | None, only: list[str] | None) -> JsonObject 
     """Return the counter-offer of the options, None without any; raises `InvalidInput`."""
     if not at_most and not only:
         return None
-    equal: JsonObject = {path: _read_json(value) for path, value in _read_pairs(only).items()}
+    equal = _read_pairs(only)
+    for path, value in equal.items():
+        with suppress(InvalidJson):
+            equal[path] = parse_json(str(value).encode())
     return {"at_most": _read_pairs(at_most), "equal": equal}
 
 
@@ -86,12 +89,8 @@ def list_grants(json: JsonOption = False) -> None:
     grants = exchange(LIST_GRANTS).grants
     rows = (
         (
-            grant.id,
-            _write_state(grant),
-            grant.sentence,
-            ", ".join(grant.granted_by) or "nobody yet",
-            describe_use(grant),
-            format_time(grant.last_used_at) if grant.last_used_at else "never",
+            *(grant.id, _write_state(grant), grant.sentence, ", ".join(grant.granted_by) or "nobody yet"),
+            *(describe_use(grant), format_time(grant.last_used_at) if grant.last_used_at else "never"),
         )
         for grant in grants
     )
@@ -153,13 +152,6 @@ def _read_pairs(given: list[str] | None) -> JsonObject:
     return pairs
 
 
-def _read_json(text: JsonValue) -> JsonValue:
-    try:
-        return parse_json(str(text).encode())
-    except InvalidJson:
-        return text
-
-
 app.command("list")(list_grants)
 app.command()(confirm)
 app.command()(revoke)
@@ -176,11 +168,7 @@ def list_mandates(json: JsonOption = False) -> None:
     mandates = exchange(LIST_MANDATES).mandates
     rows = (
         (
-            mandate.id,
-            mandate.state,
-            mandate.agent,
-            " ".join(mandate.sentences),
-            ", ".join(mandate.approved_by),
+            *(mandate.id, mandate.state, mandate.agent, " ".join(mandate.sentences), ", ".join(mandate.approved_by)),
             f"{mandate.calls} of {mandate.count}",
             format_time(mandate.last_used_at) if mandate.last_used_at else "never",
         )

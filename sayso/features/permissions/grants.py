@@ -93,20 +93,9 @@ def names_call(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
     """Return whether a call is one that the grant names. What is unknown of a call is not covered."""
     about = (rule_id, event.agent, event.started_by, event.subagent_name, event.tool_name, event.definition)
     named = (grant.rule_id, grant.agent, grant.owner, grant.subagent, grant.tool, grant.definition)
-    if about != named:
+    args = event.tool_args
+    if about != named or not all(holds(limit, args) for limit in grant.constraints):
         return False
-    return all(holds(limit, event.tool_args) for limit in grant.constraints) and _fits_others(grant, event.tool_args)
-
-
-def _names_but_others(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
-    """Return whether a call differs from those that a grant names in its other arguments alone."""
-    if names_call(grant, rule_id, event):
-        return False
-    return names_call(grant.model_copy(update={"free": (ALL_ARGUMENTS,)}), rule_id, event)
-
-
-def _fits_others(grant: Grant, args: JsonObject) -> bool:
-    """Return whether the arguments that a grant does not limit are free, or as they were."""
     if ALL_ARGUMENTS in grant.free:
         return True
     if grant.is_from_before:
@@ -126,7 +115,10 @@ def explain_uncovered(rule: "PolicyRule", event: "PolicyEvent", decision: Policy
     near = (
         grant
         for grant in (reading.grants if reading is not None else ())
-        if grant.rule_digest == digest and is_granted(grant) and _names_but_others(grant, rule.rule_id, event)
+        if grant.rule_digest == digest
+        and is_granted(grant)
+        and not names_call(grant, rule.rule_id, event)
+        and names_call(grant.model_copy(update={"free": (ALL_ARGUMENTS,)}), rule.rule_id, event)
     )
     grant = next(near, None)
     if grant is None:
@@ -191,35 +183,31 @@ def holds(constraint: Constraint, args: JsonObject) -> bool:
         return False
 
 
-def _is_one_of(value: Any, allowed: JsonValue, _: str) -> bool:
-    return isinstance(allowed, list | tuple) and any(same_json(value, choice) for choice in allowed)
+def _are_at(value: Any, hosts: JsonValue) -> bool:
+    """Whether all values are HTTP URLs of these hosts, without credentials; `*.` covers all hosts below."""
+    urls = [read_url(url) for url in (value if isinstance(value, list) else [value])]
+    entries = [*map(str, hosts)] if isinstance(hosts, list | tuple) else []
+    return bool(urls) and all(
+        url["scheme"] in ("http", "https")
+        and not url["has_user"]
+        and any(
+            str(url["host"]).endswith(entry[1:]) if entry.startswith("*.") else url["host"] == entry
+            for entry in entries
+        )
+        for url in urls
+    )
 
 
-def _is_at_most(value: Any, most: JsonValue, path: str) -> bool:
-    return isinstance(most, int) and read_amount(value, path) <= most
-
-
-def _are_at(value: Any, hosts: JsonValue, _: str) -> bool:
-    urls = value if isinstance(value, list) else [value]
-    return isinstance(hosts, list | tuple) and bool(urls) and all(_is_at(url, hosts) for url in urls)
-
-
-_CHECKS: dict[ConstraintKind, Callable[[Any, JsonValue, str], bool]] = {
+_CHECKS: dict[ConstraintKind, Callable[[Any, Any, str], bool]] = {
     ConstraintKind.EQUAL: lambda value, wanted, _: same_json(value, wanted),
-    ConstraintKind.ONE_OF: _is_one_of,
-    ConstraintKind.AT_MOST: _is_at_most,
+    ConstraintKind.ONE_OF: lambda value, allowed, _: (
+        isinstance(allowed, list | tuple) and any(same_json(value, choice) for choice in allowed)
+    ),
+    ConstraintKind.AT_MOST: lambda value, most, path: isinstance(most, int) and read_amount(value, path) <= most,
     ConstraintKind.ANY: lambda *_: True,
-    ConstraintKind.HOSTS: _are_at,
+    ConstraintKind.HOSTS: lambda value, hosts, _: _are_at(value, hosts),
     ConstraintKind.WITHIN: lambda value, folder, _: is_within(value, str(folder)),
 }
-
-
-def _is_at(value: Any, hosts: Iterable[Any]) -> bool:
-    """Whether a value is an HTTP URL of one of these hosts, without credentials; `*.` covers all hosts below."""
-    url = read_url(value)
-    host = str(url["host"])
-    fits = any(host.endswith(entry[1:]) if entry.startswith("*.") else host == entry for entry in map(str, hosts))
-    return fits and url["scheme"] in ("http", "https") and not url["has_user"]
 
 
 def _charge(grant: Grant, event: "PolicyEvent") -> tuple[Charge, ...] | None:

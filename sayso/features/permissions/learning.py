@@ -209,7 +209,12 @@ def _build(
     last, limits = counted[-1]
     event = last.event
     widest = [
-        max((approved.limits[place] for approved in counted), key=_read_most) if _is_amount(limit) else limit
+        max(
+            (approved.limits[place] for approved in counted),
+            key=lambda most: most.value if isinstance(most.value, int) else 0,
+        )
+        if _is_amount(limit)
+        else limit
         for place, limit in enumerate(limits)
     ]
     return Grant(
@@ -234,7 +239,3 @@ def _build(
         item_id=last.item_id,
         learned=learned,
     )
-
-
-def _read_most(limit: Constraint) -> int:
-    return limit.value if isinstance(limit.value, int) else 0

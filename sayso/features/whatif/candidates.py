@@ -51,18 +51,17 @@ class Candidate:
             return self._miss(TOO_SLOW)
         try:
             judged = judge_without_effect(self.policy, event, definition, registered=registered)
-            beside = self._miss(NOT_READ) if judged is None else self._keep(judged)
+            beside = self._miss(NOT_READ)
+            if judged is not None:
+                error = judged.error[:_MAX_REASON_CHARS] if judged.error is not None else None
+                judged = judged.model_copy(update={"reason": judged.reason[:_MAX_REASON_CHARS], "error": error})
+                beside = JudgedBeside(rule_version=self.policy.version, judged=judged)
         except Exception:  # noqa: BLE001 - a candidate never changes what happens to a call
             beside = self._miss(BROKEN)
         took_ms = self._cpu() - before_ms
         if took_ms > SLOW_MS:
             self._rests_until_ms = began_ms + took_ms * REST_TIMES
         return beside
-
-    def _keep(self, judged: Rejudged) -> JudgedBeside:
-        error = judged.error[:_MAX_REASON_CHARS] if judged.error is not None else None
-        update = {"reason": judged.reason[:_MAX_REASON_CHARS], "error": error}
-        return JudgedBeside(rule_version=self.policy.version, judged=judged.model_copy(update=update))
 
     def _miss(self, missing: str) -> JudgedBeside:
         return JudgedBeside(rule_version=self.policy.version, missing=missing)

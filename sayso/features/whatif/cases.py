@@ -80,25 +80,24 @@ def place_case(policy: Policy, case: Case) -> tuple[PolicyEvent, str]:
 
 def run_cases(policy: Policy, cases: list[Case]) -> list[CaseResult]:
     """Return how each case ends under the rules."""
-    return [_run(policy, case) for case in cases]
-
-
-def _run(policy: Policy, case: Case) -> CaseResult:
-    event, ungranted = place_case(policy, case)
-    explanation = explain(policy, event)
-    decision = explanation.decision
-    done = decision.action in ASKING if case.expect == ASK else decision.action == case.expect
-    wanted = None if case.rule == DEFAULT else case.rule
-    right = case.rule is None or decision.policy_id == wanted
-    fault = ungranted or ("" if done and right else _describe_fault(case, explanation))
-    return CaseResult(case=case, rule_id=decision.policy_id, action=decision.action, fault=fault)
+    results: list[CaseResult] = []
+    for case in cases:
+        event, ungranted = place_case(policy, case)
+        explanation = explain(policy, event)
+        decision = explanation.decision
+        done = decision.action in ASKING if case.expect == ASK else decision.action == case.expect
+        right = case.rule is None or decision.policy_id == (None if case.rule == DEFAULT else case.rule)
+        fault = ungranted or ("" if done and right else _describe_fault(case, explanation))
+        results.append(CaseResult(case=case, rule_id=decision.policy_id, action=decision.action, fault=fault))
+    return results
 
 
 def _describe_fault(case: Case, explanation: Explanation) -> str:
     """Return what differs, such as `expected allow, but rule large says request_approval: args.amount > 100`."""
     decision = explanation.decision
     by = f"rule {decision.policy_id}" if decision.policy_id is not None else "the default"
-    expected = case.expect if case.rule is None else f"{case.expect} by {_name(case.rule)}"
+    wanted = "the default" if case.rule == DEFAULT else f"rule {case.rule}"
+    expected = case.expect if case.rule is None else f"{case.expect} by {wanted}"
     if decision.error is not None and decision.policy_id is None:
         return f"expected {expected}, but a person is asked, because {decision.error}"
     trial = next((trial for trial in explanation.trials if trial.match is Match.DECIDES), None)
@@ -106,7 +105,3 @@ def _describe_fault(case: Case, explanation: Explanation) -> str:
     saw = ", ".join(f"{name} is {value!r}" for name, value in trial.saw.items()) if trial is not None else ""
     because = f": {when}{f' ({saw})' if saw else ''}" if when is not None else ""
     return f"expected {expected}, but {by} says {decision.action}{because}"
-
-
-def _name(rule: str) -> str:
-    return "the default" if rule == DEFAULT else f"rule {rule}"

@@ -171,8 +171,10 @@ def status(json: JsonOption = False) -> None:
     console = make_console()
     if shadows.current is None:
         console.print(show_line("No candidate is in shadow."))
-    for shadow in [*([shadows.current] if shadows.current is not None else []), *shadows.ended]:
-        console.print(show_line(_describe(shadow), width=1000))
+    for view in [*([shadows.current] if shadows.current is not None else []), *shadows.ended]:
+        ended = f"until {format_time(view.end)}, ended by {view.ended_by}" if view.end is not None else "until now"
+        since = f"in shadow since {format_time(view.start)} by {view.by}, {ended}"
+        console.print(show_line(f"Version {view.version} of {view.file}: {since}", width=1000))
 
 
 @app.command("report")
@@ -224,11 +226,6 @@ def _find_shadowed(client: Client, begin: str) -> str:
     if len(names) != 1:
         raise InvalidInput(f"{len(names) or 'No'} candidates begin with {begin!r}. See `sayso policy shadow status`.")
     return names.pop()
-
-
-def _describe(view: ShadowView) -> str:
-    ended = f"until {format_time(view.end)}, ended by {view.ended_by}" if view.end is not None else "until now"
-    return f"Version {view.version} of {view.file}: in shadow since {format_time(view.start)} by {view.by}, {ended}"
 
 
 CasesOption = Annotated[

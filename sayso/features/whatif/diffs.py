@@ -1,6 +1,6 @@
 """What changes between two rulebooks: rules, their order, and each part of them, with the text of each rule."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -32,15 +32,11 @@ def find_sources(raw: bytes) -> dict[str, RuleSource]:
     for rule, first, following in zip(rules, starts, [*starts[1:], None], strict=True):
         ends = [line for line in (following, *later) if line is not None and line > first]
         if isinstance(rule, dict) and isinstance(rule.get("id"), str):
-            sources[rule["id"]] = RuleSource(first, _cut(lines[first - 1 : min(ends, default=len(lines) + 1) - 1]))
+            own = lines[first - 1 : min(ends, default=len(lines) + 1) - 1]
+            while own and (not own[-1].strip() or own[-1].lstrip().startswith("#")):
+                own.pop()  # blank lines and comments at the end belong to the next rule
+            sources[rule["id"]] = RuleSource(first, "\n".join(own))
     return sources
-
-
-def _cut(lines: list[str]) -> str:
-    """Return the lines without blank lines and comments at their end, which belong to the next rule."""
-    while lines and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
-        lines = lines[:-1]
-    return "\n".join(lines)
 
 
 class Kind(StrEnum):
@@ -99,6 +95,7 @@ def compare_rulebooks(old: Policy, new: Policy) -> RulebookDiff:
     renamed = _find_renamed(before, after)
     diffs: list[RuleDiff] = []
     inherits: list[str] = []
+    order, later = [*before], [*after]
     for rule in new.rules:
         earlier = before.get(rule.rule_id)
         if earlier is None:
@@ -108,7 +105,8 @@ def compare_rulebooks(old: Policy, new: Policy) -> RulebookDiff:
             continue
         changed = _compare(earlier, rule)
         parts = tuple(change for change in changed if change not in terms)
-        passes = tuple(_find_passed(rule.rule_id, old, new))
+        behind = set(later[later.index(rule.rule_id) + 1 :])
+        passes = tuple(other for other in order[: order.index(rule.rule_id)] if other in behind)
         if parts or passes:
             diffs.append(RuleDiff(Kind.CHANGED, earlier, rule, parts, passes))
         elif changed:
@@ -160,10 +158,3 @@ def _find_renamed(before: Mapping[str, PolicyRule], after: Mapping[str, PolicyRu
         if len(equal) == 1 and equal[0] not in renamed.values():
             renamed[rule_id] = equal[0]
     return renamed
-
-
-def _find_passed(rule_id: str, old: Policy, new: Policy) -> Sequence[str]:
-    """Return the rules in both that this one is tried before now, and was tried after."""
-    earlier, later = [rule.rule_id for rule in old.rules], [rule.rule_id for rule in new.rules]
-    behind = set(later[later.index(rule_id) + 1 :])
-    return [other for other in earlier[: earlier.index(rule_id)] if other in behind]

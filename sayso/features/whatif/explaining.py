@@ -116,7 +116,9 @@ def explain(policy: Policy, event: PolicyEvent, definition: ToolDefinition | Non
     except SaysoError as error:
         trials = [_skip(rule) or Trial(rule, Match.UNKNOWN, error=describe_error(error)) for rule in policy.rules]
     else:
-        trials = [_try(rule, case, decision)._replace(remembered=_find_remembered(rule, case)) for rule in policy.rules]
+        trials = [_try(rule, case, decision) for rule in policy.rules]
+        remembered = {rule_id: recalled.remembered for rule_id, recalled in case.recalled.items()}
+        trials = [trial._replace(remembered=remembered.get(trial.rule.rule_id, ())) for trial in trials]
     return Explanation(decision, tuple(trials))
 
 
@@ -125,11 +127,6 @@ def _skip(rule: PolicyRule) -> Trial | None:
     if not rule.enabled:
         return Trial(rule, Match.DISABLED)
     return None if rule.is_live else Trial(rule, Match.SHADOW)
-
-
-def _find_remembered(rule: PolicyRule, case: Case) -> tuple[Remembered, ...]:
-    recalled = case.recalled.get(rule.rule_id)
-    return recalled.remembered if recalled is not None else ()
 
 
 def _try(rule: PolicyRule, case: Case, decision: PolicyDecision) -> Trial:

@@ -147,7 +147,12 @@ class Cell(BaseModel):
 
     def cut(self) -> None:
         """Keep the newest listed calls, in order."""
-        self.listed = sorted(self.listed, key=_place)[: self.most_listed]
+
+        def place(call: Listed) -> tuple[int, str, str, str, str]:
+            # the rest only makes the order the same for every division of the history
+            return -call.at_ms, call.run_id, call.suspension_id, call.item_id, json.dumps(call.args, sort_keys=True)
+
+        self.listed = sorted(self.listed, key=place)[: self.most_listed]
 
 
 class RuleChange(Immutable):
@@ -292,8 +297,3 @@ def _list(call: RecordedCall, before: str | None, now: Rejudged) -> Listed:
         now=now.rule_id or "",
         reason=redacted.scrub(now.error or now.reason)[:_MOST_ARGS_CHARS],
     )
-
-
-def _place(listed: Listed) -> tuple[int, str, str, str, str]:
-    """The newest call first; the rest only makes the order the same for every division of the history."""
-    return -listed.at_ms, listed.run_id, listed.suspension_id, listed.item_id, json.dumps(listed.args, sort_keys=True)

@@ -216,6 +216,8 @@ def _read_call(
     item = _find_item(data, record)
     outcome = item.outcome if item is not None and data.get("action") in ASKING else None
     args = item.tool.args if item is not None else data.get("args")
+    remembered = data.get("remembered")
+    rows = [row for row in remembered if isinstance(row, dict)] if isinstance(remembered, list) else []
     event: dict[str, Any] = {
         **facts,
         "run_id": run.id,
@@ -228,13 +230,22 @@ def _read_call(
         "context": run.facts,
         "claimed": run.claimed,
         "at_ms": data.get("at_ms", entry.at_ms),
-        "readings": _read_counters(data.get("remembered")) | _read_assessment(data.get("assessment")),
+        "readings": {
+            str(row.get("counter")): {"total": row.get("total"), "samples": row.get("samples", 0)} for row in rows
+        },
     }
+    if isinstance(assessment := data.get("assessment"), dict):
+        event["readings"][str(assessment.get("key"))] = {"assessment": assessment}
     try:
         whole = entry.erased_by is None
         grant = Grant.model_validate(data["grant"]) if whole and "grant" in data else None
         mandate = Mandate.model_validate(data["mandate"]) if whole and "mandate" in data else None
-        event["definition"] = item.tool.definition if item is not None else _find_definition(grant, mandate)
+        if item is not None:
+            event["definition"] = item.tool.definition
+        elif grant is not None:
+            event["definition"] = grant.definition
+        elif mandate is not None and mandate.envelope.tools:
+            event["definition"] = mandate.envelope.tools[0].definition
         event["readings"] |= _recall_grant(grant) if grant is not None else {}
         event["readings"] |= _recall_mandate(mandate) if mandate is not None else {}
         decisions = item.decisions if item is not None else ()
@@ -258,17 +269,6 @@ def _read_call(
         return None
 
 
-def _read_counters(remembered: JsonValue) -> JsonObject:
-    """Return what counters of rules held when the call was judged."""
-    rows = [row for row in remembered if isinstance(row, dict)] if isinstance(remembered, list) else []
-    return {str(row.get("counter")): {"total": row.get("total"), "samples": row.get("samples", 0)} for row in rows}
-
-
-def _read_assessment(assessment: JsonValue) -> JsonObject:
-    """Return what an assessor said when the call was judged."""
-    return {str(assessment.get("key")): {"assessment": assessment}} if isinstance(assessment, dict) else {}
-
-
 def _recall_grant(grant: Grant) -> dict[str, Any]:
     """Return the grant that let the call run, with counters that had enough left."""
     counters = {counter.counter: Reading() for counter in list_counters(grant)}
@@ -280,12 +280,6 @@ def _recall_mandate(mandate: Mandate) -> dict[str, Any]:
     tools = mandate.envelope.tools
     wanted = [counter for tool in tools for counter in list_mandate_counters(mandate, tool.tool)]
     return {name_scope_of(mandate): Reading(mandates=(mandate,)), **{counter.counter: Reading() for counter in wanted}}
-
-
-def _find_definition(grant: Grant | None, mandate: Mandate | None) -> str | None:
-    if grant is not None:
-        return grant.definition
-    return mandate.envelope.tools[0].definition if mandate is not None and mandate.envelope.tools else None
 
 
 def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None:

@@ -140,7 +140,7 @@ def _revalidate(
     if judged.action is Action.DENY:
         why = f": {judged.reason.removesuffix('.')}" if judged.reason else ""
         raise Withdrawn(f"The rules now deny {item.tool.name}{why}. The call must not start.")
-    if (loss := find_loss(record, item, policy, revocations)) is not None:
+    if (loss := find_loss(item, policy, revocations)) is not None:
         raise Withdrawn(f"{loss} The call must not start. Suspend it again.")
     if item.permit is None and (ended := find_ended_grant(item, judged)) is not None:
         raise Withdrawn(f"{ended} The call must not start. Suspend it again.")

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -52,8 +53,10 @@ class Programs:
 
 def serve() -> None:
     """Fork a program for each request until the end of the input."""
-    import sayso.cli.commands  # noqa: F401 - every program has it then
+    from sayso.cli.commands import COMMANDS, POLICY_COMMANDS
 
+    for place, _ in (*COMMANDS.values(), *POLICY_COMMANDS.values()):
+        import_module(f"sayso.{place.partition(':')[0]}")  # every program has it then
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
