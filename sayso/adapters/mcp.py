@@ -1,7 +1,4 @@
-"""MCP proxy, and its connections: tool calls run only if approved; all other requests pass through.
-
-An approved call is forwarded once with the approved arguments. Of others, the model reads why as a tool error.
-"""
+"""MCP proxy: tool calls run once, with the approved arguments, only if approved; other requests pass through."""
 
 import asyncio
 import logging

@@ -52,10 +52,7 @@ def read_login() -> Login | None:
 
 
 def connect() -> Client:
-    """Return a client with the credential in SAYSO_KEY, or that of the login.
-
-    A login's credential is sent only to its own desk. Raises `NotAuthenticated` without a credential.
-    """
+    """Return a client with SAYSO_KEY, or with the login, only for its own desk; raises `NotAuthenticated`."""
     saved, url, key = read_login(), os.environ.get("SAYSO_URL"), os.environ.get("SAYSO_KEY")
     if key:
         return Client(url or (saved.url if saved else URL), key, patience_s=5)

@@ -18,18 +18,7 @@ from sayso.client import Client
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.text.redaction import Redacted, redact
 from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound
-from sayso.features.permissions.commands import (
-    AtMostOption,
-    FreeOption,
-    GrantCountOption,
-    GrantForOption,
-    GrantSumOption,
-    OnlyOption,
-    SameOption,
-    read_grant,
-    read_offer,
-    show_granted,
-)
+from sayso.features.permissions import commands as grants
 from sayso.wire.items import CommentView, DecisionView, ItemView, OutcomeView
 from sayso.wire.suspensions import SuspensionPage, SuspensionView
 
@@ -148,16 +137,16 @@ def approve(  # noqa: PLR0913, PLR0917  one parameter for each option
     args: Annotated[str | None, typer.Option(help="All arguments, as one JSON object, if you change them.")] = None,
     message: Annotated[str | None, typer.Option(help="A message for the record.")] = None,
     number: NumberOption = None,
-    grant_for: GrantForOption = None,
-    grant_count: GrantCountOption = None,
-    grant_sum: GrantSumOption = None,
-    same: SameOption = None,
-    at_most: AtMostOption = None,
-    free: FreeOption = None,
+    grant_for: grants.GrantForOption = None,
+    grant_count: grants.GrantCountOption = None,
+    grant_sum: grants.GrantSumOption = None,
+    same: grants.SameOption = None,
+    at_most: grants.AtMostOption = None,
+    free: grants.FreeOption = None,
     yes: YesOption = False,
 ) -> None:
     """Approve a call, with its own or with other arguments, and like calls too with --grant-for."""
-    grant = read_grant(grant_for, grant_count, grant_sum, same, at_most, free)
+    grant = grants.read_grant(grant_for, grant_count, grant_sum, same, at_most, free)
     given: dict[str, JsonValue] = {"message": message, "number": number, "grant": grant}
     if args is not None:
         try:
@@ -171,12 +160,12 @@ def deny(
     id_: Annotated[str, typer.Argument(metavar="ID")],
     message: Annotated[str | None, typer.Option("--message", "-m", help="The reason; the agent receives it.")] = None,
     item: ItemOption = None,
-    at_most: AtMostOption = None,
-    only: OnlyOption = None,
+    at_most: grants.AtMostOption = None,
+    only: grants.OnlyOption = None,
     yes: YesOption = False,
 ) -> None:
     """Deny a call. With --at-most or --only, such a call then runs once without asking."""
-    _decide(id_, item, "deny", {"message": message, "offer": read_offer(at_most, only)}, yes)
+    _decide(id_, item, "deny", {"message": message, "offer": grants.read_offer(at_most, only)}, yes)
 
 
 def answer(
@@ -210,7 +199,7 @@ def _decide(id_: str, item_id: str | None, action: str, given: dict[str, Any], y
         if "value" in fields:
             fields["value"] = _read_value(item, str(fields["value"]))
         decided = client.decide(suspension.id, item, action, key=None, **fields)
-        granted = list(show_granted(client, decided))
+        granted = list(grants.show_granted(client, decided))
     verdict = decided.outcome.verdict if decided.outcome is not None else "recorded; it waits for other reviewers"
     console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"), *granted, sep="\n")
 
@@ -224,10 +213,7 @@ def _list_pages(client: Client) -> Iterator[SuspensionPage]:
 
 
 def find_suspension(client: Client, id_: str) -> SuspensionView:
-    """Return the suspension with this id, or the pending one whose id ends with or has this part.
-
-    Raises `NotFound`.
-    """
+    """Return the suspension with this id, or the pending one with this end or part of an id; raises `NotFound`."""
     if id_.startswith("sus_") and len(id_) >= 36:
         return client.find(id_)
     having = [row.id for page in _list_pages(client) for row in page.suspensions if id_ and id_ in row.id]

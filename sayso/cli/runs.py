@@ -6,18 +6,8 @@ from typing import Annotated
 
 import typer
 
+from sayso.cli import screens
 from sayso.cli.logins import connect
-from sayso.cli.screens import (
-    JsonOption,
-    make_console,
-    print_json,
-    show,
-    show_erasure,
-    show_event,
-    show_json,
-    show_line,
-    show_runs,
-)
 from sayso.client import Client, administration, requests
 from sayso.core.records.chain import ChainCheck
 from sayso.core.records.events import EventType, TrailEntry, TrailHead
@@ -28,10 +18,7 @@ _PAGE = 200
 
 
 def read_trail(client: Client, write: Callable[[EventView], None], run_id: str, check: ChainCheck) -> None:
-    """Write the events behind those that were checked. Raises `SaysoError` if the trail was altered or cut.
-
-    An agent gets a trail without some events, so the desk alone verifies it.
-    """
+    """Write the events behind those that were checked; raises `SaysoError` if the trail was altered or cut."""
     while (page := client.exchange(requests.list_events(run_id, check.head.seq, _PAGE))).next_after > check.head.seq:
         for event in page.events:
             write(event)
@@ -87,15 +74,15 @@ run_app = typer.Typer(help="Start, show and cancel runs.", no_args_is_help=True)
 def list_runs(
     status: Annotated[str | None, typer.Option(help="Show only runs with this status.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
-    json: JsonOption = False,
+    json: screens.JsonOption = False,
 ) -> None:
     """List runs, newest first."""
     with connect() as client:
         runs = list(client.runs(status, limit=limit).runs)
     if json:
-        print_json(runs)
+        screens.print_json(runs)
     else:
-        make_console().print(show_runs(runs))
+        screens.make_console().print(screens.show_runs(runs))
 
 
 @run_app.command("start")
@@ -104,7 +91,7 @@ def start(
     text: Annotated[str, typer.Argument(help="The input of the agent.")],
     title: Annotated[str | None, typer.Option(help="The title that reviewers see.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end of the run.")] = False,
-    json: JsonOption = False,
+    json: screens.JsonOption = False,
 ) -> None:
     """Start a run of a registered agent."""
     with connect() as client:
@@ -113,7 +100,7 @@ def start(
 
 
 @run_app.command("show")
-def show_run(run_id: RunArgument, json: JsonOption = False) -> None:
+def show_run(run_id: RunArgument, json: screens.JsonOption = False) -> None:
     """Show a run."""
     with connect() as client:
         _show_run(client.find_run(find_run_id(client, run_id)), json)
@@ -123,7 +110,7 @@ def show_run(run_id: RunArgument, json: JsonOption = False) -> None:
 def cancel(
     run_id: RunArgument,
     reason: Annotated[str | None, typer.Option(help="The reason.")] = None,
-    json: JsonOption = False,
+    json: screens.JsonOption = False,
 ) -> None:
     """Cancel a run."""
     with connect() as client:
@@ -133,16 +120,16 @@ def cancel(
 def erase(
     run_id: RunArgument,
     reason: Annotated[str, typer.Option("--message", "-m", help="The reason, kept in the trail.")],
-    json: JsonOption = False,
+    json: screens.JsonOption = False,
 ) -> None:
     """Erase the contents of an ended run for good; its decisions remain. Requires an admin."""
     with connect() as client:
         run_id = find_run_id(client, run_id)
         erasure = client.exchange(administration.erase_run(run_id, reason))
     if json:
-        print_json(erasure)
+        screens.print_json(erasure)
     else:
-        make_console().print(show_line(f"The contents of {run_id} were erased by {erasure.by.id}."))
+        screens.make_console().print(screens.show_line(f"The contents of {run_id} were erased by {erasure.by.id}."))
 
 
 def events(
@@ -151,13 +138,13 @@ def events(
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one event per line, for programs.")] = False,
 ) -> None:
     """Print the events of a run, and verify that its trail is complete and unaltered."""
-    console, check = make_console(), ChainCheck()
+    console, check = screens.make_console(), ChainCheck()
 
     def write(event: EventView) -> None:
         if json:
-            print_json(event, on_one_line=True)
+            screens.print_json(event, on_one_line=True)
         else:
-            console.print(show_event(event))
+            console.print(screens.show_event(event))
 
     with connect() as client:
         run_id = find_run_id(client, run_id)
@@ -181,13 +168,13 @@ def find_run_id(client: Client, id_: str) -> str:
 
 def _show_run(run: RunView, json: bool) -> None:
     if json:
-        print_json(run)
+        screens.print_json(run)
         return
-    console = make_console()
-    console.print(show_runs([run]))
+    console = screens.make_console()
+    console.print(screens.show_runs([run]))
     if run.erasure is not None:
-        console.print(show_erasure(run.erasure))
+        console.print(screens.show_erasure(run.erasure))
     if run.error:
-        console.print(show(run.error, "red"))
+        console.print(screens.show(run.error, "red"))
     if run.result is not None:
-        console.print(show_json(run.result))
+        console.print(screens.show_json(run.result))

@@ -1,5 +1,6 @@
 """The API's operations, written once for `Client` and `AsyncClient`."""
 
+import base64
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
@@ -8,7 +9,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from pydantic import JsonValue
 
-from sayso.client import discussions, requests, retries, rulebook
+from sayso.client import requests, retries, rulebook
 from sayso.client.requests import Request, new_key, segment
 from sayso.client.retries import Flow, RetryPolicy
 from sayso.core.canonical_json import JsonObject
@@ -148,22 +149,26 @@ class Operations:
     @operation
     def comment(self, suspension_id: str, item_id: str, text: str, *, key: str | None = None) -> Flow[CommentPage]:
         """Comment on an item, for the other reviewers; returns all comments on it. The agent cannot read them."""
-        return self._send(discussions.add_comment(suspension_id, item_id, text, key or new_key()))
+        path = f"{requests.item_path(suspension_id, item_id)}/comments"
+        return self._send(Request("POST", path, CommentPage, body={"text": text}, key=key or new_key()))
 
     @operation
     def comments(self, run_id: str) -> Flow[CommentPage]:
         """Return reviewers' comments on all items of a run."""
-        return self._send(discussions.list_comments(run_id))
+        return self._send(Request("GET", f"{_RUNS}/{segment(run_id)}/comments", CommentPage))
 
     @operation
     def attach(self, suspension_id: str, item_id: str, name: str, content: bytes) -> Flow[AttachmentPage]:
         """Attach an image, a PDF or a text to an open item; returns its files. The same file is attached once."""
-        return self._send(discussions.attach(suspension_id, item_id, name, content))
+        path = f"{requests.item_path(suspension_id, item_id)}/attachments"
+        body: JsonObject = {"name": name, "content": base64.b64encode(content).decode()}
+        return self._send(Request("POST", path, AttachmentPage, body=body))
 
     @operation
     def attachment(self, suspension_id: str, item_id: str, attachment_id: str) -> Flow[AttachmentContent]:
         """Return an attached file with its content."""
-        return self._send(discussions.find_attachment(suspension_id, item_id, attachment_id))
+        path = f"{requests.item_path(suspension_id, item_id)}/attachments/{segment(attachment_id)}"
+        return self._send(Request("GET", path, AttachmentContent))
 
     @operation
     def redeem(

@@ -15,23 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import JsonValue
 from pydantic_core import to_json
 
+from sayso import errors
 from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem, report_outcome
 from sayso.client.retries import Flow, RetryPolicy, await_decision, send
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.core.records.tools import ToolDefinition
-from sayso.errors import (
-    AlreadyRedeemed,
-    CallFailed,
-    Conflict,
-    DeadlinePassed,
-    Denied,
-    IdempotencyConflict,
-    InDoubt,
-    InvalidJson,
-    SaysoError,
-    Suspended,
-)
 from sayso.runner.tools import describe_error, plain_json
 from sayso.wire.items import ItemView, ReportView
 from sayso.wire.suspensions import RedeemedItem, SuspensionView
@@ -118,10 +107,10 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
             by = outcome.by.id if outcome is not None else "nobody"
             why = f": {outcome.message}" if outcome is not None and outcome.message else "."
             verdict = outcome.verdict if outcome is not None else None
-            raise Denied(f"{name} was denied by {by}{why}", by=by, verdict=verdict, suspension_id=suspension.id)
+            raise errors.Denied(f"{name} was denied by {by}{why}", by=by, verdict=verdict, suspension_id=suspension.id)
         if suspension.end is not None and item.permit is None:
             error = suspension.end.error or f"The permit to run {name} expired unused. Ask again with a new key."
-            raise DeadlinePassed(error)
+            raise errors.DeadlinePassed(error)
         if item.permit is not None and not item.tool.idempotent:
             if call.on_doubt == "raise":
                 raise _describe_doubt(call, suspension, item)
@@ -131,7 +120,7 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
         try:
             redeemed = yield from send(policy, redeem(suspension.id, item.item_id, holder, call.report_within_s))
             return RedeemedPermit(run_id=suspension.run.id, holder=holder, **dict(redeemed))
-        except AlreadyRedeemed:
+        except errors.AlreadyRedeemed:
             suspension = yield from send(policy, find_suspension(suspension.id))
 
 
@@ -141,7 +130,7 @@ def _wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> F
             call.notify(_describe_wait(policy, call, suspension))
         suspension = yield from await_decision(policy, suspension.id, call.wait_s)
     if suspension.pending:
-        raise Suspended(
+        raise errors.Suspended(
             f"{_describe_wait(policy, call, suspension)}. Make the call again with the same key to continue.",
             suspension_id=suspension.id,
             tool=call.definition.name,
@@ -165,13 +154,15 @@ def _build_link(policy: RetryPolicy, suspension: SuspensionView) -> str:
 def _check_item(call: GatedCall, suspension: SuspensionView) -> ItemView:
     item = suspension.items[0]
     if suspension.erasure is not None:
-        raise Conflict(f"The contents of this {item.tool.name} call were erased, also its result. Use a new key.")
+        raise errors.Conflict(
+            f"The contents of this {item.tool.name} call were erased, also its result. Use a new key."
+        )
     if suspension.status == "cancelled":
         error = (suspension.end.error if suspension.end else None) or ""
         message = f"{item.tool.name} must not run: its run was cancelled. {error}".strip()
-        raise Denied(message, verdict="cancelled")
+        raise errors.Denied(message, verdict="cancelled")
     if item.tool.name != call.definition.name:
-        raise IdempotencyConflict(idempotency_key=call.label)
+        raise errors.IdempotencyConflict(idempotency_key=call.label)
     return item
 
 
@@ -194,10 +185,10 @@ def _read_answer(item: ItemView) -> "DoubtAnswer | None":
     return read_choice(item.outcome.value)
 
 
-def _describe_doubt(call: GatedCall, suspension: SuspensionView, item: ItemView) -> InDoubt:
+def _describe_doubt(call: GatedCall, suspension: SuspensionView, item: ItemView) -> errors.InDoubt:
     idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{suspension.id}:{item.item_id}"
     begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "an unknown time"
-    return InDoubt(
+    return errors.InDoubt(
         f"{call.definition.name} was started at {begun} and has not reported a result. Another process may still "
         "be running it: call again in a moment. If that process died, the call may have run: look it up under the "
         f"idempotency key {idempotency_key}. Set on_doubt='ask' to let a person decide, or idempotent=True if "
@@ -238,7 +229,7 @@ def report(policy: RetryPolicy, call: Call, error: BaseException | None) -> Flow
     request = report_outcome(permit.suspension_id, permit.item_id, permit.holder, success, output, note)
     try:
         yield from send(policy, request)
-    except SaysoError as failure:
+    except errors.SaysoError as failure:
         _LOG.warning("The outcome of %s could not be reported: %s", call.idempotency_key, failure.message)
 
 
@@ -246,9 +237,9 @@ def replay(name: str, earlier: EarlierResult) -> JsonValue:
     """Return the output of an earlier attempt. Raises `CallFailed` if it failed or its output was not stored."""
     report = earlier.report
     if not report.success:
-        raise CallFailed(f"{name} ran before and failed: {report.error}. Use a new key to try again.")
+        raise errors.CallFailed(f"{name} ran before and failed: {report.error}. Use a new key to try again.")
     if report.error is not None:
-        raise CallFailed(f"{name} ran before, but its result was not stored: {report.error}")
+        raise errors.CallFailed(f"{name} ran before, but its result was not stored: {report.error}")
     return report.output
 
 
@@ -258,7 +249,7 @@ def _fit(returned: Any) -> tuple[bool, JsonValue, str | None]:
     try:
         output = plain_json(returned)
         size = len(to_json(output))
-    except InvalidJson as error:
+    except errors.InvalidJson as error:
         return True, None, error.message[:1000]
     if size > MAX_OUTPUT_BYTES:
         return True, None, f"The call ran; its result of {size} bytes is too large to store."

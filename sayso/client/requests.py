@@ -14,6 +14,7 @@ from sayso.core.canonical_json import JsonObject, check_json, parse_json
 from sayso.core.clock import new_secret
 from sayso.core.problems import RESERVED_MEMBERS, error_class_of
 from sayso.errors import InvalidInput, InvalidJson, NotAuthenticated, SaysoError, TooLarge, Unavailable, Unreachable
+from sayso.wire.items import AttachmentPage
 from sayso.wire.models import ViewT, read_view
 from sayso.wire.suspensions import InquiryPage, RedeemedItem, RunView, SuspensionView, TrailPage
 
@@ -62,6 +63,11 @@ def list_inquiries(suspension_id: str, wait_s: int = 0) -> Request[InquiryPage]:
     """List the questions that wait for the requester. With `wait_s` the desk responds once there is one."""
     path = f"/api/v1/suspensions/{segment(suspension_id)}/inquiries"
     return Request("GET", path, InquiryPage, query=_wait(wait_s), poll_s=wait_s)
+
+
+def list_attachments(suspension_id: str, item_id: str) -> Request[AttachmentPage]:
+    """List the files of an item."""
+    return Request("GET", f"{item_path(suspension_id, item_id)}/attachments", AttachmentPage)
 
 
 def redeem(suspension_id: str, item_id: str, holder: str, report_within_s: int) -> Request[RedeemedItem]:

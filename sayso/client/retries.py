@@ -1,7 +1,4 @@
-"""Sending, retrying and polling, independent of I/O.
-
-A flow is a generator: it yields a request or a time to sleep, receives the response, and returns the result.
-"""
+"""Flows: generators that yield a request or a time to sleep, receive the response, and return the result."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -58,10 +55,7 @@ class RetryPolicy:
 
 
 def send(policy: RetryPolicy, request: Request[ViewT], patience_s: float | None = None) -> Flow[ViewT]:
-    """Send a request, and retry it with the same key while the desk is unavailable.
-
-    Raises the desk's errors, and `Unavailable` or `Unreachable` once the patience is over.
-    """
+    """Send a request, and retry it with the same key while the desk is unavailable; raises the desk's errors."""
     patience_s = policy.patience_s if patience_s is None else patience_s
     until_ms, attempts = policy.clock_ms() + patience_s * 1000, 0
     while True:

@@ -80,10 +80,7 @@ class Batch(Immutable):
 
 
 class Resumption(NamedTuple):
-    """The outcome of one item, with exactly the arguments that were decided on, and the charges of its call.
-
-    Without charges those of the first judgement apply.
-    """
+    """The outcome of one item, with the arguments decided on; without charges those of the first judgement apply."""
 
     item_id: str | None
     outcome: Outcome

@@ -1,7 +1,4 @@
-"""Execution of the calls of one batch: journaled first, each run once, its result kept.
-
-Our own agents use `run_calls`; another framework runs its own tools through a `CallExecutor`.
-"""
+"""Execution of the calls of one batch: journaled first, each run once, its result kept."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Judgement of model turns: every call against the rules and its tool, before any of them runs.
-
-A call that cannot run is refused before anybody is asked about it: the model's mistake, not a denial.
-"""
+"""Judgement of model turns: every call against the rules and its tool, before any of them runs."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -66,10 +63,7 @@ def read_calls(turn: ModelTurn, about: PolicyEvent) -> list[ToolCall]:
 def judge_turn(
     agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent, readings: Readings = NO_READINGS
 ) -> tuple[Batch, tuple[Event, ...]]:
-    """Judge the calls of a turn; return the batch and its events. `about` holds the facts about the run.
-
-    `readings` hold the counters that `list_wanted` returns.
-    """
+    """Judge the calls of a turn by the counters of `list_wanted`; return the batch and its events."""
     about, ledger = _with_context(agent, about), Ledger(policy, readings)
     judged = [_judge(agent, policy, ledger, about, index, asked) for index, asked in enumerate(turn.calls)]
     batch = Batch(calls=tuple(entry for entry, _ in judged), started_step=about.step)
@@ -138,10 +132,7 @@ def deny_changed(agent: Agent, batch: Batch, policy: Policy, describe: Callable[
 
 @complete
 def judge_model_call(agent: Agent, policy: Policy, describe: Callable[[], PolicyEvent]) -> tuple[Ending, Event] | None:
-    """Return how a denied model call ends the run, and its event; None if allowed.
-
-    `describe` returns the facts about the run as of its last turn.
-    """
+    """Return how a denied model call ends the run, and its event; None if allowed."""
     if not policy.judges_models:
         return None
     about = describe()

@@ -21,20 +21,11 @@ from sayso.core.policy.events import PolicyEvent
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import RunEnd, RunStatus
 from sayso.errors import OverLimit
-from sayso.runner import batches
+from sayso.runner import batches, judging
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, Ending, Fitted, Resumption
 from sayso.runner.execution import Journal
 from sayso.runner.fallbacks import Fits, fall_back, is_offered
-from sayso.runner.judging import (
-    deny_changed,
-    judge_again,
-    judge_model_call,
-    judge_turn,
-    list_batch_wanted,
-    list_wanted,
-    read_calls,
-)
 from sayso.runner.models import ModelTurn
 from sayso.runner.protocol import AgentRun, Executed, Execution, RunEnded, RunSuspended, State
 from sayso.runner.transcripts import Exceeded, report_turn
@@ -68,12 +59,9 @@ async def drive(
 def answer_calls(
     agent: Agent, batch: Batch, outcomes: Mapping[int, Resumption], policy: Policy, describe: Callable[[], PolicyEvent]
 ) -> Fitted:
-    """Apply decisions to a batch, and end the calls that can no longer run or whose edited arguments the rules deny.
-
-    `describe` returns the facts about the run.
-    """
+    """Apply decisions to a batch, and end the calls that can no longer run or whose edited arguments the rules deny."""
     fitted = batches.fit_calls(batches.answer_batch(batch, outcomes), agent)
-    return fitted._replace(batch=deny_changed(agent, fitted.batch, policy, describe))
+    return fitted._replace(batch=judging.deny_changed(agent, fitted.batch, policy, describe))
 
 
 class _Means(NamedTuple):
@@ -162,9 +150,11 @@ class _Drive(Generic[State]):
         agent, about = self._agent, self._describe()
         readings = NO_READINGS
         if self._policy.remembering:
-            wanted = await self._settle(partial(list_wanted, agent, read_calls(turn, about), self._policy, about))
+            wanted = await self._settle(
+                partial(judging.list_wanted, agent, judging.read_calls(turn, about), self._policy, about)
+            )
             readings = await self._journal.recall(wanted) if wanted else readings
-        batch, events = await self._settle(partial(judge_turn, agent, turn, self._policy, about, readings))
+        batch, events = await self._settle(partial(judging.judge_turn, agent, turn, self._policy, about, readings))
         self._events += events
         while True:
             if batch.drafts and batches.find_ending(batch, agent.approval_denial_policy) is None:
@@ -181,9 +171,9 @@ class _Drive(Generic[State]):
     async def _judge_again(self, batch: Batch, *, may_ask: bool) -> Batch:
         """Judge the calls that may run on counters as they are now."""
         agent, about = self._agent, self._describe()
-        wanted = await self._settle(partial(list_batch_wanted, agent, batch, self._policy, about))
+        wanted = await self._settle(partial(judging.list_batch_wanted, agent, batch, self._policy, about))
         readings = await self._journal.recall(wanted)
-        judge = partial(judge_again, agent, batch, self._policy, about, readings, may_ask=may_ask)
+        judge = partial(judging.judge_again, agent, batch, self._policy, about, readings, may_ask=may_ask)
         batch, events = await self._settle(judge)
         self._events += events
         return batch
@@ -248,7 +238,7 @@ class _Drive(Generic[State]):
         self._run.complete(batch)
 
     async def _judge_model_call(self) -> Ending | None:
-        denied = await self._settle(partial(judge_model_call, self._agent, self._policy, self._describe))
+        denied = await self._settle(partial(judging.judge_model_call, self._agent, self._policy, self._describe))
         if denied is None:
             return None
         ending, event = denied

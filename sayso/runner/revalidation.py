@@ -163,10 +163,7 @@ def _find_final(record: SuspensionRecord, item: Item, ledger: Ledger, now_ms: in
 
 
 def judge_approved(record: SuspensionRecord, item: Item, ledger: Ledger, now_ms: int) -> PolicyDecision:
-    """Evaluate the rules in force for an approved call that starts at `now_ms`.
-
-    What it has been charged already does not count against it.
-    """
+    """Evaluate the rules in force for an approved call that starts now; its own charges do not count against it."""
     if ledger.policy.limits_start and (final := _find_final(record, item, ledger, now_ms)) is not None:
         return final
     by_person = item.outcome is None or item.outcome.by.kind is not ActorKind.POLICY

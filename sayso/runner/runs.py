@@ -12,27 +12,17 @@ from sayso.core.records.run_state import check_state
 from sayso.core.records.suspensions import RunEnd, RunRef, RunStatus
 from sayso.core.records.tools import ToolResult
 from sayso.errors import FrameworkFault, InvalidInput, ModelError, SaysoError
-from sayso.runner import transcripts
+from sayso.runner import protocol, transcripts
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, results_of
 from sayso.runner.execution import CallExecutor, list_started, make_context, run_calls, use_executor
 from sayso.runner.judging import name_model
 from sayso.runner.models import ChatMessage, ModelTurn
-from sayso.runner.protocol import (
-    AgentRun,
-    Done,
-    Executed,
-    Execution,
-    FrameworkAgent,
-    FrameworkState,
-    FrameworkTurn,
-    read_turn,
-)
 from sayso.runner.tools import describe_error
 from sayso.runner.transcripts import Exceeded, RunState
 
 
-class ModelRun(AgentRun[RunState]):
+class ModelRun(protocol.AgentRun[RunState]):
     """A run of our own agent: it asks the agent's model and runs its tools in this process."""
 
     def __init__(self, agent: Agent, state: RunState, run: RunRef | None = None) -> None:
@@ -79,11 +69,11 @@ class ModelRun(AgentRun[RunState]):
         limit = self.agent.budgets.max_tool_calls
         return Exceeded("max_tool_calls", limit) if self._state.tool_calls > limit else None
 
-    async def execute(self, execution: Execution) -> Executed:
+    async def execute(self, execution: protocol.Execution) -> protocol.Executed:
         _, planned, keys, repeated, journal, _ = execution
         if not planned:
-            return Executed({})
-        return Executed(await run_calls(self.agent, self._state.run_id, planned, keys, journal, repeated))
+            return protocol.Executed({})
+        return protocol.Executed(await run_calls(self.agent, self._state.run_id, planned, keys, journal, repeated))
 
     def complete(self, batch: Batch) -> None:
         self._state = transcripts.add_results(self._state, results_of(batch), list_started(batch))
@@ -95,12 +85,12 @@ class ModelRun(AgentRun[RunState]):
         return self._earlier_ms + monotonic_ms() - self._began_ms
 
 
-class FrameworkRun(AgentRun[FrameworkState]):
+class FrameworkRun(protocol.AgentRun[protocol.FrameworkState]):
     """A run of another framework. Results are saved before it sees them, so resuming again runs nothing twice."""
 
     asks_with_calls = True
 
-    def __init__(self, agent: FrameworkAgent, run: RunRef, state: FrameworkState) -> None:
+    def __init__(self, agent: protocol.FrameworkAgent, run: RunRef, state: protocol.FrameworkState) -> None:
         check_origin(agent, state)
         self.agent = agent
         self._framework = agent.framework
@@ -114,7 +104,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
     def describe(self) -> PolicyEvent:
         return make_event(self._run, self._state.step, self._state.progress)
 
-    def snapshot(self, batch: Batch | None = None) -> FrameworkState:
+    def snapshot(self, batch: Batch | None = None) -> protocol.FrameworkState:
         return self._state if batch is None else self._state.model_copy(update={"batch": batch})
 
     async def ask(self) -> ModelTurn | RunEnd:
@@ -130,7 +120,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
         if fault is not None:
             raise InvalidInput(fault)
 
-    async def execute(self, execution: Execution) -> Executed:
+    async def execute(self, execution: protocol.Execution) -> protocol.Executed:
         """Let the framework resume and run its calls through an executor."""
         batch, planned, keys, repeated, journal, keep = execution
         contexts = {
@@ -147,7 +137,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
                 fault = executor.fault or fault
                 raise fault from fault.__cause__
         await executor.close()
-        return Executed({}, self._read(reached))
+        return protocol.Executed({}, self._read(reached))
 
     def complete(self, batch: Batch) -> None:
         progress = self._state.progress
@@ -160,9 +150,9 @@ class FrameworkRun(AgentRun[FrameworkState]):
         assert self._state.native is not None  # noqa: S101  a batch comes with the state that the framework stopped in
         return self._state.native
 
-    def _read(self, reached: FrameworkTurn | Done) -> ModelTurn | RunEnd:
+    def _read(self, reached: protocol.FrameworkTurn | protocol.Done) -> ModelTurn | RunEnd:
         self.external_events += reached.external_events
-        if isinstance(reached, Done):
+        if isinstance(reached, protocol.Done):
             return RunEnd(status=reached.status, result=reached.result, error=reached.error)
         check_state(reached.native)
         progress = self._state.progress
@@ -174,7 +164,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
             "progress": progress.with_all_usage(reached.usage) if progress is not None else None,
         }
         self._state = self._state.model_copy(update=update)
-        return read_turn(reached)
+        return protocol.read_turn(reached)
 
     def _name_fault(self, error: Exception) -> Exception:
         """Return the error, or a `FrameworkFault` for one that every further attempt would meet."""
@@ -185,7 +175,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
         return fault
 
     async def _return_unused(
-        self, execution: Execution, not_started: frozenset[int], results: Mapping[int, ToolResult]
+        self, execution: protocol.Execution, not_started: frozenset[int], results: Mapping[int, ToolResult]
     ) -> None:
         """Return permits of calls that no attempt can have started, and save the results of those that ended."""
         unused = not_started.difference(execution.repeated)
@@ -197,7 +187,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
             await execution.journal.checkpoint(self.snapshot(batch), ())
 
 
-def check_origin(agent: FrameworkAgent, state: FrameworkState) -> None:
+def check_origin(agent: protocol.FrameworkAgent, state: protocol.FrameworkState) -> None:
     """Raise `InvalidInput` for a state that another agent, framework or adapter has written."""
     origin = agent.framework.origin
     written = (state.agent, state.framework, state.state_schema)

@@ -48,10 +48,7 @@ def tool_from_schema(
     idempotent: bool = False,
     timeout_s: float = TIMEOUT_S,
 ) -> Tool:
-    """Return a tool that calls `function` with arguments that fit `schema`, a JSON Schema of an object.
-
-    A parameter `call: CallContext` gets the context. Raises `InvalidInput` if the two do not fit.
-    """
+    """Return a tool for arguments that fit a JSON Schema of an object; raises `InvalidInput` if `function` does not."""
     label: str = getattr(function, "__name__", "") if name is None else name
     check_label(label, timeout_s)
     weigh(schema)

@@ -180,10 +180,7 @@ async def call_tool(
     ending: Callable[[ToolResult], None] = lambda _result: None,
     read: BaseModel | None = None,
 ) -> ToolResult:
-    """Run one call and return its result; an error of the tool is a failed result.
-
-    `ending` gets each result in the thread of the call, another one if the call returns after its time limit.
-    """
+    """Run one call and return its result, a failed one for an error; `ending` gets each, also after the time limit."""
 
     async def run(report: ReportOutput) -> None:
         def end(output: JsonValue) -> None:

@@ -1,7 +1,4 @@
-"""A desk in memory: real clients and real transitions, without a server and without waiting.
-
-Agents run on it with the steps of a worker: lease, redeem, checkpoint, settle.
-"""
+"""A desk in memory: real clients and real transitions, without a server and without waiting."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Merge external events into timeline entries: joined fragments, calls with results, and a tree of invocations.
-
-`SOURCE_FORMATS` has one row for each source format.
-"""
+"""Merge external events into timeline entries: joined fragments, calls with results, and a tree of invocations."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,4 @@
-"""The ToolResponse envelope: the output of a tool, with a type that tells a chat client how to draw it.
-
-Suspended calls and decisions become cards, a denial an envelope for the model; see `docs/frameworks.md`.
-"""
+"""The ToolResponse envelope: the output of a tool, with a type that tells a chat client how to draw it."""
 
 import json
 from collections.abc import Callable, Mapping

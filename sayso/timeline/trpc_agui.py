@@ -37,11 +37,7 @@ def read_interrupt(event: JsonObject) -> JsonObject | None:
 
 
 def fold(events: Iterable[JsonObject]) -> list[JsonObject]:
-    """Return the events of a stream, in its order, as events of trpc-agent-go.
-
-    An interrupt that the stream resumes later is left out. A later one of the same key and run takes the place of an
-    earlier one.
-    """
+    """Return the events of a stream as events of trpc-agent-go, with its latest interrupts that were not resumed."""
     stream = _Stream()
     for event in events:
         stream.add(Fields(event), event)

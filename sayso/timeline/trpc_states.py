@@ -250,10 +250,7 @@ def _read_bytes(value: JsonValue) -> JsonValue:
 
 
 def _find_outermost(events: Sequence[GoEvent]) -> dict[int, GoSuspension]:
-    """Return the interrupts by the places of their events, without those that an outer graph repeats.
-
-    Only the outermost graph can be resumed, from its own checkpoint. It has the key of the inner interrupt.
-    """
+    """Return the interrupts by the places of their events; only the outermost graph can be resumed."""
     parents = {
         (event.request_id, event.invocation_id): event.parent_invocation_id
         for event in events

@@ -1,7 +1,4 @@
-"""Copies of AFK's tools whose calls go through Sayso.
-
-AFK treats an answer of any class but its own as approval, or as no answer.
-"""
+"""Copies of AFK's tools whose calls go through Sayso. Answers of any class but AFK's own count as approval there."""
 
 import copy
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -94,10 +91,7 @@ class AfkCall:
 
 
 def wrap_tools(tools: Sequence[Any], run: Callable[[AfkCall], Awaitable[Any]]) -> list[Any]:
-    """Return copies of the tools whose calls go through `run`, which applies their timeouts.
-
-    Raises `InvalidInput` for an AFK that calls tools in a way that Sayso does not know.
-    """
+    """Return copies of the tools whose calls go through `run`, with their timeouts; raises `InvalidInput`."""
     guard_framework("afk")
     guard_tools(tools)
     return [_wrap(tool, run) for tool in tools]

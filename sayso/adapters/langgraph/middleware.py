@@ -1,7 +1,4 @@
-"""Middleware around the tools of a LangChain agent: one requests approval, one runs calls through the gate.
-
-A graph is refused if a tool could run in it ungated, or with other arguments than approved.
-"""
+"""Middleware around the tools of a LangChain agent: one requests approval, one runs calls through the gate."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace

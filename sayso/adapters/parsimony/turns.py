@@ -1,7 +1,4 @@
-"""Runs the approved calls of one parsimony-agents turn through the framework's own dispatch.
-
-A suspended run is saved as JSON, without the messages that the framework writes anew on each turn.
-"""
+"""Runs the approved calls of one parsimony-agents turn through the framework's own dispatch; saves runs as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence

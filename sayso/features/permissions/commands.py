@@ -9,15 +9,8 @@ from rich.text import Text
 
 from sayso.cli.logins import exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
+from sayso.client import rulebook
 from sayso.client.clients import Client
-from sayso.client.rulebook import (
-    LIST_GRANTS,
-    LIST_MANDATES,
-    confirm_grant,
-    reinstate_grant,
-    revoke_grant,
-    revoke_mandate,
-)
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.policy.rule_keys import read_period
 from sayso.errors import InvalidInput, InvalidJson
@@ -86,7 +79,7 @@ def read_offer(at_most: list[str] | None, only: list[str] | None) -> JsonObject 
 
 def list_grants(json: JsonOption = False) -> None:
     """List the grants of the last month with their use."""
-    grants = exchange(LIST_GRANTS).grants
+    grants = exchange(rulebook.LIST_GRANTS).grants
     rows = (
         (
             *(grant.id, _write_state(grant), grant.sentence, ", ".join(grant.granted_by) or "nobody yet"),
@@ -101,7 +94,7 @@ def list_grants(json: JsonOption = False) -> None:
 def show_granted(client: Client, decided: DecidedItem) -> Iterator[Text]:
     """Yield what a decision granted or offered, and how to go on; nothing without a grant."""
     grant_id = decided.decision.grant_id if decided.decision is not None else ""
-    for grant in client.exchange(LIST_GRANTS).grants if grant_id else ():
+    for grant in client.exchange(rulebook.LIST_GRANTS).grants if grant_id else ():
         if grant.id == grant_id:
             yield show_line(f"{'Offers' if grant.offered else 'Grants'}: {grant.sentence}.", width=_WHOLE)
             if grant.state == _WAITING:
@@ -112,19 +105,19 @@ def show_granted(client: Client, decided: DecidedItem) -> Iterator[Text]:
 
 def confirm(grant_id: GrantArgument) -> None:
     """Grant together with the people who did, or put a grant in force that Sayso proposed."""
-    grant = exchange(confirm_grant(grant_id))
+    grant = exchange(rulebook.confirm_grant(grant_id))
     make_console().print(show_line(f"{grant.id} is {_write_state(grant)}: {grant.sentence}.", width=_WHOLE))
 
 
 def revoke(grant_id: GrantArgument) -> None:
     """End a grant or a proposal at once, also for calls that it allowed and that have not started."""
-    grant = exchange(revoke_grant(grant_id))
+    grant = exchange(rulebook.revoke_grant(grant_id))
     make_console().print(show_line(f"{grant.id} is {_write_state(grant)}."))
 
 
 def reinstate(grant_id: GrantArgument) -> None:
     """Overrule the denial that suspends a learned grant. Read the denied call before."""
-    grant = exchange(reinstate_grant(grant_id))
+    grant = exchange(rulebook.reinstate_grant(grant_id))
     make_console().print(show_line(f"{grant.id} is {_write_state(grant)}: {grant.sentence}.", width=_WHOLE))
 
 
@@ -165,7 +158,7 @@ MandateArgument = Annotated[str, typer.Argument(metavar="ID", help="An id from `
 
 def list_mandates(json: JsonOption = False) -> None:
     """List the approved mandates of the last month with their use."""
-    mandates = exchange(LIST_MANDATES).mandates
+    mandates = exchange(rulebook.LIST_MANDATES).mandates
     rows = (
         (
             *(mandate.id, mandate.state, mandate.agent, " ".join(mandate.sentences), ", ".join(mandate.approved_by)),
@@ -180,7 +173,7 @@ def list_mandates(json: JsonOption = False) -> None:
 
 def end_mandate(mandate_id: MandateArgument) -> None:
     """End a mandate at once, also for calls that it allowed and that have not started."""
-    mandate = exchange(revoke_mandate(mandate_id))
+    mandate = exchange(rulebook.revoke_mandate(mandate_id))
     make_console().print(show_line(f"{mandate.id} is {mandate.state}."))
 
 

@@ -162,11 +162,7 @@ def _digest_likeness(event: PolicyEvent, limits: tuple[Constraint, ...]) -> str 
 
 
 def _limit(grants: Grants, learn: Learn, lesson: Lesson) -> tuple[Constraint, ...] | None:
-    """Return limits that leave a call as it is, up to its amount and what is free; None if they cannot be stated.
-
-    A sentence states no secret, and no argument whose name is not a word. An argument without a value stays so, as
-    part of the rest.
-    """
+    """Return limits that leave a call as it is, up to its amount and what is free; None if they cannot be stated."""
     amount = grants.sum.of if grants.sum is not None and grants.sum.of not in grants.by else None
     leaves = [(path, value) for path, value in _list_leaves(lesson.masked, "args", learn.free) if value is not None]
     paths = {path for path, _ in leaves}

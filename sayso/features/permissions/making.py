@@ -122,10 +122,7 @@ def list_limits(asked: Bounds) -> Iterator[Constraint]:
 def limit_grant(
     rule: PolicyRule, grants: Grants, asked: GrantRequest, args: JsonObject, secrets: Sequence[str], now_ms: int
 ) -> dict[str, Any]:
-    """Return the limits of a grant for calls like one with these arguments, as fields of a `Grant`.
-
-    Raises `InvalidInput` beyond what the rule allows, and for a limit on a secret argument.
-    """
+    """Return the limits of a grant for such calls, as fields of a `Grant`; raises `InvalidInput` beyond the rule's."""
     _check_secrets(args, secrets, asked, grants)
     try:
         check_free(asked.free, grants.by)

@@ -31,10 +31,7 @@ _MAX_REASON_CHARS = 300
 
 
 class Candidate:
-    """The rules that one process judges calls by without effect.
-
-    `clock` returns ms, and `cpu` the processor time of this thread in ms.
-    """
+    """The rules that one process judges calls by without effect; `clock` and `cpu` time of the thread are in ms."""
 
     def __init__(
         self, policy: Policy, clock: Callable[[], float] = monotonic_ms, cpu: Callable[[], float] = thread_ms

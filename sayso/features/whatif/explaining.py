@@ -1,7 +1,4 @@
-"""Which rule decides a call, and why each other rule does not. Nothing runs.
-
-The engine itself answers every question: a part of a condition is tried as a rule of that part alone.
-"""
+"""Which rule decides a call, and why others do not: parts of conditions are tried as rules of their own."""
 
 import re
 from collections.abc import Mapping, Sequence

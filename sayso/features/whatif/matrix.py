@@ -243,10 +243,7 @@ def tally(
     amounts: AmountFinder,
     base: Sequence[Rejudged | None] | None = None,
 ) -> Tally:
-    """Count the calls beside what the rules would do with each; None where a fact is missing.
-
-    With `base`, the effects of other rules take the place of what was done.
-    """
+    """Count the calls beside what the rules would do with each; effects of `base` take the place of what was done."""
     counts = Tally()
     before = iter(base) if base is not None else None
     for call, now in zip(calls, judged, strict=True):

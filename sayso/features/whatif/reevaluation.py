@@ -41,10 +41,7 @@ class Rejudged(Immutable):
 
 
 class JudgedBeside(Immutable):
-    """What a candidate in shadow would have done with a call; `missing` says why that is not known.
-
-    `rule_version` is that of the candidate's rules.
-    """
+    """What a candidate in shadow would have done with a call; `missing` says why that is not known."""
 
     rule_version: str
     judged: Rejudged | None = None
@@ -103,10 +100,7 @@ def rejudge(policy: Policy, calls: Sequence[RecordedCall], tools: Tools) -> Iter
 def judge_without_effect(
     policy: Policy, event: PolicyEvent, definition: ToolDefinition | None, *, registered: bool = True
 ) -> Rejudged | None:
-    """Return what rules would do with a call; None where it is unknown what a counter held.
-
-    Only the tool of a `registered` definition may be a question of the agent.
-    """
+    """Return what rules would do with a call; None where it is unknown what a counter held."""
     # Where no grant or mandate is recorded, none was in force.
     wanted = (need for need in policy.list_wanted(event) if not need.grants and need.tool is None)
     if any(need.counter not in event.readings for need in wanted):
@@ -126,10 +120,7 @@ def judge_without_effect(
 
 
 class Comparison(NamedTuple):
-    """What would change: calls by their effect then and now, and calls that cannot be judged again by what is missing.
-
-    `same` counts the calls with the same effect.
-    """
+    """Calls by their effect then and now, by what is missing to judge them again, and how many have the same."""
 
     changed: Mapping[tuple[Effect, Effect], tuple[Changed, ...]]
     missing: Mapping[str, tuple[RecordedCall, ...]]
@@ -194,10 +185,7 @@ def list_calls(run: RunRef, trail: Sequence[TrailEntry], records: Mapping[str, S
 
 
 def is_judged(entry: TrailEntry) -> bool:
-    """Return whether the event records a tool call that rules judged.
-
-    A call that never reached the rules, because its tool does not exist, has no version of the rules.
-    """
+    """Return whether rules judged the tool call of an event; a call of an unknown tool has no version of the rules."""
     data = entry.data
     return entry.type == EventType.POLICY_DECISION and bool(data.get("rule_version")) and "tool_name" in data
 
@@ -216,8 +204,6 @@ def _read_call(
     item = _find_item(data, record)
     outcome = item.outcome if item is not None and data.get("action") in ASKING else None
     args = item.tool.args if item is not None else data.get("args")
-    remembered = data.get("remembered")
-    rows = [row for row in remembered if isinstance(row, dict)] if isinstance(remembered, list) else []
     event: dict[str, Any] = {
         **facts,
         "run_id": run.id,
@@ -230,12 +216,7 @@ def _read_call(
         "context": run.facts,
         "claimed": run.claimed,
         "at_ms": data.get("at_ms", entry.at_ms),
-        "readings": {
-            str(row.get("counter")): {"total": row.get("total"), "samples": row.get("samples", 0)} for row in rows
-        },
     }
-    if isinstance(assessment := data.get("assessment"), dict):
-        event["readings"][str(assessment.get("key"))] = {"assessment": assessment}
     try:
         whole = entry.erased_by is None
         grant = Grant.model_validate(data["grant"]) if whole and "grant" in data else None
@@ -246,8 +227,7 @@ def _read_call(
             event["definition"] = grant.definition
         elif mandate is not None and mandate.envelope.tools:
             event["definition"] = mandate.envelope.tools[0].definition
-        event["readings"] |= _recall_grant(grant) if grant is not None else {}
-        event["readings"] |= _recall_mandate(mandate) if mandate is not None else {}
+        event["readings"] = _recall(data, grant, mandate)
         decisions = item.decisions if item is not None else ()
         people = [decision for decision in decisions if decision.by.kind is ActorKind.HUMAN]
         look_times = tuple(decision.shown.look_ms if decision.shown is not None else None for decision in people)
@@ -269,17 +249,23 @@ def _read_call(
         return None
 
 
-def _recall_grant(grant: Grant) -> dict[str, Any]:
-    """Return the grant that let the call run, with counters that had enough left."""
-    counters = {counter.counter: Reading() for counter in list_counters(grant)}
-    return {name_scope(grant.rule_id, grant.agent): Reading(grants=(grant,)), **counters}
-
-
-def _recall_mandate(mandate: Mandate) -> dict[str, Any]:
-    """Return the mandate that was in force, with counters that had enough left for the recorded part of it."""
-    tools = mandate.envelope.tools
-    wanted = [counter for tool in tools for counter in list_mandate_counters(mandate, tool.tool)]
-    return {name_scope_of(mandate): Reading(mandates=(mandate,)), **{counter.counter: Reading() for counter in wanted}}
+def _recall(data: JsonObject, grant: Grant | None, mandate: Mandate | None) -> dict[str, Any]:
+    """Return what was read when the call was judged. The counters of its grant and mandate had enough left."""
+    remembered, assessment = data.get("remembered"), data.get("assessment")
+    rows = [row for row in remembered if isinstance(row, dict)] if isinstance(remembered, list) else []
+    readings: dict[str, Any] = {
+        str(row.get("counter")): {"total": row.get("total"), "samples": row.get("samples", 0)} for row in rows
+    }
+    if isinstance(assessment, dict):
+        readings[str(assessment.get("key"))] = {"assessment": assessment}
+    if grant is not None:
+        readings[name_scope(grant.rule_id, grant.agent)] = Reading(grants=(grant,))
+        readings |= {counter.counter: Reading() for counter in list_counters(grant)}
+    if mandate is not None:
+        readings[name_scope_of(mandate)] = Reading(mandates=(mandate,))
+        parts = (list_mandate_counters(mandate, tool.tool) for tool in mandate.envelope.tools)
+        readings |= {counter.counter: Reading() for part in parts for counter in part}
+    return readings
 
 
 def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None:

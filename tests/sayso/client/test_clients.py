@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sayso import AsyncClient, Client
-from sayso.client import administration, discussions, people, requests, retries, rulebook
+from sayso.client import administration, people, requests, retries, rulebook
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
@@ -142,7 +142,7 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     assert agent.refused("comments", suspension.run.id) == NotAllowed.__name__
     (file,) = agent("attach", suspension.id, "i1", "log.txt", b"a log").attachments
     assert admin("attachment", suspension.id, "i1", file.id).bytes == b"a log"
-    assert admin("exchange", discussions.list_attachments(suspension.id, "i1")).attachments == [file]
+    assert admin("exchange", requests.list_attachments(suspension.id, "i1")).attachments == [file]
     (item,) = admin("find", suspension.id).items
     assert admin("decide", suspension.id, item, "approve", args={"amount": 4}).outcome.verdict == "approved"
     assert suspension.id in [one.id for one in admin("waiting", "decided").suspensions]
