@@ -100,8 +100,12 @@ async def check_team(runnable: Any, gated: Collection[BaseChatAgent], inner: Col
                     raise InvalidInput(_UNGATED.format(name=member.name, tools=", ".join(names)))
             elif not isinstance(member, UserProxyAgent):
                 raise InvalidInput(_UNKNOWN.format(name=getattr(member, "name", "?"), kind=type(member).__name__))
-    for assistant in inner:
-        await _check_tools(assistant)
+    workbenches = (workbench for assistant in inner for workbench in assistant._workbench or ())
+    for workbench in workbenches:
+        for tool in workbench._tools if isinstance(workbench, StaticWorkbench) else ():
+            for target in reach(tool.run):
+                if names := [name async for name in _list_inner(target)]:
+                    raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names)))
 
 
 def list_assistants(runnable: Any, inner: Collection[AssistantAgent]) -> list[AssistantAgent]:
@@ -112,14 +116,6 @@ def list_assistants(runnable: Any, inner: Collection[AssistantAgent]) -> list[As
 def _list_members(runnable: Any) -> list[Any]:
     members: list[Any] = runnable._participants if isinstance(runnable, BaseGroupChat) else [runnable]
     return members
-
-
-async def _check_tools(assistant: AssistantAgent) -> None:
-    for workbench in assistant._workbench or ():
-        for tool in workbench._tools if isinstance(workbench, StaticWorkbench) else ():
-            for target in reach(tool.run):
-                if names := [name async for name in _list_inner(target)]:
-                    raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names)))
 
 
 async def _list_inner(target: Any) -> AsyncIterator[str]:

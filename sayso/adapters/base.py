@@ -76,9 +76,13 @@ class Adapter:
 
     @property
     def origin(self) -> Origin:
+        try:
+            installed = version(self.package)
+        except PackageNotFoundError:
+            installed = "unpackaged"
         return Origin(
             framework=self.framework,
-            framework_version=_find_version(self.package),
+            framework_version=installed,
             adapter=f"sayso.adapters.{self.framework}",
             state_schema=self.state_schema,
         )
@@ -110,10 +114,3 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """Run async work to its end, even within a running event loop: gates are built at import time."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(lambda: asyncio.run(work())).result()
-
-
-def _find_version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unpackaged"

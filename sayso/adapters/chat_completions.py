@@ -130,8 +130,12 @@ class ChatCompletionsModel:
                 asyncio.timeout(self._timeout_s),
                 self._client().stream("POST", self._url, json=request) as response,
             ):
-                body = await _read_body(response)
-                return _Reply(response.status_code, body, response.headers.get("retry-after"))
+                body = bytearray()
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) > MAX_RESPONSE_BYTES:
+                        break  # an endless body is detected and not read
+                return _Reply(response.status_code, bytes(body), response.headers.get("retry-after"))
         except (TimeoutError, httpx.TimeoutException):
             return _Reply(None, error=f"did not respond within {self._timeout_s:g} s")
         except httpx.HTTPError as error:
@@ -147,9 +151,10 @@ class ChatCompletionsModel:
                 attempts=attempts,
             )
         if reply.status != httpx.codes.OK:
+            text = " ".join(self._hide_key(reply.body.decode("utf-8", "replace")).split())
+            excerpt = text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}…"
             raise ModelError(
-                f"{endpoint} answered {reply.status}{tries}: {self._excerpt(reply.body)} "
-                "Check its address, the model name and the key.",
+                f"{endpoint} answered {reply.status}{tries}: {excerpt} Check its address, the model name and the key.",
                 status=reply.status,
                 attempts=attempts,
             )
@@ -168,10 +173,6 @@ class ChatCompletionsModel:
             headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
             self._clients[loop] = httpx.AsyncClient(headers=headers, timeout=self._timeout_s)
         return self._clients[loop]
-
-    def _excerpt(self, body: bytes) -> str:
-        text = " ".join(self._hide_key(body.decode("utf-8", "replace")).split())
-        return text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}…"
 
     def _hide_key(self, text: str) -> str:
         return text.replace(self._api_key, "[key]") if self._api_key else text
@@ -203,11 +204,13 @@ def read_turn(raw: bytes) -> ModelTurn:
         raise ValueError("It is not JSON.") from None
     choice = completion.choices[0]
     message = choice.message
+    usage = completion.usage if isinstance(completion.usage, dict) else {}
+    counts = {key: usage.get(key) for key in _USAGE_KEYS}
     return ModelTurn(
         text=message.content or message.refusal or "",
         calls=tuple(map(_read_call, message.tool_calls or ())),
         finish_reason=choice.finish_reason,
-        usage=_read_usage(completion.usage),
+        usage={key: count for key, count in counts.items() if type(count) is int and 0 <= count <= MAX_INTEGER},
     )
 
 
@@ -235,20 +238,3 @@ def _read_call(call: _Call) -> RequestedCall:
         name=call.function.name or "",
         args_json=json.dumps(arguments) if isinstance(arguments, dict) else arguments or "",
     )
-
-
-def _read_usage(usage: Any) -> dict[str, int]:
-    if not isinstance(usage, dict):
-        return {}
-    counts = {key: usage.get(key) for key in _USAGE_KEYS}
-    return {key: count for key, count in counts.items() if type(count) is int and 0 <= count <= MAX_INTEGER}
-
-
-async def _read_body(response: httpx.Response) -> bytes:
-    """Return at most one byte more than the limit, so that an endless body is detected and not read."""
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > MAX_RESPONSE_BYTES:
-            break
-    return bytes(body[: MAX_RESPONSE_BYTES + 1])

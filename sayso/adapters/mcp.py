@@ -185,7 +185,13 @@ class Proxy:
             return await self.desk.run(obtain_permit(self.desk.retry_policy, gated_call))
         except asyncio.CancelledError:
             if withdraw:
-                await self._withdraw(gated_call)
+                with anyio.move_on_after(_CLEANUP_S, shield=True):
+                    try:
+                        suspension = await self.desk.exchange(gated_call.request)
+                        await self.desk.cancel(suspension.run.id, "The MCP client no longer waits for this call.")
+                    except SaysoError as error:
+                        name = gated_call.definition.name
+                        _LOG.warning("The suspension of %s was not cancelled: %s", name, error.message)
             raise
         finally:
             progress.cancel()
@@ -200,14 +206,6 @@ class Proxy:
                 await ctx.session.report_progress(waited_s, None, message)
             except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
-
-    async def _withdraw(self, gated_call: GatedCall) -> None:
-        with anyio.move_on_after(_CLEANUP_S, shield=True):
-            try:
-                suspension = await self.desk.exchange(gated_call.request)
-                await self.desk.cancel(suspension.run.id, "The MCP client no longer waits for this call.")
-            except SaysoError as error:
-                _LOG.warning("The suspension of %s was not cancelled: %s", gated_call.definition.name, error.message)
 
     def _hand_back(
         self, ctx: Any, gated_call: GatedCall, suspended: Suspended
@@ -235,7 +233,8 @@ class Proxy:
             await self._report(call, failed)
             raise
         call.result = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-        await self._report(call, CallFailed(_read_text(result)) if result.is_error else None)
+        texts = " ".join(block.text for block in result.content if isinstance(block, types.TextContent))
+        await self._report(call, CallFailed(texts[:2000] or TOOL_ERROR) if result.is_error else None)
         if permit.args == gated_call.args:
             return result
         note = f"A reviewer changed the arguments. It ran with {to_json(permit.args).decode()}. Result:"
@@ -289,17 +288,9 @@ def _describe_error(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
 
-def _read_text(result: types.CallToolResult) -> str:
-    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
-    return " ".join(texts)[:2000] or TOOL_ERROR
-
-
-_OUR_PREFIX = "SAYSO_"
-
-
 def connect_command(command: list[str]) -> Client:
     """Return a client of a server that is a program. The program does not see Sayso's settings."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(_OUR_PREFIX)}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SAYSO_")}
     return Client(StdioServerParameters(command=command[0], args=command[1:], env=env), cache=None)
 
 

@@ -37,7 +37,6 @@ from agents.exceptions import (
     ToolOutputGuardrailTripwireTriggered,
     UserError,
 )
-from agents.items import ToolApprovalItem
 from agents.models import get_default_model
 from agents.run_config import DEFAULT_MAX_TURNS
 from agents.tool_context import ToolContext
@@ -72,19 +71,15 @@ class UsageHooks(RunHooks[Any]):
 
     async def on_llm_end(self, _context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         """Note one response. Its usage counts the attempts that failed before it."""
-        used = response.usage
-        self._meter.note(self._name_model(agent), used.input_tokens, used.output_tokens, max(1, used.requests))
+        used, model = response.usage, self._model or agent.model or get_default_model()
+        name = model if isinstance(model, str) else getattr(model, "model", None)
+        self._meter.note(name, used.input_tokens, used.output_tokens, max(1, used.requests))
 
     def read(self, native: JsonObject, before: Total) -> tuple[ModelUsage, ...] | None:
         """Return the usage since the run had the total `before`. Agents inside of tools count without a name."""
         after = read_total(native)
         self._meter.note_total(after[0] - before[0], after[1] - before[1], after[2] - before[2])
         return self._meter.read()
-
-    def _name_model(self, agent: Agent[Any]) -> Any:
-        """Return the model's name, or anything but a text if it has none."""
-        model = self._model or agent.model or get_default_model()
-        return model if isinstance(model, str) else getattr(model, "model", None)
 
 
 def read_total(native: JsonObject) -> Total:
@@ -216,7 +211,15 @@ class OpenAiAgents(Adapter):
             return Done(None, RunStatus.FAILED, f"The guardrail {stop.guardrail.get_name()} stopped the run.")
         if result.interruptions:
             native = result.to_state().to_json(context_serializer=lambda _: {})
-            calls = tuple(_read_call(item, self.agent.name) for item in result.interruptions)
+            calls = tuple(
+                RequestedCall(
+                    call_id=str(item.call_id),
+                    name=str(item.name),
+                    args_json=item.arguments or "{}",
+                    subagent="" if item.agent.name == self.agent.name else item.agent.name,
+                )
+                for item in result.interruptions
+            )
             return FrameworkTurn(native, calls, usage=hooks.read(native, before))
         output = result.final_output
         return Done({"text": output} if isinstance(output, str) else plain_json(output))
@@ -288,12 +291,4 @@ def _gate_tool(tool: FunctionTool, describe: Refusal | None) -> FunctionTool:
     guardrails = [gate_guardrail(guardrail, tool.name) for guardrail in tool.tool_input_guardrails or ()]
     return dataclasses.replace(
         tool, on_invoke_tool=note_gated(invoke), needs_approval=True, tool_input_guardrails=guardrails or None
-    )
-
-
-def _read_call(item: ToolApprovalItem, root: str) -> RequestedCall:
-    """Return a call. It is a subagent's if the run was handed to another agent."""
-    subagent = "" if item.agent.name == root else item.agent.name
-    return RequestedCall(
-        call_id=str(item.call_id), name=str(item.name), args_json=item.arguments or "{}", subagent=subagent
     )

@@ -109,7 +109,11 @@ def preferences(
     update = {"time_zone": time_zone, "digest": digest, "cap_per_hour": cap}
     given: dict[str, object] = {name: value for name, value in update.items() if value is not None}
     if quiet is not None:
-        given["quiet_hours"] = _read_quiet(quiet)
+        begin, dash, end = quiet.partition("-")
+        if not dash and quiet != "off":
+            raise InvalidInput(f"Write quiet hours as 22:00-07:00, or off, not {quiet[:40]!r}.")
+        # the desk says what is wrong with the hours
+        given["quiet_hours"] = Hours.model_construct(start=begin.strip(), end=end.strip()) if dash else None
     if cap == 0:
         given["cap_per_hour"] = None
     with connect() as client:
@@ -123,15 +127,6 @@ def preferences(
     span = f"{hours.start}-{hours.end} on {len(hours.weekdays)} days a week" if hours is not None else "off"
     shown = f"quiet hours {span}, digest {settings.digest}, at most {settings.cap_per_hour or 'any number'} an hour"
     make_console().print(show_line(f"Time zone {settings.time_zone}, {shown}."))
-
-
-def _read_quiet(text: str) -> Hours | None:
-    if text == "off":
-        return None
-    start, dash, end = text.partition("-")
-    if not dash:
-        raise InvalidInput(f"Write quiet hours as 22:00-07:00, or off, not {text[:40]!r}.")
-    return Hours.model_construct(start=start.strip(), end=end.strip())  # the desk says what is wrong with them
 
 
 def _read_time(text: str, zone: ZoneInfo) -> datetime:
@@ -163,12 +158,8 @@ def who(
         return
     rows = (
         (
-            str(notice.step),
-            notice.reviewer or "everybody",
-            notice.person,
-            notice.channel,
-            format_time(notice.sent_at) if notice.sent_at else "-",
-            notice.reason,
+            *(str(notice.step), notice.reviewer or "everybody", notice.person, notice.channel),
+            *(format_time(notice.sent_at) if notice.sent_at else "-", notice.reason),
         )
         for notice in forecast.asked
     )

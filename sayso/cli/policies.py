@@ -186,12 +186,8 @@ def list_versions(json: JsonOption = False) -> None:
     versions = exchange(rulebook.LIST_VERSIONS).versions
     rows = (
         (
-            view.version,
-            _describe(view),
-            format_time(view.spans[0].start) if view.spans else "",
-            _name_people(view),
-            view.file,
-            view.digest[:16],
+            *(view.version, _describe(view), format_time(view.spans[0].start) if view.spans else ""),
+            *(_name_people(view), view.file, view.digest[:16]),
         )
         for view in versions
     )

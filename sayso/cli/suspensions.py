@@ -22,7 +22,7 @@ from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.redaction import redact
 from sayso.core.text.summaries import list_values
 from sayso.errors import TooLarge
-from sayso.wire.items import DeliveryView, HoldView, ItemView
+from sayso.wire.items import HoldView, ItemView
 from sayso.wire.suspensions import RunRefView, SuspensionView, UnreadableView
 
 SHORT = 6
@@ -199,8 +199,7 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
         level = f"The assessor {item.assessment.assessor} says {item.assessment.level}"
         parts.append(show_line(f"{level}: {said}" if said else f"{level}.", "bold", 500))
     parts += [show_line(flag.sentence, "bold yellow", 500) for flag in view.flags]
-    if "value" in item.allowed:
-        parts += _show_requested_value(item)
+    parts += _show_requested_value(item) if "value" in item.allowed else []
     human = (decision for decision in item.decisions if decision.by.kind == "human")
     parts += [show_line(f"{decision.by.id}: {describe_shown(decision.shown)}") for decision in human]
     parts += (
@@ -235,17 +234,15 @@ def _show_inquiries(item: ItemView) -> Iterator[RenderableType]:
 
 
 def _show_deliveries(item: ItemView) -> list[RenderableType]:
-    deliveries = [_read_delivery(delivery) for delivery in item.deliveries]
+    deliveries: list[Delivery] = []
+    for view in item.deliveries:
+        about = (view.channel, view.person, view.state, view.step, view.outcome, view.reason)
+        times = (view.next_try_at, view.sent_at, view.seen_at)
+        deliveries.append(Delivery(*about, *(to_ms(time) if time is not None else None for time in times)))
     silence = describe_silence(deliveries, live=item.state == "open")
     alarm = [Text(silence, "bold red")] if silence else []
     sentences = (write_sentence(describe_delivery(delivery), describe_clock) for delivery in deliveries)
     return [*alarm, *(show_line(sentence, width=500) for sentence in sentences)]
-
-
-def _read_delivery(view: DeliveryView) -> Delivery:
-    times = (view.next_try_at, view.sent_at, view.seen_at)
-    next_try, sent, seen = (to_ms(time) if time is not None else None for time in times)
-    return Delivery(view.channel, view.person, view.state, view.step, view.outcome, view.reason, next_try, sent, seen)
 
 
 def _show_requested_value(item: ItemView) -> list[RenderableType]:

@@ -46,13 +46,8 @@ def list_waiting(json: JsonOption = False) -> None:
     calls = exchange(requests.LIST_SECOND_LOOK).calls
     rows = (
         (
-            call.run_id,
-            str(call.seq),
-            call.tool,
-            call.verdict,
-            ", ".join(call.decided_by) or "rules",
-            call.rule_id or "default",
-            "you" if call.may_take else "others",
+            *(call.run_id, str(call.seq), call.tool, call.verdict, ", ".join(call.decided_by) or "rules"),
+            *(call.rule_id or "default", "you" if call.may_take else "others"),
         )
         for call in calls
     )

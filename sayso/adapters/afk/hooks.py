@@ -62,7 +62,14 @@ class ExternalEvents:
         if event.type == "policy_decision" and (data.get("action"), data.get("policy_id")) == _OUR_DENIAL:
             return
         if len(self.events) < _MAX_EVENTS:
-            self.events.append(TimedEvent(_write(event), datetime.fromtimestamp(now_ms() / 1000, UTC)))
+            names = ("type", "run_id", "thread_id", "state", "step", "message")
+            written = {name: getattr(event, name, None) for name in names}
+            kept: JsonObject = {name: value for name, value in written.items() if value is not None}
+            try:
+                kept["data"] = plain_json(data)
+            except SaysoError as error:
+                kept["data"] = {"left_out": error.message}
+            self.events.append(TimedEvent(kept, datetime.fromtimestamp(now_ms() / 1000, UTC)))
 
     @property
     def raw(self) -> tuple[JsonObject, ...]:
@@ -82,15 +89,6 @@ class ExternalEvents:
             _LOG.warning("AFK's events of run %s were not sent: %s", run_id, error.message)
             return
         self._sent[run_id] = until
-
-
-def _write(event: Any) -> JsonObject:
-    written = {name: getattr(event, name, None) for name in ("type", "run_id", "thread_id", "state", "step", "message")}
-    try:
-        data = plain_json(getattr(event, "data", None) or {})
-    except SaysoError as error:
-        data = {"left_out": error.message}
-    return {**{name: value for name, value in written.items() if value is not None}, "data": data}
 
 
 JUDGING_CALL = "tool_before_execute"

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from pydantic import JsonValue
-
 from sayso.adapters.afk.desk import Desk
 from sayso.adapters.afk.tools import AfkCall
 from sayso.errors import SaysoError
@@ -30,14 +28,11 @@ async def settle_tickets(desk: Desk, runner: Any, *, thread_id: str, run_id: str
         result = await desk.run(AfkCall(tool, args), desk.build_call(tool, args, row["resume_hint"]))
         ticket = {"thread_id": thread_id, "run_id": run_id, "ticket_id": suspension.id, "tool_name": row["tool_name"]}
         if result.success:
-            await runner.resolve_background_tool(**ticket, output=_plain(result.output))
+            try:
+                output = plain_json(result.output)
+            except SaysoError as error:
+                output = error.message
+            await runner.resolve_background_tool(**ticket, output=output)
         else:
             await runner.fail_background_tool(**ticket, error=result.error_message)
     return waiting
-
-
-def _plain(output: Any) -> JsonValue:
-    try:
-        return plain_json(output)
-    except SaysoError as error:
-        return error.message

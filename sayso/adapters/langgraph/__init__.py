@@ -21,7 +21,6 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import EmptyInputError, GraphRecursionError, InvalidUpdateError
 from langgraph.types import Command, Interrupt
-from pydantic import JsonValue
 
 from sayso.adapters.base import RESUMED_ELSEWHERE, Adapter, UsageMeter, define_tool
 from sayso.adapters.langgraph.middleware import ApprovalMiddleware, GateMiddleware, Mode, check_graph
@@ -99,7 +98,8 @@ def gate(
     """
     guard_framework("langchain_core")
     definitions = {tool.name: tool for tool in (_define(tool, idempotent) for tool in tools)}
-    framework = LangGraph(build, tuple(definitions), checkpointer, interrupt_mode, write_input or _write_input)
+    write = write_input or (lambda text: {"messages": [{"role": "user", "content": text}]})
+    framework = LangGraph(build, tuple(definitions), checkpointer, interrupt_mode, write)
     framework.make(InMemorySaver(), "Sayso")
     return build_agent(framework, name, definitions, **options)
 
@@ -178,7 +178,10 @@ def _config(thread_id: str) -> Any:
 def _read(thread_id: str, values: Any, snapshot: Any) -> FrameworkTurn | Done:
     interrupts: Sequence[Interrupt] = snapshot.interrupts
     if not interrupts:
-        return Done(_read_result(values))
+        state: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
+        if "structured_response" not in state and (messages := state.get("messages")):
+            return Done({"text": messages[-1].text})
+        return Done(plain_json(state.get("structured_response", values)))
     read = [(interrupt.id, _read_interrupt(interrupt)) for interrupt in interrupts]
     subagents = dict(_find_paths(snapshot))
     native: JsonObject = {
@@ -275,14 +278,6 @@ def _respond(entry: BatchCall, config: Mapping[str, Any]) -> Any:
     return {"type": "edit", "args": {"action": entry.call.name, "args": entry.call.args}}
 
 
-def _read_result(values: Any) -> JsonValue:
-    state: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
-    if "structured_response" not in state and (messages := state.get("messages")):
-        return {"text": messages[-1].text}
-    result: JsonValue = plain_json(state.get("structured_response", values))
-    return result
-
-
 def _define(tool: Any, idempotent: Collection[str]) -> ToolDefinition:
     if isinstance(tool, ToolDefinition):
         return tool
@@ -290,10 +285,6 @@ def _define(tool: Any, idempotent: Collection[str]) -> ToolDefinition:
     description = tool.description if isinstance(tool, BaseTool) else function.get("description", "")
     parameters = {**function["parameters"], "additionalProperties": False}
     return define_tool(function["name"], description, parameters, idempotent)
-
-
-def _write_input(text: str) -> Any:
-    return {"messages": [{"role": "user", "content": text}]}
 
 
 def _call(call_id: str, name: str, args: Any) -> RequestedCall:

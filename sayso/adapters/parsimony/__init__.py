@@ -17,7 +17,7 @@ from typing import Any
 from parsimony_agents import Agent
 from parsimony_agents.agent.failure import SuspensionRequest, TerminationRequest, verify_suspension_token
 from parsimony_agents.agent.state import SuspensionRecord
-from parsimony_agents.tools import Tool, Tools
+from parsimony_agents.tools import Tools
 from pydantic import JsonValue
 
 from sayso.adapters.base import Adapter, define_tool
@@ -72,7 +72,11 @@ def gate(build: Callable[[], Agent], *, name: str, idempotent: Collection[str] =
     """
     guard_framework("parsimony_agents")
     tools = [tool for tool in build().system_tools.tools if tool.name not in (ASK_USER, RETURN_DONE, RETURN_UNABLE)]
-    definitions = {tool.name: _define(tool, idempotent) for tool in tools}
+    allowed = {*idempotent, *(tool.name for tool in tools if tool.idempotent)}
+    definitions = {
+        tool.name: define_tool(tool.name, tool.description, tool.schema["function"]["parameters"], allowed)
+        for tool in tools
+    }
     return build_agent(Parsimony(build), name, {**definitions, ASK_USER: _QUESTION}, **options)
 
 
@@ -167,10 +171,8 @@ async def _follow(events: AsyncIterator[Any], segment: Segment) -> FrameworkTurn
     if (question := last.get("user_input_requested")) is None:
         return _end(last, segment.summary)
     record = question.suspension_record
-    return _read_turn(record) if segment.stopped else _read_question(record, question.choices)
-
-
-def _read_turn(record: SuspensionRecord) -> FrameworkTurn:
+    if not segment.stopped:
+        return _read_question(record, question.choices)
     message = record.messages[find_turn(record.messages)]
     calls = tuple(call for call in read_calls(message) if call.name not in (RETURN_DONE, RETURN_UNABLE))
     native: JsonObject = {"record": write_record(record), "turn": True}
@@ -217,8 +219,3 @@ def _adopt(agent: Agent, record: SuspensionRecord) -> None:
     if agent.suspension_secret == agent.session_id:
         agent.suspension_secret = record.session_id
     agent.session_id = record.session_id
-
-
-def _define(tool: Tool, idempotent: Collection[str]) -> ToolDefinition:
-    allowed = [*idempotent, tool.name] if tool.idempotent else idempotent
-    return define_tool(tool.name, tool.description, tool.schema["function"]["parameters"], allowed)

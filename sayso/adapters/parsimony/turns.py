@@ -83,16 +83,13 @@ def close_turn(messages: Sequence[Any], results: Mapping[int, Any] | None = None
         if (written := next(answers, None)) is not None:
             tail.remove(written)
         result = (results or {}).get(index)
-        if written is None or result is not None:
-            written = _write_result(call, _NOT_RUN if result is None else result)
+        if isinstance(result, AgentMessage):
+            written = result
+        elif written is None or result is not None:
+            text = _NOT_RUN if result is None else result
+            written = AgentMessage(role="tool", content=text, name=call.name, tool_call_id=call.call_id)
         closed.append(written)
     return [*messages[: place + 1], *closed, *tail]
-
-
-def _write_result(call: RequestedCall, result: Any) -> Any:
-    if isinstance(result, AgentMessage):
-        return result
-    return AgentMessage(role="tool", content=result, name=call.name, tool_call_id=call.call_id)
 
 
 def _write_message(message: Any, place: int) -> JsonObject:
@@ -176,7 +173,10 @@ class Segment:
             raise
 
     async def _run(self, tool: Tool, given: Mapping[str, Any]) -> Any:
-        entry = self._pop_ready(tool.name, given)
+        named = (entry for entry in self.ready if entry.call.name == tool.name)
+        entry = next((entry for entry in named if same_json(_visible(entry.call.args), _visible(given))), None)
+        if entry is not None:
+            self.ready.remove(entry)
         if self.executor is None or entry is None:
             self.stopped = True
             raise SuspensionRequest(f"{tool.name} waits for a decision.")
@@ -200,13 +200,6 @@ class Segment:
         if raised:
             raise raised[0]
         return native[0] if native else ToolResult(exception_message=result.error, data=None)
-
-    def _pop_ready(self, name: str, given: Mapping[str, Any]) -> BatchCall | None:
-        for entry in self.ready:
-            if entry.call.name == name and same_json(_visible(entry.call.args), _visible(given)):
-                self.ready.remove(entry)
-                return entry
-        return None
 
 
 class Turn:

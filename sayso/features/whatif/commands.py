@@ -184,7 +184,15 @@ def report(version: VersionOption = None, path: SumOption = None, json: JsonOpti
     By default it is the candidate in shadow, else the last one.
     """
     with connect() as client:
-        name = _find_shadowed(client, version) if version is not None else None
+        name = None
+        if version is not None:
+            shadows = client.exchange(rulebook.READ_SHADOW)
+            listed = [*([shadows.current] if shadows.current is not None else []), *shadows.ended]
+            names = {shadow.version for shadow in listed if shadow.version.startswith(version)}
+            if len(names) != 1:
+                count = len(names) or "No"
+                raise InvalidInput(f"{count} candidates begin with {version!r}. See `sayso policy shadow status`.")
+            name = names.pop()
         replay = wait_for(client, client.exchange(rulebook.report_shadow(name, path)))
     end_with(replay, json=json)
 
@@ -219,15 +227,6 @@ def _read_current(client: Client) -> ShadowView:
     return current
 
 
-def _find_shadowed(client: Client, begin: str) -> str:
-    shadows = client.exchange(rulebook.READ_SHADOW)
-    listed = [*([shadows.current] if shadows.current is not None else []), *shadows.ended]
-    names = {shadow.version for shadow in listed if shadow.version.startswith(begin)}
-    if len(names) != 1:
-        raise InvalidInput(f"{len(names) or 'No'} candidates begin with {begin!r}. See `sayso policy shadow status`.")
-    return names.pop()
-
-
 CasesOption = Annotated[
     Path | None, typer.Option("--cases", help="Another file with cases than the one beside the rules.")
 ]
@@ -253,17 +252,10 @@ def run_tests(file: Path, cases: CasesOption = None, json: JsonOption = False) -
     from sayso.features.whatif.cases import run_cases
 
     policy = load_policy(file)
-    outcomes = [
-        CaseOutcome(
-            name=run.case.name,
-            place=run.case.place,
-            expected=run.case.expect,
-            action=run.action,
-            rule=run.rule_id,
-            fault=run.fault,
-        )
-        for run in run_cases(policy, load_cases(file, cases))
-    ]
+    outcomes: list[CaseOutcome] = []
+    for run in run_cases(policy, load_cases(file, cases)):
+        about = {"name": run.case.name, "place": run.case.place, "expected": run.case.expect}
+        outcomes.append(CaseOutcome(**about, action=run.action, rule=run.rule_id, fault=run.fault))
     if json:
         print_json(outcomes)
     else:

@@ -1,22 +1,17 @@
 """`sayso policy diff`: what changes between two rulebooks, and for which calls."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from pydantic import BaseModel
 
 from sayso.cli.screens import JsonOption, make_console, print_json, show
-from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.files.packages import check_packages
 from sayso.errors import InvalidInput
 from sayso.features.whatif.commands import SumOption, UntilOption, load_cases, load_policy, run_replay, show_replay
 from sayso.wire.rulebook import ReplayView
-
-if TYPE_CHECKING:
-    from sayso.core.policy.files.cases import Case
-
 
 SinceOption = Annotated[
     str | None, typer.Option("--from", help="Also compare on the desk's recorded calls since this date; for admins.")
@@ -91,24 +86,13 @@ def diff(
             show_replay(console, comparison.recorded)
 
 
-def _judge(policy: Policy, case: "Case") -> PolicyDecision:
+def _compare_calls(before: Policy, after: Policy, file: Path) -> list[ChangedCall]:
     from sayso.features.whatif.cases import place_case
 
-    return policy.judge(place_case(policy, case)[0])
-
-
-def _compare_calls(before: Policy, after: Policy, file: Path) -> list[ChangedCall]:
-    cases = load_cases(file)
-    pairs = [(case, _judge(before, case), _judge(after, case)) for case in cases]
-    return [
-        ChangedCall(
-            name=case.name,
-            place=case.place,
-            was=was.action,
-            was_rule=was.policy_id,
-            now=now.action,
-            now_rule=now.policy_id,
-        )
-        for case, was, now in pairs
-        if (was.action, was.policy_id, was.error) != (now.action, now.policy_id, now.error)
-    ]
+    changed: list[ChangedCall] = []
+    for case in load_cases(file):
+        was, now = (policy.judge(place_case(policy, case)[0]) for policy in (before, after))
+        if (was.action, was.policy_id, was.error) != (now.action, now.policy_id, now.error):
+            rules = {"was_rule": was.policy_id, "now_rule": now.policy_id}
+            changed.append(ChangedCall(name=case.name, place=case.place, was=was.action, now=now.action, **rules))
+    return changed

@@ -40,19 +40,10 @@ def _describe(diff: RuleDiff) -> Iterator[str]:
     elif diff.kind is Kind.RENAMED and before is not None:
         yield f"{name} was called {before.rule_id}."
     elif before is not None and after is not None:
-        yield from (f"{name}: {words}." for words in _describe_changes(diff, before, after))
-
-
-def _describe_changes(diff: RuleDiff, before: PolicyRule, after: PolicyRule) -> Iterator[str]:
-    """Yield words for every changed part, so that none is silent."""
-    said: set[str] = set()
-    for part in diff.parts:
-        words = _describe_in_words(part, before, after)
-        if words not in said:
-            said.add(words)
-            yield words
-    if diff.passes:
-        yield f"is tried before {join_words(diff.passes)} now, no longer after"
+        changes = [_describe_in_words(part, before, after) for part in diff.parts]
+        if diff.passes:
+            changes.append(f"is tried before {join_words(diff.passes)} now, no longer after")
+        yield from (f"{name}: {change}." for change in dict.fromkeys(changes))
 
 
 def _describe_in_words(part: PartChange, before: PolicyRule, after: PolicyRule) -> str:

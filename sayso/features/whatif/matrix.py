@@ -44,7 +44,11 @@ class AmountFinder:
         if path and not _PATH.fullmatch(path):
             raise InvalidInput(f"{path!r} is not an argument. Write it as args.amount or args.order.total.")
         self._path = path.split(".")[1:] if path else None
-        self._compared = [] if path else [pair for policy in policies for pair in _list_compared(policy)]
+        self._compared: list[tuple[PolicyRule, str]] = []
+        for rule in (rule for policy in policies for rule in policy.rules if not path):
+            when = rule.condition.when or ""
+            plain = [clause.arg for clause in find_comparisons(when) if clause.sign in _ORDER and not clause.is_text]
+            self._compared += [(rule, name) for name in dict.fromkeys((*plain, *_CONVERTED.findall(when)))]
 
     def find(self, event: PolicyEvent) -> Amount | None:
         """Return the amount of a call, or None."""
@@ -59,16 +63,6 @@ class AmountFinder:
             if amount is not None and may_be_about(rule, event.tool_name or ""):
                 return amount
         return None
-
-
-def _list_compared(policy: Policy) -> list[tuple[PolicyRule, str]]:
-    """Return each rule with the arguments that its condition orders by a number."""
-    compared: list[tuple[PolicyRule, str]] = []
-    for rule in policy.rules:
-        when = rule.condition.when or ""
-        plain = [clause.arg for clause in find_comparisons(when) if clause.sign in _ORDER and not clause.is_text]
-        compared += [(rule, name) for name in dict.fromkeys((*plain, *_CONVERTED.findall(when)))]
-    return compared
 
 
 def _read(args: Mapping[str, Any], name: str) -> Amount | None:

@@ -123,15 +123,14 @@ def _describe_match(trial: Trial) -> str:
 
 
 def _describe_shadow(trial: Trial) -> str:
+    if trial.part and not trial.error and trial.would is None:
+        return _describe_unmet(trial)
+    sentence = "It matches, but another rule would still decide."
     if trial.error:
-        return f"It cannot be evaluated: {trial.error}.{describe_seen(trial.saw)}"
-    if trial.would is not None:
-        return f"Live, it would have {_EFFECTS[trial.would]} the call.{describe_seen(trial.saw)}"
-    return (
-        _describe_unmet(trial)
-        if trial.part
-        else f"It matches, but another rule would still decide.{describe_seen(trial.saw)}"
-    )
+        sentence = f"It cannot be evaluated: {trial.error}."
+    elif trial.would is not None:
+        sentence = f"Live, it would have {_EFFECTS[trial.would]} the call."
+    return f"{sentence}{describe_seen(trial.saw)}"
 
 
 def _describe_unmet(trial: Trial) -> str:
