@@ -109,12 +109,8 @@ def describe_run(state: RunState, run: RunRef | None = None) -> PolicyEvent:
 
 def report_turn(turn: ModelTurn) -> tuple[Event, ...]:
     """Return the events of a model's turn, with a warning if it was cut off."""
-    data = {
-        "text": turn.text,
-        "tool_call_count": len(turn.calls),
-        "finish_reason": turn.finish_reason,
-        "usage": turn.usage,
-    }
+    data = {"text": turn.text, "tool_call_count": len(turn.calls)}
+    data |= {"finish_reason": turn.finish_reason, "usage": turn.usage}
     completed = Event(type=EventType.LLM_COMPLETED, data=data)
     if turn.finish_reason in _COMPLETE:
         return (completed,)
@@ -128,10 +124,8 @@ def find_exceeded(budgets: Budgets, state: RunState, elapsed_ms: float) -> Excee
         return Exceeded("max_steps", budgets.max_steps)
     if elapsed_ms >= budgets.max_wall_time_s * 1000:
         return Exceeded("max_wall_time_s", budgets.max_wall_time_s)
-    if (
-        sum(len(str(message["content"] or "").encode("utf-8", "replace")) for message in state.messages)
-        > budgets.max_transcript_bytes
-    ):
+    written = sum(len(str(message["content"] or "").encode("utf-8", "replace")) for message in state.messages)
+    if written > budgets.max_transcript_bytes:
         return Exceeded("max_transcript_bytes", budgets.max_transcript_bytes)
     return None
 

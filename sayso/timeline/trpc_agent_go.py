@@ -19,12 +19,8 @@ _OBJECTS = {
     "graph.checkpoint.interrupt": (Kind.QUIET, "Saved a checkpoint"),
 }
 _QUIET_AGUI = (
-    "RUN_STARTED",
-    "TEXT_MESSAGE_START",
-    "TEXT_MESSAGE_END",
-    "TOOL_CALL_ARGS",
-    "TOOL_CALL_END",
-    "ACTIVITY_DELTA",
+    *("RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END"),
+    *("TOOL_CALL_ARGS", "TOOL_CALL_END", "ACTIVITY_DELTA"),
 )
 _FAMILIES = ("graph.", "preprocessing.", "postprocessing.")
 
@@ -99,26 +95,18 @@ def _read_message(event: GoEvent, message: Fields, delta: Fields) -> list[Part]:
             parts.append(Part(kind, delta.text(name), key=key, whole=False))
         elif message.text(name) and not event.partial:
             parts.append(_tag(event, Part(kind, message.text(name))))
-    if not event.partial:
-        parts += [_read_call(event, call) for call in message.rows("tool_calls")]
+    for call in () if event.partial else message.rows("tool_calls"):
+        function, call_id = call.inner("function"), call.text("id")
+        note = "Continues in the background" if call_id in event.long_running else ""
+        args = read_json(function.value("arguments"))
+        parts.append(Part(Kind.CALL, note=note, name=function.text("name"), call_id=call_id, data=args))
     return parts
 
 
-def _read_call(event: GoEvent, call: Fields) -> Part:
-    function = call.inner("function")
-    note = "Continues in the background" if call.text("id") in event.long_running else ""
-    args = read_json(function.value("arguments"))
-    return Part(Kind.CALL, note=note, name=function.text("name"), call_id=call.text("id"), data=args)
-
-
 def _tag(event: GoEvent, part: Part) -> Part:
-    if CODE in event.tags:
-        return Part(Kind.STEP, "Wrote code", part.text)
-    if CODE_RESULT in event.tags:
-        return Part(Kind.STEP, "Ran code", part.text)
-    if event.object == "agent.transfer":
-        return Part(Kind.STEP, "Handed off", part.text)
-    return part
+    steps = {"Wrote code": CODE in event.tags, "Ran code": CODE_RESULT in event.tags}
+    steps["Handed off"] = event.object == "agent.transfer"
+    return next((Part(Kind.STEP, step, part.text) for step, present in steps.items() if present), part)
 
 
 def _custom(event: GoEvent) -> list[Part]:

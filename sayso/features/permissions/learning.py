@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -67,13 +68,10 @@ def read_answer(item: Item) -> Answered | None:
     """Return how people decided an item; None if they did not. One denial counts, also if others outvoted it."""
     outcome = item.outcome
     deniers = [decision.by.kind for decision in item.decisions if decision.action is DecisionAction.DENY]
-    if ActorKind.HUMAN in deniers:
+    by_person = outcome is not None and outcome.by.kind is ActorKind.HUMAN
+    if ActorKind.HUMAN in deniers or (outcome is not None and by_person and outcome.verdict is Verdict.DENIED):
         return Answered.DENIED
-    if outcome is None or outcome.by.kind is not ActorKind.HUMAN:
-        return None
-    if outcome.verdict is Verdict.DENIED:
-        return Answered.DENIED
-    if outcome.verdict is not Verdict.APPROVED:
+    if outcome is None or not by_person or outcome.verdict is not Verdict.APPROVED:
         return None
     return Answered.APPROVED if outcome.args is None else Answered.EDITED
 
@@ -143,22 +141,16 @@ def _find_ends(known: Iterable[Grant], now_ms: int) -> dict[str, int | None]:
 def _group(grants: Grants, learn: Learn, lessons: Iterable[Lesson]) -> dict[str, list[_Approved]]:
     """Return the approved calls by the digest of what they have in common, each group in the order of decisions."""
     groups: dict[str, list[_Approved]] = defaultdict(list)
-    for lesson in sorted(lessons, key=lambda lesson: lesson.at_ms):
-        limits = _limit(grants, learn, lesson) if lesson.answered is Answered.APPROVED else None
-        like = _digest_likeness(lesson.event, limits) if limits is not None else None
-        if limits is not None and like is not None:
-            groups[like].append(_Approved(lesson, limits))
+    approved = (lesson for lesson in lessons if lesson.answered is Answered.APPROVED)
+    for lesson in sorted(approved, key=lambda lesson: lesson.at_ms):
+        event, limits = lesson.event, _limit(grants, learn, lesson)
+        if limits is not None:
+            who = [event.agent, event.started_by, event.subagent_name, event.tool_name, event.definition]
+            held = [[limit.path, limit.kind, None if _is_amount(limit) else limit.value] for limit in limits]
+            with suppress(SaysoError):  # the arguments are too large for a digest
+                like = digest_json([*who, held, digest_rest(event.tool_args, limits)])
+                groups[like].append(_Approved(lesson, limits))
     return groups
-
-
-def _digest_likeness(event: PolicyEvent, limits: tuple[Constraint, ...]) -> str | None:
-    """Return the digest of what calls like this one have in common; None for arguments too large for a digest."""
-    who = [event.agent, event.started_by, event.subagent_name, event.tool_name, event.definition]
-    held = [[limit.path, limit.kind, None if _is_amount(limit) else limit.value] for limit in limits]
-    try:
-        return digest_json([*who, held, digest_rest(event.tool_args, limits)])
-    except SaysoError:
-        return None
 
 
 def _limit(grants: Grants, learn: Learn, lesson: Lesson) -> tuple[Constraint, ...] | None:

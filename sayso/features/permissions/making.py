@@ -168,7 +168,12 @@ def _limit_offer(item: Item, grants: Grants, asked: CounterOffer, people: int, n
 def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[Constraint, ...]:
     """Return the limits of the request, and the values that must stay as in the call."""
     limits = [*list_limits(asked)]
-    _check_numbers(asked.at_most, args)
+    for path in sorted(asked.at_most):  # no like call would be within a maximum of what is no number
+        value = follow(args, path.split(".")[1:])
+        try:
+            read_amount(0 if value is None else value, path)
+        except InvalidInput as error:
+            raise InvalidInput(f"{error.message}, so it has no maximum. Limit it to a value instead.") from error
     limited = {limit.path for limit in limits}
     if not isinstance(asked, GrantRequest):
         _check_known(limited, args)
@@ -176,8 +181,7 @@ def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[
     _check_known({*limited, *asked.same, *grants.by}, args)
     same = dict.fromkeys((*grants.by, *asked.same))
     for path in same:
-        value = follow(args, path.split(".")[1:])
-        limits.append(Constraint(path=path, kind=ConstraintKind.EQUAL, value=value))
+        limits.append(Constraint(path=path, kind=ConstraintKind.EQUAL, value=follow(args, path.split(".")[1:])))
     summed = grants.sum.of if grants.sum is not None else ""
     bound = {*limited, *same, *asked.free}
     if summed and summed not in bound and follow(args, summed.split(".")[1:]) is not None:
@@ -189,16 +193,6 @@ def _check_known(paths: Iterable[str], args: JsonObject) -> None:
     for path in sorted(paths):
         if follow(args, path.split(".")[1:]) is None:
             raise InvalidInput(f"The call has no {path}. Limit one of its own arguments.")
-
-
-def _check_numbers(paths: Iterable[str], args: JsonObject) -> None:
-    """Refuse a maximum for what is no number: no like call would be within it."""
-    for path in sorted(paths):
-        value = follow(args, path.split(".")[1:])
-        try:
-            read_amount(0 if value is None else value, path)
-        except InvalidInput as error:
-            raise InvalidInput(f"{error.message}, so it has no maximum. Limit it to a value instead.") from error
 
 
 def _check_secrets(args: JsonObject, secrets: Sequence[str], asked: Bounds, grants: Grants) -> None:

@@ -52,15 +52,14 @@ def apply_mandates(
     """
     scope = find_scope(event)
     reading = event.readings.get(scope) if scope is not None else None
-    held = reading.mandates if reading is not None else ()
-    known = ((mandate.owner, mandate.agent, mandate.thread_id) for mandate in held)
     here = (event.started_by, event.agent, event.thread_id)
-    current = [
+    mandates = [
         mandate
-        for mandate, about in zip(held, known, strict=True)
-        if about == here and mandate.envelope.run_id in ("", event.run_id) and mandate.revoked_at_ms is None
+        for mandate in sorted(reading.mandates if reading is not None else (), key=lambda held: (held.at_ms, held.id))
+        if (mandate.owner, mandate.agent, mandate.thread_id) == here
+        and mandate.envelope.run_id in ("", event.run_id)
+        and mandate.revoked_at_ms is None
     ]
-    mandates = sorted(current, key=lambda mandate: (mandate.at_ms, mandate.id))
     if not mandates or decision.action is Action.DENY:
         return decision
     covering = _find(rules, mandates, event, decision)
@@ -68,7 +67,6 @@ def apply_mandates(
         return _ask_planned(mandates, event, decision, terms) or _apply_outside(mandates, decision, terms)
     mandate, tool, charges = covering
     if decision.scrutinized:
-        mandate, tool, charges = covering
         reason = f"{decision.reason.removesuffix('.')}. Mandate {mandate.id} plans it, and does not let it run alone."
         update = {"reason": reason, "mandate": mandate.cut(tool), "charges": (*decision.charges, *charges)}
         return decision.model_copy(update=update)

@@ -12,23 +12,20 @@ from sayso.wire.permissions import MandateView
 
 def describe_grant(grant: Grant) -> Sentence:
     """Return which calls a grant lets run, as one sentence with its end, or its length before people granted it."""
+    agent = grant.agent
+    if grant.subagent:
+        agent = _("%(agent)s, sub-agent %(subagent)s", agent=grant.agent, subagent=grant.subagent)
+    parts: dict[str, str | Moment] = {"tool": grant.tool, "agent": agent, "owner": grant.owner}
+    parts |= {"limits": _describe_limits(grant), "times": _describe_times(grant)}
     if grant.learned is not None and not grant.granters:
         return compose(
             _("%(tool)s by %(agent)s, requested by %(owner)s, with %(limits)s, %(times)s, for %(span)s once in force"),
-            tool=grant.tool,
-            agent=_name_agent(grant),
-            owner=grant.owner,
-            limits=_describe_limits(grant),
-            times=_describe_times(grant),
+            **parts,
             span=describe_span(grant.learned.lasts_s * 1000),
         )
     return compose(
         _("%(tool)s by %(agent)s, requested by %(owner)s, with %(limits)s, %(times)s, until %(until)s"),
-        tool=grant.tool,
-        agent=_name_agent(grant),
-        owner=grant.owner,
-        limits=_describe_limits(grant),
-        times=_describe_times(grant),
+        **parts,
         until=Moment(grant.until_ms),
     )
 
@@ -61,12 +58,6 @@ def describe_grant_state(state: GrantState) -> str:
         GrantState.SUSPENDED: _("suspended by a denial"),
     }
     return words[state]
-
-
-def _name_agent(grant: Grant) -> str:
-    if not grant.subagent:
-        return grant.agent
-    return _("%(agent)s, sub-agent %(subagent)s", agent=grant.agent, subagent=grant.subagent)
 
 
 def _describe_limits(grant: Grant) -> str:
