@@ -23,7 +23,7 @@ from pydantic_core import to_jsonable_python
 
 from benchmarks.agentdojo.attacks import list_calls
 from benchmarks.agentdojo.plays import CallPlayed, Ending, Play
-from benchmarks.agentdojo.tasks import load_suite, show_call
+from benchmarks.agentdojo.tasks import load_environment, load_suite, show_call
 from sayso import Client, Denied, gate
 from sayso.errors import SaysoError
 
@@ -135,7 +135,8 @@ def play(suite: Any, user: str, injection: str | None, desk: Client | None, plan
     """Play one user task, alone or with one injection. Without a desk, make only the injection's calls."""
     wanted = suite.injection_tasks[injection] if injection else None
     agent = Obedient(suite, suite.user_tasks[user], wanted, desk, plan)
-    solved, goal = suite.run_task_with_pipeline(agent, agent.task, wanted, {}, runtime_class=GatedRuntime)
+    world = load_environment(suite).model_copy(deep=True)
+    solved, goal = suite.run_task_with_pipeline(agent, agent.task, wanted, {}, GatedRuntime, world)
     goal = goal and injection is not None  # AgentDojo returns True without an injection
     calls = tuple(agent.calls)
     return Play(

@@ -6,6 +6,7 @@ reviewer and the plans.
 
 import json
 import sys
+from functools import cache
 from typing import Any
 
 from agentdojo.functions_runtime import FunctionCall
@@ -19,9 +20,15 @@ def load_suite(name: str) -> Any:
     return get_suite(VERSION, name)
 
 
+@cache
+def load_environment(suite: Any) -> Any:
+    """Return the environment that each play of a suite copies: parsing it takes longer than a play."""
+    return suite.load_and_inject_default_environment({})
+
+
 def list_tasks(suite: Any) -> dict[str, dict[str, Any]]:
     """Return the user's words and the calls of each user task, by the task's id."""
-    fresh = suite.load_and_inject_default_environment({})
+    fresh = load_environment(suite)
     calls = {
         id_: task.ground_truth(task.init_environment(fresh.model_copy(deep=True)))
         for id_, task in suite.user_tasks.items()
