@@ -25,7 +25,6 @@ from service.edge.http.connections import ServerConfig
 from service.features.control.drills import InvalidDrills, drills_of
 
 GRACE_S = 10  # time for requests in flight after a signal to stop
-DRAIN_S = 2  # time between that signal and the last new connection: proxies and clients go elsewhere
 
 
 class Server(uvicorn.Server):
@@ -47,6 +46,7 @@ class Server(uvicorn.Server):
             )
         )
         self._app = app
+        self._delay_s = settings.stop_delay_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self._draining = False
 
@@ -63,7 +63,7 @@ class Server(uvicorn.Server):
             return
         self._draining = True
         self._loop.call_soon_threadsafe(begin_closing, self._app)
-        self._loop.call_soon_threadsafe(self._loop.call_later, DRAIN_S, super().handle_exit, sig, frame)
+        self._loop.call_soon_threadsafe(self._loop.call_later, self._delay_s, super().handle_exit, sig, frame)
 
 
 def _allow_connections() -> None:

@@ -77,6 +77,8 @@ class PeriodSettings(BaseSettings):
     """Longest time in seconds one job goes on taking runs from the ready list."""
     drain_concurrency: int = Field(default=64, ge=1, le=1024)
     """Runs one job drives at the same time."""
+    stop_delay_s: int = Field(default=2, ge=0, le=60)
+    """Seconds for which a service that stops accepts connections, so that proxies send new ones elsewhere."""
     keep_runs_days: int = Field(default=30, ge=1, le=36_500)
     """Days after its end at which a run's records and state are deleted."""
     keep_trail_days: int = Field(default=365, ge=1, le=36_500)

@@ -143,7 +143,7 @@ def serve(settings: Settings) -> Iterator[Site]:
     """Serve everything from a thread on a free port."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        server = Server(create_app(settings), settings)
+        server = Server(create_app(settings), settings.model_copy(update={"stop_delay_s": 0}))
 
         def run() -> None:
             asyncio.run(check_format(settings.store_url))
