@@ -49,10 +49,10 @@ async def take_back_handed(wiring: Wiring) -> int:
     return taken
 
 
-_LATE_MS = 30
+_RUSH_FROM_MS = 30
 """Lateness from which it is a rush."""
 
-MOST_MS = 3_000
+LONGEST_RUSH_MS = 3_000
 """How long a rush holds others up."""
 
 _APART_MS = 10_000
@@ -73,13 +73,13 @@ class Rush:
     async def note(self, late_ms: float) -> None:
         """Note how late the most overdue change is, 0 without one; announce a rush to workers."""
         now_ms = monotonic_ms()
-        if late_ms < _LATE_MS:
+        if late_ms < _RUSH_FROM_MS:
             self._calm.set()
             return
         if now_ms - self._late_at_ms > _APART_MS:
             self._began_ms = now_ms
         self._late_at_ms = now_ms
-        if now_ms - self._began_ms > MOST_MS:
+        if now_ms - self._began_ms > LONGEST_RUSH_MS:
             self._calm.set()
             return
         self._calm.clear()
@@ -90,7 +90,7 @@ class Rush:
     async def wait_over(self) -> None:
         """Wait until there is no rush, or it has lasted long enough."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._calm.wait(), MOST_MS / 1000)
+            await asyncio.wait_for(self._calm.wait(), LONGEST_RUSH_MS / 1000)
 
 
 TICK_S = 0.1
@@ -154,17 +154,15 @@ async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
         log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
 
 
-EVERY_S = 1.0
-AGAIN_MS = 5_000
+WITHDRAWING_EVERY_S = 1.0
+WITHDRAWING_AGAIN_MS = 5_000
 """Longer than any process caches a checked key, so that the second pass is complete."""
-
-log = structlog.get_logger()
 
 
 class Withdrawals:
     """The two passes over the runs of each revoked key."""
 
-    def __init__(self, wiring: Wiring, again_ms: int = AGAIN_MS) -> None:
+    def __init__(self, wiring: Wiring, again_ms: int = WITHDRAWING_AGAIN_MS) -> None:
         self._wiring = wiring
         self._again_ms = again_ms
         self._first_ms: dict[str, float] = {}
@@ -190,7 +188,7 @@ class Withdrawals:
 
 async def keep_withdrawing(wiring: Wiring, stopping: asyncio.Event) -> None:
     """Sweep until stopped."""
-    await repeat(Withdrawals(wiring).sweep, EVERY_S, stopping, "withdrawing_failed")
+    await repeat(Withdrawals(wiring).sweep, WITHDRAWING_EVERY_S, stopping, "withdrawing_failed")
 
 
 AHEAD_MS = 10_000
@@ -199,8 +197,8 @@ AHEAD_MS = 10_000
 _COMPUTED_AT_ONCE = 50
 """Number computed between two ticks; takes about 10 ms."""
 
-LATE_MS = 800
-_SIZES = ((LATE_MS // 4, 12), (LATE_MS, 25), (inf, 100))
+VERY_LATE_MS = 800
+_SIZES = ((VERY_LATE_MS // 4, 12), (VERY_LATE_MS, 25), (inf, 100))
 """Lateness in ms, up to which so many changes share a write.
 
 A write blocks the store: 12 changes take about 0.5 ms. Decisions go first until deadlines are late, as with a slow
@@ -211,7 +209,7 @@ _ON_THE_WAY = 2
 """Number of writes in flight: the next arrives while the store executes one."""
 
 _TICK_MS = 10
-_MOST = 10_000
+_MOST_COMPUTED = 10_000
 """Limit of computed changes, about 2 kB each; later deadlines are ticked when due."""
 
 
@@ -229,7 +227,7 @@ class Precomputing:
         """Compute the changes of some of the next deadlines; return the number of suspensions read."""
         until_ms = now_ms + AHEAD_MS
         if not self._ahead:
-            free = _MOST - len(self._coming.commits)
+            free = _MOST_COMPUTED - len(self._coming.commits)
             after_ms = max(self._seen_to_ms, now_ms)
             self._ahead += await self._wiring.schedule.deadlines(after_ms, until_ms, free)
             self._seen_to_ms = until_ms

@@ -13,7 +13,7 @@ from tests.builders import approve, ask, make_pending
 from tests.waits import until
 from tests.workers.runs import draining
 from workers.clock import ticks as rushes
-from workers.clock.ticks import MOST_MS, Rush
+from workers.clock.ticks import LONGEST_RUSH_MS, Rush
 from workers.outbox import Counting
 
 
@@ -49,7 +49,7 @@ async def test_lateness_is_a_rush_and_ends_with_it(wiring: Wiring) -> None:
 async def test_a_clock_that_stays_late_starves_nobody(wiring: Wiring, clock: list[float]) -> None:
     rush = Rush(wiring.schedule)
     await rush.note(80)
-    clock[0] += MOST_MS + 1
+    clock[0] += LONGEST_RUSH_MS + 1
     await rush.note(3_000)
     assert is_calm(rush)
     for _ in range(5):
