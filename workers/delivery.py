@@ -96,6 +96,7 @@ async def find_target(wiring: Wiring, endpoint_id: str, now_ms: int) -> Target |
 TICK_S = 0.1
 _BUSY_MS = 1_000
 _SKIPPED = -1  # what `_deliver` returns for a message that another process has
+_MOST_LISTED = 1_000
 _LANES_AT_ONCE = 500
 _FAILING_AT_ONCE = 250
 _MOST_AT_ONCE = 8
@@ -129,9 +130,8 @@ class Courier:
     async def deliver_due(self) -> int:
         """Start to deliver the due messages of each lane that is not under way here; return the number of lanes."""
         now_ms = await self.wiring.schedule.now_ms()
-        begun = self._choose(
-            [name for name in await self.wiring.part(Deliveries).due(now_ms) if name not in self.under_way]
-        )
+        due = await self.wiring.part(Deliveries).due(now_ms, _MOST_LISTED)
+        begun = self._choose([name for name in due if name not in self.under_way])
         for name in begun:
             self.under_way[name] = asyncio.create_task(self._attend(name))
         return len(begun)
@@ -182,7 +182,7 @@ class Courier:
         while not self.closing and not earliest_ms:
             now_ms = await self.wiring.schedule.now_ms()
             lane = self.lanes.setdefault(endpoint_id, Lane())
-            due = await deliveries.due_in(endpoint_id, now_ms, lane.at_once)
+            due = await deliveries.lane(endpoint_id).due(now_ms, lane.at_once)
             if not due:
                 break
             target = await find_target(self.wiring, endpoint_id, now_ms)
@@ -201,7 +201,7 @@ class Courier:
             return await self._deliver(message_id, endpoint_id, target)
         except Unreadable:
             later_ms = await self.wiring.schedule.now_ms() + CLAIM_MS
-            await self.wiring.part(Deliveries).defer_in(endpoint_id, message_id, later_ms)
+            await self.wiring.part(Deliveries).lane(endpoint_id).defer(message_id, later_ms)
             return 0
 
     async def _deliver(self, message_id: str, endpoint_id: str, target: Target | None) -> int:
@@ -210,7 +210,7 @@ class Courier:
         waiting = await deliveries.read(message_id)
         now_ms = await self.wiring.schedule.now_ms()
         if waiting is None or waiting.delivery.ended is not None:
-            await deliveries.forget_in(endpoint_id, message_id)
+            await deliveries.lane(endpoint_id).forget(message_id)
             return 0
         if target is None:
             await deliveries.end(waiting, "nobody to tell", now_ms)

@@ -5,6 +5,7 @@ from typing import Any
 
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from sayso.errors import Unavailable
 from service.core.store.suspensions.commits import Idempotency, Room
 from service.core.store.suspensions.saving import Begin, Saved, Suspensions, Verb
 from service.core.store.tenants import TenantStore
@@ -68,10 +69,10 @@ class FaultySuspensions(ClockedSuspensions):
             return await self._direct_commit(**arguments)
         self.ran = fault.startswith("the reply") and (await self._direct_commit(**arguments))[0] == 0
         self._unavailable = fault.endswith("unavailable")
-        raise RedisConnectionError(fault)
+        raise Unavailable from RedisConnectionError(fault)
 
     async def _load_with_fault(self, **arguments: Any) -> Any:
         if self._unavailable:
             self._unavailable = False
-            raise RedisConnectionError("the store is unavailable")
+            raise Unavailable from RedisConnectionError("the store is unavailable")
         return await self._direct_load(**arguments)

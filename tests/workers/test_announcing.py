@@ -217,7 +217,7 @@ async def test_interrupted_fan_out_saves_each_message_once(wiring: Wiring, redis
     await make_pending(wiring)
     announced = await redis.zrange(KEYS.announcements, 0, -1)
     before = await read_events(wiring, redis, endpoint)
-    (first, *_) = await wiring.part(Deliveries).due_in(endpoint.id, 2**52)
+    (first, *_) = await wiring.part(Deliveries).lane(endpoint.id).due(2**52)
     waiting = await wiring.part(Deliveries).read(first)
     assert waiting is not None
     await wiring.part(Deliveries).end(waiting, "delivered", 1)

@@ -150,7 +150,7 @@ async def test_decision_before_a_crash_is_sent_by_the_next_process(
     world: World, subscriber: Made, receiver: Receiver, redis: Redis
 ) -> None:
     request_id = await decided(world, subscriber)
-    (event_id,) = await world.wiring.part(Deliveries).due_in(subscriber.id, now_ms() + 1000)
+    (event_id,) = await world.wiring.part(Deliveries).lane(subscriber.id).due(now_ms() + 1000)
     waiting = await world.wiring.part(Deliveries).read(event_id)
     assert waiting is not None
     claimed = await world.wiring.part(Deliveries).claim(waiting, now_ms())

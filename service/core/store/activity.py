@@ -9,8 +9,7 @@ from redis.asyncio.client import Pipeline
 from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.clock import now_ms
 from sayso.core.records.base import Immutable
-from service.core.store.connection.connecting import translated
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import StorePart
 
 MOST_ENTRIES = 200_000
 """The entries that are kept; older ones are removed from the front of the chain."""
@@ -66,11 +65,8 @@ class ActivityPage(NamedTuple):
     broken_at: int | None
 
 
-class ActivityStore:
+class ActivityStore(StorePart):
     """The activity log of one tenant."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
 
     async def append(self, entry: Activity) -> Activity:
         """Add an entry to the end of the chain; return it with its number and hash."""
@@ -88,27 +84,24 @@ class ActivityStore:
             pipe.ltrim(self._keys.activity, -MOST_ENTRIES, -1)
             return placed
 
-        async with translated():
-            placed: Activity = await self._redis.transaction(write, self._keys.activity, value_from_callable=True)
+        placed: Activity = await self._redis.transaction(write, self._keys.activity, value_from_callable=True)
         return placed
 
     async def count_refusal(self, source: str) -> int:
         """Count a refusal of this source; return its number in this hour if it needs an entry, else 0."""
         key = self._keys.refusals(now_ms() // HOUR_MS)
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hincrby(key, "all", 1)
             pipe.expire(key, 2 * HOUR_MS // 1000)
             total = int((await pipe.execute())[0])
         field = f"of {sha256(source.encode(errors='replace')).hexdigest()[:24]}" if total <= ALL_REFUSALS else "rest"
-        async with translated():
-            count = int(await self._redis.hincrby(key, field, 1))
+        count = int(await self._redis.hincrby(key, field, 1))
         few = field != "rest" and count <= SOURCE_REFUSALS
         return count if few or count & (count - 1) == 0 else 0
 
     async def read_page(self, skip: int, limit: int) -> ActivityPage:
         """Return entries, the newest first, and check the chain from one entry before them."""
-        async with translated():
-            stored: list[Any] = await self._redis.lrange(self._keys.activity, -(skip + limit + 1), -(skip + 1))
+        stored: list[Any] = await self._redis.lrange(self._keys.activity, -(skip + limit + 1), -(skip + 1))
         entries = [_read(raw) for raw in stored]
         return ActivityPage(entries[-limit:][::-1] if limit else [], find_break(entries))
 
@@ -117,8 +110,7 @@ class ActivityStore:
         last: Activity | None = None
         begin = 0
         while True:
-            async with translated():
-                stored: list[Any] = await self._redis.lrange(self._keys.activity, begin, begin + 999)
+            stored: list[Any] = await self._redis.lrange(self._keys.activity, begin, begin + 999)
             entries = [_read(raw) for raw in stored]
             if not entries:
                 return None

@@ -15,7 +15,7 @@ from sayso.errors import IdempotencyConflict, TooManyRequests
 from service.core.store.connection.connecting import text, translated
 from service.core.store.keys import ATTEMPTS
 from service.core.store.suspensions.commits import IDEMPOTENCY_MS, Idempotency
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import StorePart
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,7 @@ class Attempts:
 
     async def take_back(self, allowance: Allowance, who: str) -> None:
         """Take back the latest attempt, which was none."""
-        async with translated():
-            await self._redis.lpop(f"{ATTEMPTS}:{_item_of(allowance).key_for(_hash(who))}")
+        await self._redis.lpop(f"{ATTEMPTS}:{_item_of(allowance).key_for(_hash(who))}")
 
     async def forget(self, allowance: Allowance, who: str) -> None:
         """Reset the count after a success."""
@@ -67,16 +66,12 @@ def _hash(who: str) -> str:
     return sha256(who.encode(errors="replace")).hexdigest()[:32]
 
 
-class Replays:
+class Replays(StorePart):
     """Recall a key before the operation and save it afterwards, so that a refused request saves nothing."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
 
     async def recall(self, seen: Idempotency) -> str | None:
         """Return the earlier result of this key, or None; raises `IdempotencyConflict` for another request."""
-        async with translated():
-            raw = await self._redis.get(self._keys.idempotency(seen.actor, seen.key))
+        raw = await self._redis.get(self._keys.idempotency(seen.actor, seen.key))
         if raw is None:
             return None
         _, fingerprint, ref = text(raw).split("|", 2)
@@ -86,24 +81,16 @@ class Replays:
 
     async def remember(self, seen: Idempotency) -> None:
         """Save the result of this request for 24 hours."""
-        async with translated():
-            await self._redis.set(
-                self._keys.idempotency(seen.actor, seen.key),
-                f"1|{seen.fingerprint}|{seen.ref}",
-                px=IDEMPOTENCY_MS,
-                nx=True,
-            )
+        key = self._keys.idempotency(seen.actor, seen.key)
+        await self._redis.set(key, f"1|{seen.fingerprint}|{seen.ref}", px=IDEMPOTENCY_MS, nx=True)
 
 
 LEASE_MS = 15_000
 """How long a lease is held without renewal; after a crash another process takes over."""
 
 
-class NamedLeases:
-    """The leases of one tenant."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+class NamedLeases(StorePart):
+    """Leases of one tenant's processes, by name."""
 
     async def hold(self, name: str, holder: str, lease_ms: int = LEASE_MS) -> bool:
         """Take the lease, or renew one's own; False while another process holds it."""
@@ -117,10 +104,9 @@ class NamedLeases:
                 pipe.set(key, holder, px=lease_ms)
             return mine
 
-        async with translated():
-            if await self._redis.set(key, holder, nx=True, px=lease_ms):
-                return True
-            return bool(await self._redis.transaction(renew, key, value_from_callable=True))
+        if await self._redis.set(key, holder, nx=True, px=lease_ms):
+            return True
+        return bool(await self._redis.transaction(renew, key, value_from_callable=True))
 
     async def release(self, name: str, holder: str) -> None:
         """Give up one's own lease; that of another process stays."""
@@ -132,5 +118,4 @@ class NamedLeases:
             if held is not None and text(held) == holder:
                 pipe.delete(key)
 
-        async with translated():
-            await self._redis.transaction(delete, key)
+        await self._redis.transaction(delete, key)

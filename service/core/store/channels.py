@@ -4,14 +4,14 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict
 from redis.asyncio.client import Pipeline
 
+from sayso.core.records.base import Immutable
 from sayso.core.transitions.deliveries import next_delivery_ms
 from service.core.store.connection.commits import Commit, Update
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.keys import TenantKeys
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import DueList, StorePart, TenantStore
 
 
 def queue_cards(commit: Commit, keys: TenantKeys, update: Update) -> None:
@@ -24,61 +24,38 @@ def queue_cards(commit: Commit, keys: TenantKeys, update: Update) -> None:
             commit.write("ZREM", keys.cards, after.id)
 
 
-class CardQueue:
+class CardQueue(DueList):
     """The suspensions of one tenant with deliveries to attempt."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
-
-    async def due(self, now_ms: int, limit: int = 500) -> list[str]:
-        """Return suspensions with a due delivery, the most overdue first."""
-        async with translated():
-            members: list[Any] = await self._redis.zrangebyscore(self._keys.cards, "-inf", now_ms, start=0, num=limit)
-        return [text(member) for member in members]
-
-    async def defer(self, suspension_id: str, again_at_ms: int) -> None:
-        """Postpone the next attempt, unless nothing is left to send."""
-        async with translated():
-            await self._redis.zadd(self._keys.cards, {suspension_id: again_at_ms}, xx=True)
-
-    async def forget(self, suspension_id: str) -> None:
-        """Remove a suspension that is gone or has nothing to send."""
-        async with translated():
-            await self._redis.zrem(self._keys.cards, suspension_id)
+        super().__init__(store.redis, store.keys.cards)
 
     async def bring_forward(self, now_ms: int) -> None:
         """Make every attempt due now, after the clock went back: an early attempt does no harm."""
-        async with translated():
-            later: list[Any] = await self._redis.zrangebyscore(self._keys.cards, f"({now_ms}", "+inf")
-            if later:
-                await self._redis.zadd(self._keys.cards, {text(member): now_ms for member in later}, xx=True)
+        later: list[Any] = await self._redis.zrangebyscore(self._list, f"({now_ms}", "+inf")
+        if later:
+            await self._redis.zadd(self._list, {text(member): now_ms for member in later}, xx=True)
 
 
 STATE_MS = 600_000
 """How long an admin has to confirm an installation at the provider."""
 
 
-class Installs:
+class Installs(StorePart):
     """The installed apps of one tenant."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
 
     async def save_state(self, state_hash: str, owner: str) -> None:
         """Save the hash of a new state with its owner: the session and the channel."""
-        async with translated():
-            await self._redis.set(self._keys.install_state(state_hash), owner, px=STATE_MS)
+        await self._redis.set(self._keys.install_state(state_hash), owner, px=STATE_MS)
 
     async def take_state(self, state_hash: str) -> str | None:
         """Return a state's owner and delete it; None for an unknown one."""
-        async with translated():
-            owner = await self._redis.getdel(self._keys.install_state(state_hash))
+        owner = await self._redis.getdel(self._keys.install_state(state_hash))
         return text(owner) if owner is not None else None
 
     async def save_token(self, channel: str, sealed: str) -> None:
         """Save the encrypted token of a channel's app; it replaces an earlier one."""
-        async with translated():
-            await self._redis.set(self._keys.channel_token(channel), sealed)
+        await self._redis.set(self._keys.channel_token(channel), sealed)
 
     async def replace_token(self, channel: str, before: str, after: str) -> None:
         """Save the token as encrypted anew, unless another was saved meanwhile."""
@@ -90,64 +67,48 @@ class Installs:
             if current is not None and text(current) == before:
                 pipe.set(key, after)
 
-        async with translated():
-            await self._redis.transaction(write, key)
+        await self._redis.transaction(write, key)
 
     async def find_token(self, channel: str) -> str | None:
         """Return the encrypted token of a channel's app, or None."""
-        async with translated():
-            token = await self._redis.get(self._keys.channel_token(channel))
+        token = await self._redis.get(self._keys.channel_token(channel))
         return text(token) if token is not None else None
 
 
-class MailedCode(BaseModel):
+class MailedCode(Immutable):
     """A person, and the address that they want to receive mails at."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     person: str
     address: str
 
 
-class MailedCodes:
+class MailedCodes(StorePart):
     """The codes of one tenant that were mailed and not yet entered, by their hashes."""
 
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
-
     async def save(self, code_hash: str, mailed: MailedCode, valid_ms: int) -> None:
-        async with translated():
-            await self._redis.set(self._keys.mailed_code(code_hash), mailed.model_dump_json(), px=valid_ms)
+        await self._redis.set(self._keys.mailed_code(code_hash), mailed.model_dump_json(), px=valid_ms)
 
     async def find(self, code_hash: str) -> MailedCode | None:
         """Return the person and address of a valid code, or None."""
-        async with translated():
-            raw = await self._redis.get(self._keys.mailed_code(code_hash))
+        raw = await self._redis.get(self._keys.mailed_code(code_hash))
         return MailedCode.model_validate_json(raw) if raw else None
 
 
-class ChannelNotes:
+class ChannelNotes(StorePart):
     """The notes of one tenant's channels, each for a limited time."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
 
     async def save(self, channel: str, name: str, note: str, valid_ms: int) -> None:
         """Save a note, in place of an earlier one of that name."""
-        async with translated():
-            await self._redis.set(self._keys.channel_note(channel, name), note, px=valid_ms)
+        await self._redis.set(self._keys.channel_note(channel, name), note, px=valid_ms)
 
     async def read(self, channel: str, name: str) -> str | None:
         """Return a note, or None if there is none or its time is over."""
-        async with translated():
-            note = await self._redis.get(self._keys.channel_note(channel, name))
+        note = await self._redis.get(self._keys.channel_note(channel, name))
         return text(note) if note is not None else None
 
 
-class Subscription(BaseModel):
+class Subscription(Immutable):
     """A browser's address at its push service, and the keys to encrypt for it. The endpoint is a secret."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     endpoint: str
     p256dh: str
@@ -159,31 +120,24 @@ class Subscription(BaseModel):
         return f"{urlsplit(self.endpoint).netloc}/{sha256(self.endpoint.encode()).hexdigest()[:24]}"
 
 
-class Subscriptions:
+class Subscriptions(StorePart):
     """The subscriptions of one tenant."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def save(self, subscription: Subscription) -> None:
         """Save a subscription, or replace the keys of the same endpoint."""
-        async with translated():
-            await self._redis.hset(self._keys.subscriptions, subscription.address, subscription.model_dump_json())
+        await self._redis.hset(self._keys.subscriptions, subscription.address, subscription.model_dump_json())
 
     async def find(self, address: str) -> Subscription | None:
         """Return a subscription, or None; raises `Unreadable` for one of a later version."""
-        async with translated():
-            raw = await self._redis.hget(self._keys.subscriptions, address)
+        raw = await self._redis.hget(self._keys.subscriptions, address)
         return self._readings.require_other(Subscription, raw, f"subscription {address[:80]}") if raw else None
 
     async def delete(self, address: str) -> None:
         """Delete a subscription; nothing happens without it."""
-        async with translated():
-            await self._redis.hdel(self._keys.subscriptions, address)
+        await self._redis.hdel(self._keys.subscriptions, address)
 
     async def keep_key(self, fresh: str) -> str:
         """Return the saved private key; the first call saves `fresh`. Browsers subscribe to one key for good."""
-        async with translated():
-            await self._redis.set(self._keys.vapid, fresh, nx=True)
-            saved = await self._redis.get(self._keys.vapid)
+        await self._redis.set(self._keys.vapid, fresh, nx=True)
+        saved = await self._redis.get(self._keys.vapid)
         return text(saved or fresh)

@@ -18,7 +18,7 @@ from sayso.core.policy.rule_keys import MOST_SAMPLES
 from sayso.core.records.decisions import Actor, EarlierDenial
 from sayso.core.records.judgements import MAX_TOTAL, Charge, find_slot, find_window, first_slot
 from service.core.store.connection.commits import Commit, Update
-from service.core.store.connection.connecting import as_ms, text, translated
+from service.core.store.connection.connecting import as_ms, text
 from service.core.store.connection.pipeline import Pipeline, Script
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
@@ -111,8 +111,7 @@ async def read_denials(
     pipeline: Pipeline, keys: TenantKeys, names: Sequence[str]
 ) -> dict[str, tuple[EarlierDenial, ...]]:
     """Return the denials of calls by their names; one that cannot be read is left out."""
-    async with translated():
-        replies = await asyncio.gather(*(pipeline.ask("LRANGE", keys.denials(name), "0", "-1") for name in names))
+    replies = await asyncio.gather(*(pipeline.ask("LRANGE", keys.denials(name), "0", "-1") for name in names))
     return {name: tuple(parse_denials(held)) for name, held in zip(names, replies, strict=True)}
 
 
@@ -127,8 +126,7 @@ async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wan
         return {}
     asked = list(dict.fromkeys(asked))
     names, args = describe_counters(keys, asked)
-    async with translated():
-        return parse_counters(asked, await pipeline.run(_RECALL, names, args))
+    return parse_counters(asked, await pipeline.run(_RECALL, names, args))
 
 
 def describe_counters(keys: TenantKeys, asked: Sequence[Wanted]) -> tuple[list[str], list[int]]:

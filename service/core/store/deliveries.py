@@ -12,9 +12,9 @@ from sayso.core.clock import DAY_MS
 from sayso.errors import Unreadable
 from service.core.store.announcements import LANE, Delivery, pack_delivery, write_message
 from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.lua import read_script
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import DueList, TenantStore
 
 CLAIM_MS = 30_000  # three times as long as an attempt may take
 KEPT_MS = DAY_MS  # how long a message is kept after its delivery
@@ -32,27 +32,22 @@ class Waiting(NamedTuple):
     version: int
 
 
-class Deliveries:
-    """The messages of one tenant."""
+class Deliveries(DueList):
+    """The messages of one tenant: the lanes with a message to send, and deletions to complete."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
-        self._send = store.send
+        super().__init__(store.redis, store.keys.deliveries)
+        self._keys, self._readings, self._send = store.keys, store.readings, store.send
         self._settle = store.redis.register_script(read_script("lane"))
 
-    async def due(self, now_ms: int, limit: int = 1_000) -> list[str]:
-        """Return lanes with a due message, and deletions to complete, the most overdue first."""
-        return await self._list(self._keys.deliveries, now_ms, limit)
-
-    async def due_in(self, endpoint_id: str, now_ms: int, limit: int = 200) -> list[str]:
-        """Return the due messages of a lane, the most overdue first."""
-        return await self._list(self._keys.lane(endpoint_id), now_ms, limit)
+    def lane(self, endpoint_id: str) -> DueList:
+        """Return the messages of a lane."""
+        return DueList(self._redis, self._keys.lane(endpoint_id))
 
     async def settle_lane(self, endpoint_id: str, earliest_ms: int = 0) -> None:
         """List the lane under its next message, but not before `earliest_ms`; remove it once it is empty."""
         keys = [self._keys.lane(endpoint_id), self._keys.deliveries]
-        async with translated():
-            await self._settle(keys=keys, args=[f"{LANE}{endpoint_id}", earliest_ms])
+        await self._settle(keys=keys, args=[f"{LANE}{endpoint_id}", earliest_ms])
 
     async def add(self, messages: Sequence[Delivery], now_ms: int) -> None:
         """Save new messages, due now. One that was saved before is left as it is."""
@@ -64,8 +59,7 @@ class Deliveries:
 
     async def read(self, message_id: str) -> Waiting | None:
         """Return a message with its version, or None; raises `Unreadable` for one of a later version."""
-        async with translated():
-            raw = await self._redis.get(self._keys.delivery(message_id))
+        raw = await self._redis.get(self._keys.delivery(message_id))
         if raw is None:
             return None
         version, body = _split(raw)
@@ -96,89 +90,55 @@ class Deliveries:
         update = {"tries": 0, "until_ms": until_ms, "ended": None, "ended_at_ms": None}
         if await self._save(seen, seen.delivery.model_copy(update=update), now_ms) is None:
             return False
-        async with translated():
-            await self._redis.zadd(self._keys.deliveries, {f"{LANE}{seen.delivery.endpoint_id}": now_ms}, lt=True)
+        await self._redis.zadd(self._keys.deliveries, {f"{LANE}{seen.delivery.endpoint_id}": now_ms}, lt=True)
         return True
 
     async def list_failures(self, now_ms: int, limit: int = 200) -> list[Delivery]:
         """Return messages whose last attempt failed, the latest first; forget those that are no longer kept."""
         key = self._keys.failures
-        async with translated():
-            await self._redis.zremrangebyscore(key, "-inf", now_ms - FAILED_KEPT_MS)
-            await self._redis.zremrangebyrank(key, 0, -_MOST_FAILURES - 1)
-            listed: list[Any] = await self._redis.zrange(key, 0, limit - 1, desc=True)
-            names = [text(member) for member in listed]
-            raws = await self._redis.mget([self._keys.delivery(name) for name in names]) if names else []
-            gone = [member for member, raw in zip(listed, raws, strict=True) if raw is None]
-            if gone:
-                await self._redis.zrem(key, *gone)
+        await self._redis.zremrangebyscore(key, "-inf", now_ms - FAILED_KEPT_MS)
+        await self._redis.zremrangebyrank(key, 0, -_MOST_FAILURES - 1)
+        listed: list[Any] = await self._redis.zrange(key, 0, limit - 1, desc=True)
+        names = [text(member) for member in listed]
+        raws = await self._redis.mget([self._keys.delivery(name) for name in names]) if names else []
+        gone = [member for member, raw in zip(listed, raws, strict=True) if raw is None]
+        if gone:
+            await self._redis.zrem(key, *gone)
         kept = ((name, _split(raw)[1]) for name, raw in zip(names, raws, strict=True) if raw is not None)
         read = (self._readings.read_other(Delivery, body, _name(name)) for name, body in kept)
         return [delivery for delivery in read if delivery is not None]
-
-    async def count_failures(self) -> int:
-        async with translated():
-            return int(await self._redis.zcard(self._keys.failures))
-
-    async def defer(self, name: str, again_at_ms: int) -> None:
-        """Postpone a lane or a deletion, so that it does not delay the others."""
-        async with translated():
-            await self._redis.zadd(self._keys.deliveries, {name: again_at_ms}, xx=True)
 
     async def adopt(self, message_id: str, now_ms: int) -> None:
         """Move a message of an earlier version from the list of lanes into its lane."""
         seen = await self.read(message_id)
         if seen is not None and seen.delivery.ended is None:
             lane = seen.delivery.endpoint_id
-            async with translated():
-                await self._redis.zadd(self._keys.lane(lane), {message_id: seen.delivery.not_before_ms}, nx=True)
-                await self._redis.zadd(self._keys.deliveries, {f"{LANE}{lane}": now_ms}, lt=True)
+            await self._redis.zadd(self._keys.lane(lane), {message_id: seen.delivery.not_before_ms}, nx=True)
+            await self._redis.zadd(self._keys.deliveries, {f"{LANE}{lane}": now_ms}, lt=True)
         await self.forget(message_id)
 
     async def follow_back(self, back_ms: int, now_ms: int) -> None:
         """Move postponed messages forward after the clock went back; idempotent."""
-        async with translated():
-            listed: list[Any] = await self._redis.zrange(self._keys.deliveries, 0, -1, withscores=True)
+        listed: list[Any] = await self._redis.zrange(self._keys.deliveries, 0, -1, withscores=True)
         for name, at_ms in ((text(name), int(at_ms)) for name, at_ms in listed):
             if name.startswith(LANE):
                 await self._follow_back_lane(name.removeprefix(LANE), back_ms, now_ms)
             elif at_ms > now_ms:
                 await self.defer(name, now_ms)
 
-    async def forget(self, name: str) -> None:
-        """Remove a deletion that is complete."""
-        async with translated():
-            await self._redis.zrem(self._keys.deliveries, name)
-
-    async def defer_in(self, endpoint_id: str, message_id: str, again_at_ms: int) -> None:
-        """Postpone a message in its lane without reading it."""
-        async with translated():
-            await self._redis.zadd(self._keys.lane(endpoint_id), {message_id: again_at_ms}, xx=True)
-
-    async def forget_in(self, endpoint_id: str, message_id: str) -> None:
-        """Remove the id of a message that is gone from its lane."""
-        async with translated():
-            await self._redis.zrem(self._keys.lane(endpoint_id), message_id)
-
     async def _follow_back_lane(self, endpoint_id: str, back_ms: int, now_ms: int) -> None:
         key = self._keys.lane(endpoint_id)
-        async with translated():
-            later: list[Any] = await self._redis.zrangebyscore(key, f"({now_ms}", "+inf")
+        later: list[Any] = await self._redis.zrangebyscore(key, f"({now_ms}", "+inf")
         for message_id in map(text, later):
             try:
                 seen = await self.read(message_id)
             except Unreadable:  # its own version sends it at its own time
                 continue
             if seen is None:
-                await self.forget_in(endpoint_id, message_id)
+                await self.lane(endpoint_id).forget(message_id)
             elif seen.delivery.ended is None:
                 await self._save(seen, seen.delivery, max(now_ms, seen.delivery.not_before_ms - back_ms))
         await self.settle_lane(endpoint_id)
-
-    async def _list(self, key: str, now_ms: int, limit: int) -> list[str]:
-        async with translated():
-            members: list[Any] = await self._redis.zrangebyscore(key, "-inf", now_ms, start=0, num=limit)
-        return [text(member) for member in members]
 
     async def _save(self, seen: Waiting, now: Delivery, next_at_ms: int | None) -> Waiting | None:
         keys = self._keys

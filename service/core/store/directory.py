@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from redis.asyncio.client import Pipeline
 
 from sayso.core.calendar import WorkingHours
@@ -10,15 +10,13 @@ from sayso.core.canonical_json import digest_json
 from sayso.core.records.base import Immutable
 from sayso.errors import Conflict, InvalidInput
 from sayso.wire.people import Preferences
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.suspensions.reading import name_stored
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import StorePart
 
 
-class Contact(BaseModel):
+class Contact(Immutable):
     """A person's address in a channel. `label` is what the channel calls the address."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     person: str
     channel: str
@@ -34,31 +32,24 @@ class Contact(BaseModel):
         return f"con_{_field(self.channel, self.address)[:32]}"
 
 
-class CodeOwner(BaseModel):
+class CodeOwner(Immutable):
     """The person who may link an address with a code, and who else set the password of their session."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     person: str
     made_by: str = ""
     made_at_ms: int = 0
 
 
-class ContactStore:
+class ContactStore(StorePart):
     """The linked addresses and codes of one tenant."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def save_code(self, code_hash: str, owner: CodeOwner, valid_ms: int) -> None:
         """Save the hash of a code, which becomes invalid after `valid_ms`."""
-        async with translated():
-            await self._redis.set(self._keys.contact_code(code_hash), owner.model_dump_json(), px=valid_ms)
+        await self._redis.set(self._keys.contact_code(code_hash), owner.model_dump_json(), px=valid_ms)
 
     async def find_code(self, code_hash: str) -> CodeOwner | None:
         """Return the owner of a valid code, or None."""
-        async with translated():
-            raw = await self._redis.get(self._keys.contact_code(code_hash))
+        raw = await self._redis.get(self._keys.contact_code(code_hash))
         return _read_owner(raw)
 
     async def redeem(self, code_hash: str, contact: Contact) -> None:
@@ -84,20 +75,17 @@ class ContactStore:
             pipe.hset(contacts, field, contact.model_dump_json())
             pipe.sadd(self._keys.contacts_of(contact.person), field)
 
-        async with translated():
-            await self._redis.transaction(write, code, contacts)
+        await self._redis.transaction(write, code, contacts)
 
     async def find(self, channel: str, address: str) -> Contact | None:
         """Return the contact with this address, or None."""
-        async with translated():
-            raw = await self._redis.hget(self._keys.contacts, _field(channel, address))
+        raw = await self._redis.hget(self._keys.contacts, _field(channel, address))
         return self._readings.read_other(Contact, raw, name_stored("contact", raw)) if raw else None
 
     async def list_of(self, person: str) -> list[Contact]:
         """Return a person's contacts, the oldest first."""
-        async with translated():
-            fields = await self._redis.smembers(self._keys.contacts_of(person))
-            raws = await self._redis.hmget(self._keys.contacts, sorted(map(text, fields))) if fields else []
+        fields = await self._redis.smembers(self._keys.contacts_of(person))
+        raws = await self._redis.hmget(self._keys.contacts, sorted(map(text, fields))) if fields else []
         read = [self._readings.read_other(Contact, raw, name_stored("contact", raw)) for raw in raws if raw]
         return sorted(
             (contact for contact in read if contact is not None and contact.person == person),
@@ -107,7 +95,7 @@ class ContactStore:
     async def delete(self, contact: Contact) -> None:
         """Unlink an address."""
         field = _field(contact.channel, contact.address)
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hdel(self._keys.contacts, field)
             pipe.srem(self._keys.contacts_of(contact.person), field)
             await pipe.execute()
@@ -126,10 +114,8 @@ def _field(channel: str, address: str) -> str:
     return digest_json([channel, address])
 
 
-class Group(BaseModel):
+class Group(Immutable):
     """Reviewers under one name, which rules write as `group:<name>`. Admins and editors change the members."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     members: tuple[str, ...] = ()
@@ -138,22 +124,17 @@ class Group(BaseModel):
     created_at_ms: int
 
 
-class GroupStore:
+class GroupStore(StorePart):
     """The groups of one tenant."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def find(self, name: str) -> Group | None:
         """Return the group with this name, or None."""
-        async with translated():
-            raw = await self._redis.hget(self._keys.groups, name)
+        raw = await self._redis.hget(self._keys.groups, name)
         return self._readings.read_other(Group, raw, f"group {name}") if raw else None
 
     async def list_all(self) -> list[Group]:
         """Return all groups by name."""
-        async with translated():
-            stored = await self._redis.hgetall(self._keys.groups)
+        stored = await self._redis.hgetall(self._keys.groups)
         groups = (self._readings.read_other(Group, raw, f"group {text(name)}") for name, raw in stored.items())
         return sorted((group for group in groups if group is not None), key=lambda group: group.name)
 
@@ -177,8 +158,7 @@ class GroupStore:
                 pipe.sadd(self._keys.groups_of(member), name)
             return changed
 
-        async with translated():
-            saved: Group | None = await self._redis.transaction(write, key, value_from_callable=True)
+        saved: Group | None = await self._redis.transaction(write, key, value_from_callable=True)
         return saved
 
 
@@ -203,38 +183,31 @@ class _Absences(Immutable):
     absences: tuple[Absence, ...] = ()
 
 
-class DutyStore:
+class DutyStore(StorePart):
     """The preferences and absences of one tenant's people."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def find_preferences(self, name: str) -> Preferences:
         """Return a person's preferences, or the defaults."""
-        async with translated():
-            raw = await self._redis.hget(self._keys.preferences, name)
+        raw = await self._redis.hget(self._keys.preferences, name)
         read = self._readings.read_other(Preferences, raw, f"preferences of {name}") if raw else None
         return read or Preferences()
 
     async def save_preferences(self, name: str, preferences: Preferences) -> None:
         """Overwrite a person's preferences; raises `Unreadable` for those of a later version."""
-        async with translated():
-            raw = await self._redis.hget(self._keys.preferences, name)
-            if raw:
-                self._readings.require_other(Preferences, raw, f"preferences of {name}")
-            await self._redis.hset(self._keys.preferences, name, preferences.model_dump_json())
+        raw = await self._redis.hget(self._keys.preferences, name)
+        if raw:
+            self._readings.require_other(Preferences, raw, f"preferences of {name}")
+        await self._redis.hset(self._keys.preferences, name, preferences.model_dump_json())
 
     async def list_absences(self) -> list[Absence]:
         """Return the absences of everybody, by start."""
-        async with translated():
-            stored = await self._redis.hgetall(self._keys.absences)
+        stored = await self._redis.hgetall(self._keys.absences)
         absences = [absence for name, raw in stored.items() for absence in self._read(text(name), raw)]
         return sorted(absences, key=lambda absence: (absence.from_ms, absence.person))
 
     async def absences_of(self, name: str) -> list[Absence]:
         """Return a person's absences, by start."""
-        async with translated():
-            raw = await self._redis.hget(self._keys.absences, name)
+        raw = await self._redis.hget(self._keys.absences, name)
         return list(self._read(name, raw)) if raw else []
 
     def _read(self, name: str, raw: bytes | str) -> tuple[Absence, ...]:
@@ -256,8 +229,7 @@ class DutyStore:
             pipe.hset(key, name, _Absences(absences=changed).model_dump_json())
             return changed
 
-        async with translated():
-            changed: tuple[Absence, ...] = await self._redis.transaction(write, key, value_from_callable=True)
+        changed: tuple[Absence, ...] = await self._redis.transaction(write, key, value_from_callable=True)
         return changed
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sayso.core.clock import monotonic_ms
 from sayso.core.records.freezes import ClockReading, Freeze
 from sayso.core.records.terms import LONGEST_WAIT_S
-from service.core.store.connection.connecting import as_ms, translated
+from service.core.store.connection.connecting import as_ms
 from service.core.store.keys import CHANGES
 from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
@@ -30,12 +30,11 @@ class FreezeStore:
         self._readings = store.readings
 
     async def now_ms(self) -> int:
-        async with translated():
-            return as_ms(*await self._redis.time())
+        return as_ms(*await self._redis.time())
 
     async def load(self) -> Kept:
         """Return the freezes and the mark, and note the server's time for changes that begin without a read."""
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hvals(self._keys.freezes)
             pipe.hget(self._keys.clock, "mark")
             pipe.time()
@@ -53,7 +52,7 @@ class FreezeStore:
         return read or Freeze(id=name, scope="all", reason=reason, by="desk", at_ms=at_ms)
 
     async def save(self, freeze: Freeze, mark_ms: int | None = None) -> None:
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hset(self._keys.freezes, freeze.id, freeze.model_dump_json())
             if mark_ms is not None:
                 pipe.hset(self._keys.clock, "mark", mark_ms)
@@ -61,18 +60,15 @@ class FreezeStore:
             await pipe.execute()
 
     async def load_reading(self) -> ClockReading | None:
-        async with translated():
-            raw = await self._redis.hget(self._keys.clock, "beat")
+        raw = await self._redis.hget(self._keys.clock, "beat")
         return ClockReading.model_validate_json(raw) if raw is not None else None
 
     async def save_reading(self, reading: ClockReading, mark_ms: int) -> None:
-        async with translated():
-            await self._redis.hset(self._keys.clock, mapping={"beat": reading.model_dump_json(), "mark": mark_ms})
+        await self._redis.hset(self._keys.clock, mapping={"beat": reading.model_dump_json(), "mark": mark_ms})
 
     async def forget_old(self, now_ms: int) -> None:
         """Delete freezes that ended so long ago that nothing they held can wait."""
         kept = (await self.load()).freezes
         old = [freeze.id for freeze in kept if freeze.unfrozen_at_ms and freeze.unfrozen_at_ms < now_ms - _KEPT_MS]
         if old:
-            async with translated():
-                await self._redis.hdel(self._keys.freezes, *old)
+            await self._redis.hdel(self._keys.freezes, *old)

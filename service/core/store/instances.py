@@ -3,11 +3,11 @@
 from sayso.core.clock import DAY_MS
 from sayso.core.records.base import Immutable
 from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.keys import INSTANCE_KEYS
 from service.core.store.people import InstanceKey
 from service.core.store.suspensions.commits import Idempotency
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import StorePart
 
 KEPT_MS = 7 * DAY_MS  # how long the Idempotency-Key of an instance and the mark of a deleted one are kept
 
@@ -37,22 +37,16 @@ class Instance(Immutable):
         return f"aap:{self.id}"
 
 
-class Instances:
+class Instances(StorePart):
     """The instances of one tenant."""
 
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
-        self._send = store.send
-
     async def read(self, instance_id: str) -> Instance | None:
-        async with translated():
-            raw = await self._redis.get(self._keys.instance(instance_id))
+        raw = await self._redis.get(self._keys.instance(instance_id))
         return Instance.model_validate_json(text(raw).partition("|")[2]) if raw else None
 
     async def is_gone(self, instance_id: str, scope: str) -> bool:
         """Return whether this scope's instance was deleted in the last seven days."""
-        async with translated():
-            raw = await self._redis.get(self._keys.gone(instance_id))
+        raw = await self._redis.get(self._keys.gone(instance_id))
         return raw is not None and text(raw) == f"1|{scope}"
 
     async def save(self, instance: Instance, seen: Idempotency) -> Instance | None:
@@ -71,8 +65,7 @@ class Instances:
     async def let_in(self, instance: Instance) -> None:
         """Save the instance's credential; idempotent."""
         key = InstanceKey(tenant=instance.tenant, instance_id=instance.id)
-        async with translated():
-            await self._redis.set(INSTANCE_KEYS + instance.credential_hash, key.model_dump_json())
+        await self._redis.set(INSTANCE_KEYS + instance.credential_hash, key.model_dump_json())
 
     async def delete(self, instance: Instance, now_ms: int) -> bool:
         """Delete an instance and schedule the cancellation of its requests; False after a concurrent change."""
@@ -84,6 +77,5 @@ class Instances:
         commit.write("ZADD", keys.deliveries, now_ms, f"gone:{instance.id}")
         if not await self._send(commit):
             return False
-        async with translated():
-            await self._redis.delete(INSTANCE_KEYS + instance.credential_hash)
+        await self._redis.delete(INSTANCE_KEYS + instance.credential_hash)
         return True

@@ -1,5 +1,6 @@
 """The names of all keys. The header of `lua/commit.lua` describes their values."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 
@@ -10,6 +11,10 @@ KEYS = "sayso:keys:"  # API keys by the SHA-256 of the key, outside of any tenan
 INSTANCE_KEYS = "sayso:aap-keys:"  # credentials by the SHA-256 of the token; each names its tenant and instance
 SESSIONS = "sayso:sessions:"  # sessions by the SHA-256 of their token
 ATTEMPTS = "sayso:attempts"  # attempts to sign in, by the hash of the name or address; kept for minutes
+
+
+def _family(prefix: str) -> Callable[[str | int], str]:
+    return lambda name: f"{prefix}{name}"
 
 
 class TenantKeys:
@@ -62,6 +67,7 @@ class TenantKeys:
         self.rush = f"{prefix}rush"  # while many deadlines pass at once
         self.waiting = f"{prefix}waiting"  # workers that take runs at once, and until when
         self._name_rules(prefix)
+        self._name_families(prefix)
 
     def _name_rules(self, prefix: str) -> None:
         """Name the keys of rules and of what they let run."""
@@ -77,134 +83,56 @@ class TenantKeys:
         self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.shadows = f"{prefix}shadows"  # candidates that judge or judged calls in shadow, the latest first
 
-    def refusals(self, hour: int) -> str:
-        """The counts of refusals in an hour since 1970, by source."""
-        return f"{self.prefix}refusals:{hour}"
-
-    def handed(self, holder: str) -> str:
-        """The runs that were handed to one waiting worker."""
-        return f"{self.prefix}handed:{holder}"
-
-    def suspension(self, suspension_id: str) -> str:
-        return f"{self.prefix}s:{suspension_id}"
-
-    def asked_by(self, rule_id: str) -> str:
-        return f"{self.prefix}asked-by:{rule_id}"
-
-    def replay(self, replay_id: str) -> str:
-        """A replay of rules, with its progress or result; kept for a day."""
-        return f"{self.prefix}replay:{replay_id}"
-
-    def rule_version(self, version: str) -> str:
-        """The bytes and the rules of a version."""
-        return f"{self.prefix}rule-version:{version}"
-
-    def attestations(self, digest: str) -> str:
-        """When each person attested the bytes of this SHA-256."""
-        return f"{self.prefix}attestations:{digest}"
-
-    def rule_hits(self, day: int) -> str:
-        """The key of one day's hits; the day counts from 1970 in UTC."""
-        return f"{self.prefix}rule-hits:{day}"
-
-    def counter(self, name: str) -> str:
-        """One counter of a rule, by its hash."""
-        return f"{self.prefix}counter:{name}"
-
-    def grants_of(self, scope: str) -> str:
-        """The grants of a rule for an agent, by their end."""
-        return f"{self.prefix}grants-of:{scope}"
-
-    def lessons(self, scope: str) -> str:
-        """The last decided calls of a rule for an agent, if it learns grants."""
-        return f"{self.prefix}lessons:{scope}"
-
-    def mandates_of(self, scope: str) -> str:
-        """The mandates of an agent in a conversation, by their end."""
-        return f"{self.prefix}mandates-of:{scope}"
-
-    def run(self, run_id: str) -> str:
-        return f"{self.prefix}r:{run_id}"
-
-    def trail(self, run_id: str) -> str:
-        return f"{self.prefix}e:{run_id}"
-
-    def head(self, run_id: str) -> str:
-        return f"{self.prefix}head:{run_id}"
-
-    def external_events(self, run_id: str) -> str:
-        return f"{self.prefix}external:{run_id}"
-
-    def external_events_seen(self, run_id: str) -> str:
-        return f"{self.prefix}external-seen:{run_id}"
-
-    def comments(self, run_id: str) -> str:
-        return f"{self.prefix}comments:{run_id}"
-
-    def comments_seen(self, run_id: str) -> str:
-        return f"{self.prefix}comments-seen:{run_id}"
-
-    def files(self, run_id: str) -> str:
-        """The files attached to a run's items, by item and id."""
-        return f"{self.prefix}files:{run_id}"
-
-    def file_contents(self, run_id: str) -> str:
-        return f"{self.prefix}file-contents:{run_id}"
-
-    def state(self, run_id: str) -> str:
-        return f"{self.prefix}state:{run_id}"
-
-    def runs(self, status: str) -> str:
-        return f"{self.prefix}runs:{status}"
-
-    def runs_of(self, owner: str) -> str:
-        return f"{self.prefix}runs-of:{owner}"
-
-    def open_of(self, owner: str) -> str:
-        return f"{self.prefix}open-of:{owner}"
-
-    def pace_of(self, owner: str) -> str:
-        return f"{self.prefix}pace-of:{owner}"
-
-    def sessions_of(self, name: str) -> str:
-        """The hashes of a person's session tokens, by creation time."""
-        return f"{self.prefix}sessions-of:{name}"
-
-    def groups_of(self, name: str) -> str:
-        """The names of a person's groups."""
-        return f"{self.prefix}groups-of:{name}"
-
-    def contacts_of(self, name: str) -> str:
-        """The fields of a person's linked addresses in the contacts."""
-        return f"{self.prefix}contacts-of:{name}"
-
-    def contact_code(self, code_hash: str) -> str:
-        """The person who may link an address with a code."""
-        return f"{self.prefix}contact-code:{code_hash}"
-
-    def install_state(self, state_hash: str) -> str:
-        """The session and channel of an installation under way."""
-        return f"{self.prefix}install-state:{state_hash}"
-
-    def channel_token(self, name: str) -> str:
-        """The encrypted token of a channel's installed app."""
-        return f"{self.prefix}channel-token:{name}"
-
-    def lease(self, name: str) -> str:
-        """A named lease of one process."""
-        return f"{self.prefix}lease:{name}"
-
-    def mailed_code(self, code_hash: str) -> str:
-        """The person and address of a mailed code."""
-        return f"{self.prefix}mailed-code:{code_hash}"
+    def _name_families(self, prefix: str) -> None:
+        """Name the keys that one word tells apart."""
+        self.refusals = _family(f"{prefix}refusals:")  # counts of refusals in an hour since 1970, by source
+        self.handed = _family(f"{prefix}handed:")  # runs that were handed to one waiting worker
+        self.suspension = _family(f"{prefix}s:")
+        self.asked_by = _family(f"{prefix}asked-by:")
+        self.replay = _family(f"{prefix}replay:")  # a replay of rules, with its progress or result; kept for a day
+        self.rule_version = _family(f"{prefix}rule-version:")  # the bytes and the rules of a version
+        self.attestations = _family(f"{prefix}attestations:")  # when each person attested the bytes of this SHA-256
+        self.rule_hits = _family(f"{prefix}rule-hits:")  # hits of a day since 1970, in UTC
+        self.counter = _family(f"{prefix}counter:")  # one counter of a rule, by its hash
+        self.grants_of = _family(f"{prefix}grants-of:")  # grants of a rule for an agent, by their end
+        self.lessons = _family(f"{prefix}lessons:")  # last decided calls of a rule for an agent, if it learns grants
+        self.mandates_of = _family(f"{prefix}mandates-of:")  # mandates of an agent in a conversation, by their end
+        self.run = _family(f"{prefix}r:")
+        self.trail = _family(f"{prefix}e:")
+        self.head = _family(f"{prefix}head:")
+        self.external_events = _family(f"{prefix}external:")
+        self.external_events_seen = _family(f"{prefix}external-seen:")
+        self.comments = _family(f"{prefix}comments:")
+        self.comments_seen = _family(f"{prefix}comments-seen:")
+        self.files = _family(f"{prefix}files:")  # files attached to a run's items, by item and id
+        self.file_contents = _family(f"{prefix}file-contents:")
+        self.state = _family(f"{prefix}state:")
+        self.runs = _family(f"{prefix}runs:")
+        self.runs_of = _family(f"{prefix}runs-of:")
+        self.open_of = _family(f"{prefix}open-of:")
+        self.pace_of = _family(f"{prefix}pace-of:")
+        self.sessions_of = _family(f"{prefix}sessions-of:")  # hashes of a person's session tokens, by creation time
+        self.groups_of = _family(f"{prefix}groups-of:")  # names of a person's groups
+        self.contacts_of = _family(f"{prefix}contacts-of:")  # fields of a person's linked addresses in the contacts
+        self.contact_code = _family(f"{prefix}contact-code:")  # the person who may link an address with a code
+        self.install_state = _family(f"{prefix}install-state:")  # the session and channel of an installation under way
+        self.channel_token = _family(f"{prefix}channel-token:")  # the encrypted token of a channel's installed app
+        self.lease = _family(f"{prefix}lease:")  # a named lease of one process
+        self.mailed_code = _family(f"{prefix}mailed-code:")  # the person and address of a mailed code
+        self.bucket = _family(f"{prefix}bucket:")  # open items with the same facets, by deadline
+        self.denials = _family(f"{prefix}denials:")  # latest denials of one call by people
+        self.instance = _family(f"{prefix}aap:")
+        self.gone = _family(f"{prefix}aap-gone:")
+        self.figures_of_hour = _family(f"{prefix}figures:h:")  # counters of an hour since 1970
+        self.figures_of_day = _family(f"{prefix}figures:d:")  # counters of a day since 1970, in UTC
+        self.drilled = _family(f"{prefix}drilled:")  # a person's latest decisions on drills
+        self.recent = _family(f"{prefix}recent:")  # a person's latest decisions
+        self.delivery = _family(f"{prefix}delivery:")
+        self.lane = _family(f"{prefix}lane:")  # messages for one endpoint, by their next attempt
 
     def channel_note(self, channel: str, name: str) -> str:
         """What a channel remembers under a name."""
         return f"{self.prefix}channel-note:{sha256(f'{channel} {name}'.encode()).hexdigest()[:32]}"
-
-    def bucket(self, name: str) -> str:
-        """The open items with the same facets, by deadline."""
-        return f"{self.prefix}bucket:{name}"
 
     def idempotency(self, actor: str, key: str) -> str:
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"
@@ -217,10 +145,6 @@ class TenantKeys:
         """The tools that ran in an owner's thread, by their first start."""
         return f"{self.prefix}thread-tools:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
 
-    def denials(self, name: str) -> str:
-        """The latest denials of one call by people."""
-        return f"{self.prefix}denials:{name}"
-
     def precedents(self, owner: str, agent: str, tool: str) -> str:
         """The measures of the latest approved calls of an agent's tool."""
         return f"{self.prefix}precedents:{_hash(owner, agent, tool)}"
@@ -228,35 +152,6 @@ class TenantKeys:
     def last_approval(self, reviewer: str, owner: str, agent: str, tool: str) -> str:
         """The latest item of an agent's tool that a reviewer approved."""
         return f"{self.prefix}last-approval:{_hash(reviewer, owner, agent, tool)}"
-
-    def instance(self, instance_id: str) -> str:
-        return f"{self.prefix}aap:{instance_id}"
-
-    def gone(self, instance_id: str) -> str:
-        return f"{self.prefix}aap-gone:{instance_id}"
-
-    def figures_of_hour(self, hour: int) -> str:
-        """The counters of an hour since 1970."""
-        return f"{self.prefix}figures:h:{hour}"
-
-    def figures_of_day(self, day: int) -> str:
-        """The counters of a day since 1970, in UTC."""
-        return f"{self.prefix}figures:d:{day}"
-
-    def drilled(self, name: str) -> str:
-        """A person's latest decisions on drills."""
-        return f"{self.prefix}drilled:{name}"
-
-    def recent(self, name: str) -> str:
-        """A person's latest decisions."""
-        return f"{self.prefix}recent:{name}"
-
-    def delivery(self, event_id: str) -> str:
-        return f"{self.prefix}delivery:{event_id}"
-
-    def lane(self, endpoint_id: str) -> str:
-        """The messages for one endpoint, by their next attempt."""
-        return f"{self.prefix}lane:{endpoint_id}"
 
 
 @lru_cache(64)

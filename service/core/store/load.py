@@ -17,11 +17,11 @@ from sayso.core.transitions.execution import WaitingWorker
 from sayso.errors import Unavailable
 from service.core.store.announcements import LANE
 from service.core.store.connection.commits import MOST_HANDED
-from service.core.store.connection.connecting import as_ms, text, translated
+from service.core.store.connection.connecting import as_ms, text
 from service.core.store.connection.pipeline import Script
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
-from service.core.store.tenants import Connections, TenantStore
+from service.core.store.tenants import Connections, StorePart
 
 AGES_MS = {"under_1m": (0, 60_000), "under_1h": (60_000, HOUR_MS), "under_1d": (HOUR_MS, DAY_MS), "older": (DAY_MS, 0)}
 """Bands of ages: from the first to below the second, ms; 0 is no limit."""
@@ -44,16 +44,13 @@ class Messages(NamedTuple):
     failed: int
 
 
-class Sizes:
+class Sizes(StorePart):
     """Reads the sizes of one tenant's lists."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
 
     async def count_open(self) -> dict[str, int]:
         """Return how many items are open by age, as limits count them: a run that a worker drives counts as one."""
         now_ms = await self._now_ms()
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+        async with self._redis.pipeline(transaction=False) as pipe:
             for from_ms, below_ms in AGES_MS.values():
                 first = f"({now_ms - below_ms}" if below_ms else "-inf"
                 pipe.zcount(self._keys.open, first, now_ms - from_ms if from_ms else "+inf")
@@ -63,7 +60,7 @@ class Sizes:
     async def find_overdue(self) -> Overdue:
         """Return what the clock process should have done already."""
         now_ms, key = await self._now_ms(), self._keys.schedule
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+        async with self._redis.pipeline(transaction=False) as pipe:
             pipe.zcount(key, "-inf", now_ms)
             pipe.zrange(key, 0, 0, withscores=True)
             count, first = await pipe.execute()
@@ -71,7 +68,7 @@ class Sizes:
 
     async def count_runs(self) -> dict[RunStatus, int]:
         """Return how many runs are kept in each status; each suspended one is in the inbox."""
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+        async with self._redis.pipeline(transaction=False) as pipe:
             pipe.zcard(self._keys.inbox)
             for status in _COUNTED:
                 pipe.zcard(self._keys.runs(status))
@@ -80,19 +77,17 @@ class Sizes:
 
     async def count_messages(self) -> Messages:
         """Return the messages of the first 1,000 receivers that have any."""
-        async with translated():
-            lanes: list[Any] = await self._redis.zrange(self._keys.deliveries, 0, _MOST_LANES - 1)
-            async with self._redis.pipeline(transaction=False) as pipe:
-                pipe.zcard(self._keys.failures)
-                for lane in map(text, lanes):
-                    if lane.startswith(LANE):
-                        pipe.zcard(self._keys.lane(lane.removeprefix(LANE)))
-                failed, *queued = await pipe.execute()
+        lanes: list[Any] = await self._redis.zrange(self._keys.deliveries, 0, _MOST_LANES - 1)
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.zcard(self._keys.failures)
+            for lane in map(text, lanes):
+                if lane.startswith(LANE):
+                    pipe.zcard(self._keys.lane(lane.removeprefix(LANE)))
+            failed, *queued = await pipe.execute()
         return Messages(sum(queued), int(failed))
 
     async def _now_ms(self) -> int:
-        async with translated():
-            return as_ms(*await self._redis.time())
+        return as_ms(*await self._redis.time())
 
 
 BOUNDS_MS = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
@@ -108,23 +103,19 @@ class StartDelays(NamedTuple):
     sum_ms: int
 
 
-class Starts:
+class Starts(StorePart):
     """The delays between a run's place on the ready list and its worker, of one tenant."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
 
     async def add(self, fields: Mapping[str, int]) -> None:
         """Add counts, as `count_delay` returns them."""
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             for field, by in fields.items():
                 pipe.hincrby(self._keys.starts, field, by)
             await pipe.execute()
 
     async def read(self) -> StartDelays:
         """Return the sums of all workers since the store was new."""
-        async with translated():
-            fields = await self._redis.hgetall(self._keys.starts)
+        fields = await self._redis.hgetall(self._keys.starts)
         counts = {text(field): int(by) for field, by in fields.items()}
         within = tuple(accumulate(counts.get(str(bound), 0) for bound in BOUNDS_MS))
         return StartDelays(within, within[-1] + counts.get(_OVER, 0), counts.get(_SUM, 0))
@@ -159,24 +150,21 @@ class WaitingWorkers:
 
     async def announce(self, name: str, for_ms: int = ANNOUNCED_MS) -> None:
         """Let decisions hand runs to this worker for a while; for 0 ms ends that."""
-        async with translated():
-            time = await self._connections.changes.run(_ANNOUNCE, [self._keys.waiting], [name, for_ms])
+        time = await self._connections.changes.run(_ANNOUNCE, [self._keys.waiting], [name, for_ms])
         self._connections.time_read = (as_ms(*time), monotonic_ms())
 
     async def take_rest(self, name: str) -> list[bytes]:
         """Take what was handed to a worker that has ended its waiting, and forget it."""
         pipeline = self._connections.changes
-        async with translated():
-            entries = await pipeline.ask("LPOP", self._keys.handed(name), MOST_HANDED)
-            await pipeline.ask("ZREM", self._keys.waiting, name)
+        entries = await pipeline.ask("LPOP", self._keys.handed(name), MOST_HANDED)
+        await pipeline.ask("ZREM", self._keys.waiting, name)
         return entries or []
 
     async def list_gone(self) -> list[str]:
         """Return the names of the workers that have not said for a while that they wait."""
         pipeline = self._connections.changes
-        async with translated():
-            until_ms = as_ms(*await pipeline.ask("TIME")) - _ABANDONED_MS
-            names = await pipeline.ask("ZRANGE", self._keys.waiting, "-inf", until_ms, "BYSCORE")
+        until_ms = as_ms(*await pipeline.ask("TIME")) - _ABANDONED_MS
+        names = await pipeline.ask("ZRANGE", self._keys.waiting, "-inf", until_ms, "BYSCORE")
         return [text(name) for name in names]
 
     async def look(self) -> None:
@@ -203,8 +191,7 @@ class WaitingWorkers:
         read_ms, at_ms = self._connections.time_read
         after_ms = read_ms + int(monotonic_ms() - at_ms) if read_ms else 0
         try:
-            async with translated():
-                members = await self._connections.changes.ask("ZRANGE", self._keys.waiting, after_ms, "+inf", "BYSCORE")
+            members = await self._connections.changes.ask("ZRANGE", self._keys.waiting, after_ms, "+inf", "BYSCORE")
         except Unavailable:
             members = []  # runs go to the ready list
         self._known = [WaitingWorker.read(text(member)) for member in members]

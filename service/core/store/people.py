@@ -10,7 +10,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable
 from sayso.core.records.decisions import KeyKind
 from service.core.settings.limits import LONGEST_SESSION_S
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.core.store.suspensions.reading import try_read
 from service.core.store.tenants import Connections, TenantStore
@@ -119,13 +119,11 @@ class People:
 
     async def add_reviewer(self, reviewer: Reviewer) -> bool:
         """Save a new reviewer; return False, and save nothing, if the name is taken."""
-        async with translated():
-            key = self._keys.reviewers
-            return bool(await self._redis.hsetnx(key, reviewer.name, reviewer.model_dump_json()))
+        key = self._keys.reviewers
+        return bool(await self._redis.hsetnx(key, reviewer.name, reviewer.model_dump_json()))
 
     async def save_reviewer(self, reviewer: Reviewer) -> None:
-        async with translated():
-            await self._redis.hset(self._keys.reviewers, reviewer.name, reviewer.model_dump_json())
+        await self._redis.hset(self._keys.reviewers, reviewer.name, reviewer.model_dump_json())
 
     async def change_reviewer(self, name: str, change: Callable[[Reviewer], Reviewer]) -> Reviewer | None:
         """Change a reviewer atomically and return it; None if the name is unknown."""
@@ -148,29 +146,23 @@ class People:
             pipe.hset(self._keys.reviewers, name, changed.model_dump_json())
             return changed
 
-        async with translated():
-            key = self._keys.reviewers
-            changed: Reviewer | None = await self._redis.transaction(write, key, value_from_callable=True)
+        key = self._keys.reviewers
+        changed: Reviewer | None = await self._redis.transaction(write, key, value_from_callable=True)
         return changed
 
     async def find_reviewer(self, name: str) -> Reviewer | None:
-        async with translated():
-            raw = await self._redis.hget(self._keys.reviewers, name)
+        raw = await self._redis.hget(self._keys.reviewers, name)
         return self._read(Reviewer, raw, f"person {name}") if raw else None
 
     async def find_with_groups(self, name: str) -> tuple[Reviewer | None, tuple[str, ...]]:
         """Return a reviewer, or None, and the names of their groups, sorted."""
         keys = self._keys
-        async with translated():
-            raw, groups = await self._pipeline.ask_all(
-                ("HGET", keys.reviewers, name), ("SMEMBERS", keys.groups_of(name))
-            )
+        raw, groups = await self._pipeline.ask_all(("HGET", keys.reviewers, name), ("SMEMBERS", keys.groups_of(name)))
         person = self._read(Reviewer, raw, f"person {name}") if raw else None
         return person, tuple(sorted(map(text, groups)))
 
     async def list_reviewers(self) -> list[Reviewer]:
-        async with translated():
-            stored = await self._redis.hgetall(self._keys.reviewers)
+        stored = await self._redis.hgetall(self._keys.reviewers)
         people = (self._read(Reviewer, raw, f"person {text(name)}") for name, raw in stored.items())
         return sorted((person for person in people if person is not None), key=lambda person: person.name)
 
@@ -180,14 +172,13 @@ class People:
 
     async def list_groups_of(self, name: str) -> tuple[str, ...]:
         """Return the names of a person's groups, sorted."""
-        async with translated():
-            groups = await self._redis.smembers(self._keys.groups_of(name))
+        groups = await self._redis.smembers(self._keys.groups_of(name))
         return tuple(sorted(map(text, groups)))
 
     async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
         """Save a session that ends after `idle_ms` without use, and add it to the person's sessions."""
         index = self._keys.sessions_of(session.name)
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.set(SESSIONS + token_hash, session.model_dump_json(), px=idle_ms)
             pipe.zadd(index, {token_hash: session.created_at_ms})
             pipe.expire(index, LONGEST_SESSION_S)
@@ -196,17 +187,16 @@ class People:
     async def list_sessions(self, name: str) -> list[OpenSession]:
         """Return a person's sessions, the newest first; remove ended ones from the index."""
         index = self._keys.sessions_of(name)
-        async with translated():
-            listed: list[Any] = await self._redis.zrange(index, 0, -1, desc=True)
-            hashes = [text(member) for member in listed]
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for token_hash in hashes:
-                    pipe.get(SESSIONS + token_hash)
-                    pipe.pttl(SESSIONS + token_hash)
-                replies = await pipe.execute()
-            gone = [token_hash for token_hash, raw in zip(hashes, replies[::2], strict=True) if raw is None]
-            if gone:
-                await self._redis.zrem(index, *gone)
+        listed: list[Any] = await self._redis.zrange(index, 0, -1, desc=True)
+        hashes = [text(member) for member in listed]
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for token_hash in hashes:
+                pipe.get(SESSIONS + token_hash)
+                pipe.pttl(SESSIONS + token_hash)
+            replies = await pipe.execute()
+        gone = [token_hash for token_hash, raw in zip(hashes, replies[::2], strict=True) if raw is None]
+        if gone:
+            await self._redis.zrem(index, *gone)
         return [
             OpenSession(token_hash, session, left_ms)
             for token_hash, raw, left_ms in zip(hashes, replies[::2], replies[1::2], strict=True)
@@ -215,7 +205,7 @@ class People:
 
     async def save_key(self, key_hash: str, key: ApiKey) -> None:
         """Save an API key by its hash, and the hash by its id."""
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.set(KEYS + key_hash, key.model_dump_json())
             pipe.hset(self._keys.api_keys, key.id, key_hash)
             await pipe.execute()
@@ -226,27 +216,24 @@ class People:
 
     async def find_key_hash(self, key_id: str) -> str | None:
         """Return the hash of the API key with this id, or None."""
-        async with translated():
-            raw = await self._redis.hget(self._keys.api_keys, key_id)
+        raw = await self._redis.hget(self._keys.api_keys, key_id)
         return text(raw) if raw else None
 
     async def list_keys(self) -> Sequence[ApiKey]:
         """Return all API keys of the tenant, the oldest first."""
-        async with translated():
-            hashes = [*map(text, await self._redis.hvals(self._keys.api_keys))]
-            raws = await self._redis.mget([KEYS + hash_ for hash_ in hashes]) if hashes else []
+        hashes = [*map(text, await self._redis.hvals(self._keys.api_keys))]
+        raws = await self._redis.mget([KEYS + hash_ for hash_ in hashes]) if hashes else []
         keys = (self._read(ApiKey, raw, f"key {hash_[:12]}") for hash_, raw in zip(hashes, raws, strict=True) if raw)
         return sorted((key for key in keys if key is not None), key=lambda key: key.created_at_ms)
 
     async def scan_keys(self) -> list[StoredKey]:
         """Return all API keys of the tenant, the oldest first: every record of a key, also beside the index."""
         index: Any
-        async with translated():
-            index = await self._redis.hgetall(self._keys.api_keys)
-            names = [text(name) async for name in self._redis.scan_iter(f"{KEYS}*", count=_SCANNED)]
-            records: list[Any] = []
-            for begin in range(0, len(names), _SCANNED):
-                records += await self._redis.mget(names[begin : begin + _SCANNED])
+        index = await self._redis.hgetall(self._keys.api_keys)
+        names = [text(name) async for name in self._redis.scan_iter(f"{KEYS}*", count=_SCANNED)]
+        records: list[Any] = []
+        for begin in range(0, len(names), _SCANNED):
+            records += await self._redis.mget(names[begin : begin + _SCANNED])
         listed = {(text(key_id), text(key_hash)) for key_id, key_hash in index.items()}
         stored = []
         for name, raw in zip(names, records, strict=True):
@@ -262,8 +249,7 @@ class People:
 
     async def list_uses(self) -> dict[str, int]:
         """Return when each key, by id, and each person, by `PERSON` and name, was last here; ms."""
-        async with translated():
-            uses = await self._redis.hgetall(self._keys.used)
+        uses = await self._redis.hgetall(self._keys.used)
         return {text(name): int(at_ms) for name, at_ms in uses.items()}
 
     async def _change(
@@ -281,8 +267,7 @@ class People:
             pipe.set(key, packed) if name is None else pipe.hset(key, name, packed)
             return changed
 
-        async with translated():
-            changed: Kept | None = await self._redis.transaction(write, key, value_from_callable=True)
+        changed: Kept | None = await self._redis.transaction(write, key, value_from_callable=True)
         return changed
 
 
@@ -301,32 +286,26 @@ class Tokens:
 
     async def find(self, token_hash: str) -> ApiKey | Session | None:
         """Return the key or the session of a token, or None."""
-        async with translated():
-            key, session = await self._pipeline.ask_all(("GET", KEYS + token_hash), ("GET", SESSIONS + token_hash))
+        key, session = await self._pipeline.ask_all(("GET", KEYS + token_hash), ("GET", SESSIONS + token_hash))
         if key is not None:
             return try_read(ApiKey, key)
         return try_read(Session, session) if session is not None else None
 
     async def find_key(self, token_hash: str) -> ApiKey | None:
-        async with translated():
-            raw = await self._redis.get(KEYS + token_hash)
+        raw = await self._redis.get(KEYS + token_hash)
         return try_read(ApiKey, raw) if raw else None
 
     async def find_instance(self, token_hash: str) -> InstanceKey | None:
-        async with translated():
-            raw = await self._redis.get(INSTANCE_KEYS + token_hash)
+        raw = await self._redis.get(INSTANCE_KEYS + token_hash)
         return try_read(InstanceKey, raw) if raw else None
 
     async def extend_session(self, token_hash: str, idle_ms: int) -> bool:
         """Restart the idle time of a session; return False if it has ended."""
-        async with translated():
-            return bool(await self._pipeline.ask("PEXPIRE", SESSIONS + token_hash, idle_ms))
+        return bool(await self._pipeline.ask("PEXPIRE", SESSIONS + token_hash, idle_ms))
 
     async def note_use(self, tenant: str, holder: str, at_ms: int) -> None:
         """Record when a key or a person was last here."""
-        async with translated():
-            await self._redis.hset(keys_of(tenant).used, holder, at_ms)
+        await self._redis.hset(keys_of(tenant).used, holder, at_ms)
 
     async def close_session(self, token_hash: str) -> None:
-        async with translated():
-            await self._redis.delete(SESSIONS + token_hash)
+        await self._redis.delete(SESSIONS + token_hash)

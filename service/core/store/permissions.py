@@ -15,7 +15,7 @@ from sayso.core.records.decisions import Actor
 from sayso.core.records.permissions import COUNTER_PREFIX, Grant, GrantState, Mandate
 from sayso.core.records.suspensions import Change
 from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import as_ms, translated
+from service.core.store.connection.connecting import as_ms
 from service.core.store.connection.pipeline import Pipeline, Script
 from service.core.store.directory import Group
 from service.core.store.keys import TenantKeys
@@ -59,20 +59,19 @@ async def read_current(
     """Return the grants or mandates in force by scope, with those whose people may no longer decide."""
     if not scopes:
         return {}
-    async with translated():
-        read = [kind.find_all(keys), *(kind.find_scope(keys, scope) for scope in scopes)]
-        seconds, micros, *replies = await pipeline.run(_GRANTS, read)
+    read = [kind.find_all(keys), *(kind.find_scope(keys, scope) for scope in scopes)]
+    seconds, micros, *replies = await pipeline.run(_GRANTS, read)
     now_ms = as_ms(seconds, micros)
     current: dict[str, tuple[Kept, ...]] = {}
     for scope, held in zip(scopes, replies, strict=True):
         grants = (try_read(kind.model, raw) for raw in held if raw)
-        current[scope] = tuple(grant for grant in grants if grant is not None and _counts(grant, now_ms))
+        current[scope] = tuple(
+            grant
+            for grant in grants
+            if grant is not None
+            and (grant.find_state(now_ms) is GrantState.IN_FORCE or (isinstance(grant, Grant) and grant.tries(now_ms)))
+        )
     return current
-
-
-def _counts(grant: Grant | Mandate, now_ms: int) -> bool:
-    """Return whether it is in force, or on probation."""
-    return grant.find_state(now_ms) is GrantState.IN_FORCE or (isinstance(grant, Grant) and grant.tries(now_ms))
 
 
 async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
@@ -82,21 +81,16 @@ async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable
     groups = list(dict.fromkeys(group for by in people for group in by.groups))
     if not names:
         return set()
-    async with translated():
-        reviewers = await pipeline.ask("HMGET", keys.reviewers, *names)
-        kept = await pipeline.ask("HMGET", keys.groups, *groups) if groups else []
+    reviewers = await pipeline.ask("HMGET", keys.reviewers, *names)
+    kept = await pipeline.ask("HMGET", keys.groups, *groups) if groups else []
     held = (try_read(Reviewer, raw) for raw in reviewers if raw)
     active = {reviewer.name for reviewer in held if reviewer is not None and reviewer.active}
     read = (try_read(Group, raw) for raw in kept if raw)
-    members = {group.name: set(group.members) for group in read if group is not None}
-    return {by for by in people if _is_entitled(by, active, members)}
-
-
-def _is_entitled(by: Actor, active: set[str], members: Mapping[str, set[str]]) -> bool:
-    person = by.for_person or by.id
-    if not {by.id, person} <= active:
-        return False
-    return not by.groups or any(person in members.get(group, ()) for group in by.groups)
+    members = {(group.name, member) for group in read if group is not None for member in group.members}
+    present = [by for by in people if {by.id, by.for_person or by.id} <= active]
+    return {
+        by for by in present if not by.groups or any((group, by.for_person or by.id) in members for group in by.groups)
+    }
 
 
 MOST_GRANTS = 200

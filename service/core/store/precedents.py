@@ -21,7 +21,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.text.redaction import redact
 from sayso.core.transitions.deciding import find_item
 from service.core.store.connection.commits import Commit, Update
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.counters import parse_denials
 from service.core.store.keys import TenantKeys
 from service.core.store.tenants import TenantStore
@@ -122,7 +122,7 @@ class Precedents:
         wanted = [kind for kind in kinds if kind not in earlier]
         if not wanted:
             return earlier
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+        async with self._redis.pipeline(transaction=False) as pipe:
             for kind in wanted:
                 pipe.lrange(self._keys.precedents(*kind), 0, -1)
             replies: list[list[Any]] = await pipe.execute()
@@ -136,8 +136,7 @@ class Precedents:
 
     async def find_last(self, reviewer: str, kind: Kind) -> tuple[str, str] | None:
         """Return the suspension and the item of the latest call of this kind that the reviewer approved."""
-        async with translated():
-            place = await self._redis.get(self._keys.last_approval(reviewer, *kind))
+        place = await self._redis.get(self._keys.last_approval(reviewer, *kind))
         if place is None:
             return None
         suspension_id, _, item_id = text(place).partition(" ")
@@ -148,8 +147,7 @@ class Precedents:
         if not item.open or item.doubt is not None or item.mandate is not None:
             return None
         key = self._keys.denials(name_denials(record.run.owner, item.tool.name, item.tool.args))
-        async with translated():
-            denials: list[Any] = await self._redis.lrange(key, 0, -1)
+        denials: list[Any] = await self._redis.lrange(key, 0, -1)
         return find_last(parse_denials(denials), record.run, (record.id, item.item_id))
 
 

@@ -14,7 +14,7 @@ from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.errors import Conflict, NotFound
 from service.core.store.connection.commits import Commit, Update
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import name_stored
@@ -58,20 +58,18 @@ class RuleStore:
         keys = self._keys
         names = [keys.rules, keys.rulebook, keys.rule_changes, keys.attestations(digest)]
         held: list[str | int] = [holder.process, holder.file, holder.version, rules, how, ALIVE_MS]
-        async with translated():
-            reply: Any = await self._publish(keys=names, args=[*held, needed, digest, MOST_CHANGES])
+        reply: Any = await self._publish(keys=names, args=[*held, needed, digest, MOST_CHANGES])
         return Published(text(reply[0]), bool(reply[1]), text(reply[2]))
 
     async def read_version(self) -> str | None:
         """Return the version in force, or None before the first publication."""
-        async with translated():
-            version = await self._redis.hget(self._keys.rules, "in-force")
+        version = await self._redis.hget(self._keys.rules, "in-force")
         return text(version) if version else None
 
     async def read_rules(self) -> tuple[str, str]:
         """Return the version in force and its rules, as of one moment."""
         keys = self._keys
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hget(keys.rules, "in-force")
             pipe.get(keys.rulebook)
             version, rules = await pipe.execute()
@@ -88,13 +86,12 @@ class RuleStore:
         return {name.removeprefix(begin): count for name, count in hits.items() if name.startswith(begin)}
 
     async def _count(self, days: int) -> dict[str, int]:
-        async with translated():
-            seconds, _ = await self._redis.time()
-            today = seconds * 1000 // DAY_MS
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for day in range(today - days + 1, today + 1):
-                    pipe.hgetall(self._keys.rule_hits(day))
-                replies = await pipe.execute()
+        seconds, _ = await self._redis.time()
+        today = seconds * 1000 // DAY_MS
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for day in range(today - days + 1, today + 1):
+                pipe.hgetall(self._keys.rule_hits(day))
+            replies = await pipe.execute()
         hits: Counter[str] = Counter()
         for counts in replies:
             hits.update({text(name): int(count) for name, count in counts.items()})
@@ -102,13 +99,12 @@ class RuleStore:
 
     async def list_asked(self, rule_id: str) -> list[tuple[str, str]]:
         """Return the suspension and item ids of the last items that the rule asked for, the newest first."""
-        async with translated():
-            refs: list[Any] = await self._redis.lrange(self._keys.asked_by(rule_id), 0, -1)
+        refs: list[Any] = await self._redis.lrange(self._keys.asked_by(rule_id), 0, -1)
         return [(suspension_id, item_id) for suspension_id, _, item_id in (text(ref).partition(" ") for ref in refs)]
 
     async def list_holders(self) -> list[Holder]:
         """Return the live processes, by name."""
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hgetall(self._keys.rules)
             pipe.time()
             reports, (seconds, _) = await pipe.execute()
@@ -121,8 +117,7 @@ class RuleStore:
         return sorted(holders)
 
     async def remove(self, process: str) -> None:
-        async with translated():
-            await self._redis.hdel(self._keys.rules, f"p:{process}")
+        await self._redis.hdel(self._keys.rules, f"p:{process}")
 
 
 MOST_VERSIONS = 500
@@ -184,43 +179,38 @@ class VersionStore:
     async def save(self, version: RuleVersion) -> None:
         """Save a version unless its bytes are saved already; the oldest beyond the limit are deleted."""
         keys = self._keys
-        async with translated():
-            raw = await self._redis.get(keys.rule_version(version.version))
-            seconds, micros = await self._redis.time()
-            known = (
-                self._readings.read_other(RuleVersion, raw, f"version {version.version} of the rules") if raw else None
-            )
-            if known is not None and known.digest == version.digest:
-                return
-            now_ms = seconds * 1000 + micros // 1000
-            saved = version.model_copy(update={"saved_at_ms": now_ms})
+        raw = await self._redis.get(keys.rule_version(version.version))
+        seconds, micros = await self._redis.time()
+        known = self._readings.read_other(RuleVersion, raw, f"version {version.version} of the rules") if raw else None
+        if known is not None and known.digest == version.digest:
+            return
+        now_ms = seconds * 1000 + micros // 1000
+        saved = version.model_copy(update={"saved_at_ms": now_ms})
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(keys.rule_version(version.version), saved.model_dump_json())
+            pipe.zadd(keys.rule_versions, {version.version: now_ms})
+            pipe.zrange(keys.rule_versions, 0, -MOST_VERSIONS - 1)
+            *_, old = await pipe.execute()
+        kept = {await self._redis.hget(keys.rules, "in-force"), version.version.encode()}
+        kept |= {json.loads(shadow)["version"].encode() for shadow in await self._redis.lrange(keys.shadows, 0, 0)}
+        if gone := [name for name in old if name not in kept]:
             async with self._redis.pipeline(transaction=True) as pipe:
-                pipe.set(keys.rule_version(version.version), saved.model_dump_json())
-                pipe.zadd(keys.rule_versions, {version.version: now_ms})
-                pipe.zrange(keys.rule_versions, 0, -MOST_VERSIONS - 1)
-                *_, old = await pipe.execute()
-            kept = {await self._redis.hget(keys.rules, "in-force"), version.version.encode()}
-            kept |= {json.loads(shadow)["version"].encode() for shadow in await self._redis.lrange(keys.shadows, 0, 0)}
-            if gone := [name for name in old if name not in kept]:
-                async with self._redis.pipeline(transaction=True) as pipe:
-                    pipe.unlink(*(keys.rule_version(text(name)) for name in gone))
-                    pipe.zrem(keys.rule_versions, *gone)
-                    await pipe.execute()
+                pipe.unlink(*(keys.rule_version(text(name)) for name in gone))
+                pipe.zrem(keys.rule_versions, *gone)
+                await pipe.execute()
 
     async def read(self, version: str) -> RuleVersion:
         """Return a version; raises `NotFound`."""
-        async with translated():
-            raw = await self._redis.get(self._keys.rule_version(version))
+        raw = await self._redis.get(self._keys.rule_version(version))
         if raw is None:
             raise NotFound(f"There is no version {version!r} of the rules. The latest {MOST_VERSIONS} are kept.")
         return self._readings.require_other(RuleVersion, raw, f"version {version} of the rules")
 
     async def list_all(self) -> list[RuleVersion]:
         """Return the kept versions, the last saved first."""
-        async with translated():
-            ids: list[Any] = await self._redis.zrevrange(self._keys.rule_versions, 0, -1)
-            names = [text(member) for member in ids]
-            raws = await self._redis.mget([self._keys.rule_version(name) for name in names]) if names else []
+        ids: list[Any] = await self._redis.zrevrange(self._keys.rule_versions, 0, -1)
+        names = [text(member) for member in ids]
+        raws = await self._redis.mget([self._keys.rule_version(name) for name in names]) if names else []
         kept = ((name, raw) for name, raw in zip(names, raws, strict=True) if raw)
         read = self._readings.read_other
         versions = (read(RuleVersion, raw, f"version {name} of the rules") for name, raw in kept)
@@ -228,39 +218,33 @@ class VersionStore:
 
     async def list_changes(self) -> list[ForceChange]:
         """Return when which version came into force, the latest first."""
-        async with translated():
-            raws: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
+        raws: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
         named = ((raw, name_stored("change of the rules", raw)) for raw in reversed(raws))
         changes = (self._readings.read_other(ForceChange, raw, name) for raw, name in named)
         return [change for change in changes if change is not None]
 
     async def attest(self, digest: str, by: str, now_ms: int) -> None:
         """Record that a person attests these bytes; a second time changes nothing."""
-        async with translated():
-            await self._redis.hsetnx(self._keys.attestations(digest), by, str(now_ms))
+        await self._redis.hsetnx(self._keys.attestations(digest), by, str(now_ms))
 
     async def list_attestations(self, digest: str) -> list[Attestation]:
         """Return who attests these bytes, the earliest first."""
-        async with translated():
-            stored: dict[Any, Any] = await self._redis.hgetall(self._keys.attestations(digest))
+        stored: dict[Any, Any] = await self._redis.hgetall(self._keys.attestations(digest))
         attestations = (Attestation(text(by), int(at_ms)) for by, at_ms in stored.items())
         return sorted(attestations, key=lambda attestation: attestation.at_ms)
 
     async def count_attestations(self, digest: str) -> int:
         """Return how many people attest these bytes."""
-        async with translated():
-            return int(await self._redis.hlen(self._keys.attestations(digest)))
+        return int(await self._redis.hlen(self._keys.attestations(digest)))
 
     async def read_withdrawn(self) -> frozenset[str]:
         """Return the versions that earlier ones replaced, and the digests of their bytes; none comes back by itself."""
-        async with translated():
-            withdrawn = await self._redis.hget(self._keys.rules, "withdrawn")
+        withdrawn = await self._redis.hget(self._keys.rules, "withdrawn")
         return frozenset(text(withdrawn or b"").split())
 
     async def read_in_force(self) -> str:
         """Return the version in force; empty before the first publication."""
-        async with translated():
-            return text(await self._redis.hget(self._keys.rules, "in-force") or b"")
+        return text(await self._redis.hget(self._keys.rules, "in-force") or b"")
 
     async def restore(self, version: RuleVersion, by: str, replaces: str, digest: str) -> None:
         """Put a version in force in place of `replaces`, whose bytes have this digest and which is withdrawn.
@@ -269,8 +253,7 @@ class VersionStore:
         """
         keys = self._keys
         args: list[str | int] = [version.version, version.rules, version.digest, by, replaces, digest, MOST_CHANGES]
-        async with translated():
-            reply: Any = await self._restore(keys=[keys.rules, keys.rulebook, keys.rule_changes], args=args)
+        reply: Any = await self._restore(keys=[keys.rules, keys.rulebook, keys.rule_changes], args=args)
         if text(reply) != version.version:
             raise Conflict(f"Version {text(reply)} came into force meanwhile. Read the versions again.")
 

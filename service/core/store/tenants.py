@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import cycle, islice
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from redis.asyncio import Redis
 
@@ -17,7 +17,7 @@ from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import decide
 from service.core.cache import Refresher
 from service.core.store.connection.commits import Commit, Writer
-from service.core.store.connection.connecting import translated
+from service.core.store.connection.connecting import text
 from service.core.store.connection.pipeline import Pipeline
 from service.core.store.keys import keys_of
 from service.core.store.lua import read_script
@@ -122,6 +122,32 @@ class TenantStore:
     async def send(self, commit: Commit) -> bool:
         """Run a commit; return False, with nothing written, where a guard fails."""
         names, args = commit.arguments()
-        async with translated():
-            failed_guard, *_ = await self._commit(keys=names, args=args)
+        failed_guard, *_ = await self._commit(keys=names, args=args)
         return not failed_guard
+
+
+class StorePart:
+    """A part of one tenant's store."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._store, self._redis, self._keys = store, store.redis, store.keys
+        self._readings, self._send = store.readings, store.send
+
+
+class DueList:
+    """Members of one sorted set by the time at which each is due, ms."""
+
+    def __init__(self, redis: Redis, key: str) -> None:
+        self._redis, self._list = redis, key
+
+    async def due(self, now_ms: int, limit: int = 500) -> list[str]:
+        """Return due members, the most overdue first."""
+        members: list[Any] = await self._redis.zrangebyscore(self._list, "-inf", now_ms, start=0, num=limit)
+        return [text(member) for member in members]
+
+    async def defer(self, member: str, again_at_ms: int) -> None:
+        """Postpone a member, unless it is gone, so that it does not delay the others."""
+        await self._redis.zadd(self._list, {member: again_at_ms}, xx=True)
+
+    async def forget(self, member: str) -> None:
+        await self._redis.zrem(self._list, member)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import structlog
 from redis import Redis as BlockingRedis
 from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio.client import Pipeline
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.connection import UnixDomainSocketConnection
@@ -19,6 +20,7 @@ from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
     NoPermissionError,
+    NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     ResponseError,
@@ -38,12 +40,16 @@ WRITING = "#!lua\nreturn redis.call('TIME')"
 """A script that a store which accepts no writes refuses; it writes nothing."""
 
 _DRIVER = DriverInfo()  # redis-py reads its own metadata, a millisecond, for each connection that is not given it
+_UNKNOWN = (AuthenticationError, NoPermissionError)  # the user or the password
 _REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
 _BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
 
 
 def connect(url: str, *, blocking: bool = False) -> Redis:
-    """Return a client for `redis://`, `rediss://` or `unix://`; a blocking one waits without a time limit."""
+    """Return a client for `redis://`, `rediss://` or `unix://`; a blocking one waits without a time limit.
+
+    Its commands and pipelines raise `Unavailable` for an error of the store.
+    """
     pool = ConnectionPool.from_url(
         url,
         max_connections=2048,
@@ -53,7 +59,7 @@ def connect(url: str, *, blocking: bool = False) -> Redis:
         health_check_interval=0,
         driver_info=_DRIVER,
     )
-    return Redis(connection_pool=pool)
+    return _Client(connection_pool=pool)
 
 
 class _UnixConnection(UnixDomainSocketConnection):
@@ -100,7 +106,7 @@ class _Translation(AbstractAsyncContextManager[None]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
+        if error is None or isinstance(error, NoScriptError):  # after which redis-py loads the script
             return
         if is_refusal(error):
             raise Unavailable(f"The store refuses this just now: {error}") from error
@@ -112,6 +118,25 @@ class _Translation(AbstractAsyncContextManager[None]):
 
 
 _TRANSLATION = _Translation()
+
+
+class _Client(Redis):
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        async with translated():
+            return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
+        return _Pipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
+
+
+class _Pipeline(Pipeline):
+    async def execute(self, raise_on_error: bool = True) -> list[Any]:
+        async with translated():
+            return await super().execute(raise_on_error)
+
+    async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
+        async with translated():
+            return await super().immediate_execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
 
 WAIT_S = 30.0
@@ -139,7 +164,7 @@ async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
     async with connect(url) as redis:
         while (error := await _write(redis)) is not None:
             fault = describe_fault(url, error)
-            if is_refused(error):
+            if any(isinstance(cause, _UNKNOWN) for cause in _causes(error)):
                 raise Unavailable(f"{fault} Correct the user and the password in SAYSO_REDIS_URL.")
             if until_ms is not None and monotonic_ms() >= until_ms:
                 raise Unavailable(f"{fault} Nothing changed within {wait_s:g} s. Start it, or correct SAYSO_REDIS_URL.")
@@ -151,15 +176,9 @@ async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
         _LOG.info("store_back", address=show_address(url))
 
 
-def is_refused(error: BaseException) -> bool:
-    """Return whether the store refuses the user or the password."""
-    return any(isinstance(cause, AuthenticationError | NoPermissionError) for cause in _causes(error))
-
-
 async def _write(redis: Redis) -> Exception | None:
     try:
-        async with translated():
-            await redis.eval(WRITING, 0)
+        await redis.eval(WRITING, 0)
     except Unavailable as error:
         return error
     return None
@@ -177,7 +196,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 def _find_cause(error: BaseException) -> str:
     causes = _causes(error)
     for cause in causes:
-        if isinstance(cause, AuthenticationError | NoPermissionError):
+        if isinstance(cause, _UNKNOWN):
             return f"it refuses the user or the password ({str(cause).rstrip('.')})"
         if isinstance(cause, socket.gaierror):
             return "nothing is known under this name"
@@ -201,27 +220,23 @@ class WeakDurability(SaysoError):
 async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S) -> str | None:
     """Wait for the store; return its weak settings, or None. Raises `WeakDurability` and `Unavailable`."""
     await await_store(url, wait_s)
-    async with connect(url) as redis:
-        weakness = await _find_weakness(redis)
+    async with connect(url) as redis, redis.pipeline(transaction=False) as pipe:
+        for name in WANTED:
+            pipe.config_get(name)
+        replies: list[Any] = await pipe.execute(raise_on_error=False)
+    if any(isinstance(reply, ResponseError) for reply in replies):
+        weakness: str | None = "it does not tell how it is set up (CONFIG GET is refused)"
+    else:
+        options = {text(key): text(value) for reply in replies for key, value in reply.items()}
+        wrong = [(name, value) for name, value in WANTED.items() if options.get(name) != value]
+        weak = (f"{name} is {options.get(name, 'unknown')}, not {value}" for name, value in wrong)
+        weakness = "; ".join(weak) or None
     if weakness is not None and not allow_weak:
         raise WeakDurability(
             f"The store may forget what it confirmed: {weakness}. Set it up as docs/operations.md says, "
             "or set SAYSO_ALLOW_WEAK_DURABILITY=true if that may happen here."
         )
     return weakness
-
-
-async def _find_weakness(redis: Redis) -> str | None:
-    options: dict[str, str] = {}
-    for name in WANTED:
-        async with translated():
-            try:
-                reply: Any = await redis.config_get(name)
-            except ResponseError:
-                return "it does not tell how it is set up (CONFIG GET is refused)"
-        options |= {text(key): text(value) for key, value in reply.items()}
-    wrong = [(name, value) for name, value in WANTED.items() if options.get(name) != value]
-    return "; ".join(f"{name} is {options.get(name, 'unknown')}, not {value}" for name, value in wrong) or None
 
 
 CURRENT = 2  # the format that this version reads and writes; format 2 renamed stored fields and keys
@@ -242,16 +257,14 @@ class OtherFormat(SaysoError):
 async def check_format(url: str) -> None:
     """Write the format into an empty store. Raises `OtherFormat` for any other format, and `Unavailable`."""
     async with connect(url) as redis:
-        await claim_format(redis)
-
-
-async def claim_format(redis: Redis) -> None:
-    """Run `check_format` on an open connection."""
-    async with translated():
         raw = await redis.get(FORMAT)
-        if raw is None and not await _holds_data(redis):
-            await redis.set(FORMAT, CURRENT, nx=True)
-            raw = await redis.get(FORMAT)
+        if raw is None:
+            async for key in redis.scan_iter(match="sayso:{*", count=1000):
+                if text(key).partition("}:")[2].partition(":")[0] not in _BY_PROCESSES:
+                    break
+            else:
+                await redis.set(FORMAT, CURRENT, nx=True)
+                raw = await redis.get(FORMAT)
     number = _UNNUMBERED if raw is None else text(raw)
     if number != str(CURRENT):
         later = re.fullmatch(r"[1-9][0-9]{0,8}", number) and int(number) > CURRENT
@@ -260,11 +273,3 @@ async def claim_format(redis: Redis) -> None:
             f"{wrote} of Sayso wrote this store, in format {number[:40]!r}; this version reads format {CURRENT} only. "
             "Start the version that wrote it, or set SAYSO_REDIS_URL to another store. Nothing was changed."
         )
-
-
-async def _holds_data(redis: Redis) -> bool:
-    """Return whether the store holds more than what running processes write into one that was emptied."""
-    async for key in redis.scan_iter(match="sayso:{*", count=1000):
-        if text(key).partition("}:")[2].partition(":")[0] not in _BY_PROCESSES:
-            return True
-    return False

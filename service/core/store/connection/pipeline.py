@@ -18,6 +18,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.core.clock import monotonic_ms
 from service.core.metrics import note_reply
+from service.core.store.connection.connecting import translated
 
 _MOST_BYTES = 65_536
 
@@ -116,22 +117,27 @@ class Pipeline:
         self._connecting = asyncio.Lock()
 
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Word] = ()) -> Any:
-        """Return what the script returns; raises `ResponseError`, or a lost reply's error: the script may have run."""
-        return await self._run(script, script.pack(keys, args))
+        """Return what the script returns; raises `Unavailable`. If the reply was lost, the script may have run."""
+        async with translated():
+            return _unwrap(await self._run(script, script.pack(keys, args)))
 
     async def ask(self, *words: Word) -> Any:
         """Return the reply to a command; one that blocks must end within the `socket_timeout`."""
-        return _unwrap(await (await self._open()).send(_pack(*words)))
+        async with translated():
+            return _unwrap(await (await self._open()).send(_pack(*words)))
 
     async def ask_all(self, *commands: Sequence[Word]) -> list[Any]:
         """Return the replies to several commands, sent at once; raises the error of the first that failed."""
-        connection = await self._open()
-        replies = await asyncio.gather(*[connection.send(_pack(*words)) for words in commands])
-        return [_unwrap(reply) for reply in replies]
+        async with translated():
+            connection = await self._open()
+            replies = await asyncio.gather(*[connection.send(_pack(*words)) for words in commands])
+            return [_unwrap(reply) for reply in replies]
 
     async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
-        """Return what the script returns for its first argument and all parts; raises what `run` raises."""
-        return await self._run(script, script.pack_parts(first, parts))
+        """Return what the script returns for its first argument and all parts, None if it fails; raises as `run`."""
+        async with translated():
+            reply = await self._run(script, script.pack_parts(first, parts))
+        return None if isinstance(reply, ResponseError) else reply
 
     def close(self) -> None:
         if self._connection is not None:
@@ -143,7 +149,7 @@ class Pipeline:
         if isinstance(reply, ResponseError) and str(reply).startswith("NOSCRIPT"):
             await connection.send(_pack("SCRIPT", "LOAD", script.source))
             reply = await connection.send(command)
-        return _unwrap(reply)
+        return reply
 
     async def _open(self) -> "_Connection":
         connection = self._connection

@@ -13,7 +13,7 @@ from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Unreadable
 from service.core.store.announcements import list_event_ids
 from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.keys import CHANGES
 from service.core.store.precedents import list_forgotten
 from service.core.store.runs.runs import read_entry
@@ -41,14 +41,13 @@ class Age(NamedTuple):
 async def read_chain(store: TenantStore, run_id: str) -> list[Unpacked]:
     """Return the stored records of a run, the latest first; none of a deleted run. Raises `Unreadable`."""
     chain: list[Unpacked] = []
-    async with translated():
-        suspension_id: Any = await store.redis.get(store.keys.run(run_id))
-        while suspension_id is not None:
-            raw: Any = await store.redis.get(store.keys.suspension(text(suspension_id)))
-            if raw is None:
-                break
-            chain.append(store.readings.read(text(suspension_id), raw))
-            suspension_id = chain[-1].record.previous_id
+    suspension_id: Any = await store.redis.get(store.keys.run(run_id))
+    while suspension_id is not None:
+        raw: Any = await store.redis.get(store.keys.suspension(text(suspension_id)))
+        if raw is None:
+            break
+        chain.append(store.readings.read(text(suspension_id), raw))
+        suspension_id = chain[-1].record.previous_id
     return chain
 
 
@@ -126,11 +125,10 @@ class Erasures:
         for index in (*indexes, self._keys.trails):
             skip = 0
             while True:
-                async with translated():
-                    ids: list[Any] = await self._redis.zrangebyscore(
-                        index, "-inf", age.ended_before_ms, start=skip, num=_PAGE
-                    )
-                    erased: list[Any] = await self._redis.zmscore(self._keys.erased, ids) if ids else []
+                ids: list[Any] = await self._redis.zrangebyscore(
+                    index, "-inf", age.ended_before_ms, start=skip, num=_PAGE
+                )
+                erased: list[Any] = await self._redis.zmscore(self._keys.erased, ids) if ids else []
                 if not ids:
                     break
                 for run_id, at_ms in zip(ids, erased, strict=True):
@@ -142,9 +140,8 @@ class Erasures:
         records = await read_chain(self._store, run_id)
         if records and not records[0].record.run_status.ended:
             raise Conflict("The run has not ended, so its calls may still be decided or run. Cancel it first.")
-        async with translated():
-            kept: Any = await self._redis.get(self._keys.head(run_id))
-            raw: list[Any] = await self._redis.lrange(self._keys.trail(run_id), 0, -1)
+        kept: Any = await self._redis.get(self._keys.head(run_id))
+        raw: list[Any] = await self._redis.lrange(self._keys.trail(run_id), 0, -1)
         if records:
             head = records[0].head
         elif kept is not None:
@@ -195,11 +192,10 @@ class Erasures:
 
     async def _delete_messages(self, records: Sequence[Unpacked]) -> None:
         """Delete the messages about the run that webhook endpoints received, or have yet to receive."""
-        async with translated():
-            endpoints: list[Any] = await self._redis.hkeys(self._keys.endpoints)
-            events = [event_id for stored in records for event_id in list_event_ids(stored.record)] if endpoints else []
-            for some in _split([self._keys.delivery(f"{event}.{text(id_)}") for event in events for id_ in endpoints]):
-                await self._redis.unlink(*some)
+        endpoints: list[Any] = await self._redis.hkeys(self._keys.endpoints)
+        events = [event_id for stored in records for event_id in list_event_ids(stored.record)] if endpoints else []
+        for some in _split([self._keys.delivery(f"{event}.{text(id_)}") for event in events for id_ in endpoints]):
+            await self._redis.unlink(*some)
 
 
 async def write_deletions(commit: Commit, store: TenantStore, run: EndedRun) -> None:

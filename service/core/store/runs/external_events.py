@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from sayso.core.canonical_json import canonical_json, digest_json
 from sayso.errors import IdempotencyConflict, NotFound, TooLarge
 from sayso.timeline.external_events import StoredEvent
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.keys import CHANGES
 from service.core.store.lua import read_script
 from service.core.store.tenants import TenantStore
@@ -59,18 +59,16 @@ class ExternalEvents:
             head = f"{source}|{source_format}|{event.seq}|{said}|".encode()
             digest = digest_json([source_format, event.said_at_ms, event.event])
             args += [f"{source} {event.seq}", digest[:32], head + canonical_json(event.event)]
-        async with translated():
-            verdict, *facts = await self._append(
-                keys=[keys.run(run_id), keys.external_events(run_id), keys.external_events_seen(run_id)], args=args
-            )
+        verdict, *facts = await self._append(
+            keys=[keys.run(run_id), keys.external_events(run_id), keys.external_events_seen(run_id)], args=args
+        )
         if verdict != _THERE:
             raise _refuse(verdict, run_id, source, external_events, int(facts[0]) if facts else 0)
         return Appended(int(facts[0]), int(facts[1]))
 
     async def read(self, run_id: str, after: int = 0, limit: int = 200) -> EventPage:
         """Return up to `limit` events after the first `after`."""
-        async with translated():
-            raws = await self._redis.lrange(self._keys.external_events(run_id), after, after + limit - 1)
+        raws = await self._redis.lrange(self._keys.external_events(run_id), after, after + limit - 1)
         read = (
             self._readings.read_other(StoredEvent, _unpack(text(raw), number), f"event {number} of {run_id}")
             for number, raw in enumerate(raws, start=after + 1)

@@ -7,7 +7,7 @@ from sayso.core.records.events import TrailHead
 from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.errors import Unreadable
 from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.rules import DEFAULT
 from service.core.store.runs.erasures import PROMISED_MS, Age, Erasures, read_chain, write_deletions
 from service.core.store.tenants import EndedRun, TenantStore
@@ -23,18 +23,15 @@ class Retention:
 
     async def claim(self, every_s: int) -> bool:
         """Return True once in `every_s`, to one of all processes."""
-        async with translated():
-            return bool(await self._redis.set(self._keys.retained, "1", nx=True, ex=every_s))
+        return bool(await self._redis.set(self._keys.retained, "1", nx=True, ex=every_s))
 
     async def give_back(self) -> None:
         """Withdraw the claim: more runs remain to be deleted."""
-        async with translated():
-            await self._redis.delete(self._keys.retained)
+        await self._redis.delete(self._keys.retained)
 
     async def keeps_trail(self, run_id: str) -> bool:
         """Return whether the run was deleted and its trail is still there."""
-        async with translated():
-            return await self._redis.zscore(self._keys.trails, run_id) is not None
+        return await self._redis.zscore(self._keys.trails, run_id) is not None
 
     async def forget_runs(self, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
         """Delete up to `limit` ended runs, another protocol's only after `PROMISED_MS`; return their number."""
@@ -47,26 +44,24 @@ class Retention:
     async def forget_trails(self, ended_before_ms: int, limit: int) -> int:
         """Delete up to `limit` trails of deleted runs that ended before this time; return their number."""
         keys = self._keys
-        async with translated():
-            ids: list[Any] = await self._redis.zrangebyscore(keys.trails, "-inf", ended_before_ms, start=0, num=limit)
-            if not ids:
-                return 0
-            async with self._redis.pipeline(transaction=True) as pipe:
-                parts = (keys.trail, keys.head, keys.comments, keys.comments_seen)
-                pipe.unlink(*(key(text(run_id)) for run_id in ids for key in parts))
-                pipe.zrem(keys.trails, *ids)
-                pipe.zrem(keys.erased, *ids)
-                await pipe.execute()
+        ids: list[Any] = await self._redis.zrangebyscore(keys.trails, "-inf", ended_before_ms, start=0, num=limit)
+        if not ids:
+            return 0
+        async with self._redis.pipeline(transaction=True) as pipe:
+            parts = (keys.trail, keys.head, keys.comments, keys.comments_seen)
+            pipe.unlink(*(key(text(run_id)) for run_id in ids for key in parts))
+            pipe.zrem(keys.trails, *ids)
+            pipe.zrem(keys.erased, *ids)
+            await pipe.execute()
         return len(ids)
 
     async def _forget_in(self, status: RunStatus, age: Age, limit: int) -> int:
         """Delete runs in one status. The index is by start, so runs that ended too recently are skipped."""
         forgotten = passed = 0
         while forgotten < limit:
-            async with translated():
-                ids: list[Any] = await self._redis.zrangebyscore(
-                    self._keys.runs(status), "-inf", age.ended_before_ms, start=passed, num=min(100, limit - forgotten)
-                )
+            ids: list[Any] = await self._redis.zrangebyscore(
+                self._keys.runs(status), "-inf", age.ended_before_ms, start=passed, num=min(100, limit - forgotten)
+            )
             if not ids:
                 break
             for run_id in ids:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from itertools import islice
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import monotonic_ms
@@ -19,36 +19,31 @@ from sayso.core.transitions.masking import list_typed, mask_end
 from sayso.core.transitions.states import RunState, count_failed, find_run_state
 from sayso.errors import NotFound
 from service.core.cache import Cache
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of, split_readable
 from service.core.store.suspensions.turns import Turn, number_turn
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import StorePart, TenantStore
 
 _PAGE = 200
 
 
-class RunIndex:
+class RunIndex(StorePart):
     """The indexes of one tenant."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
 
     async def page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
         """Return `limit` ids of a sorted index after the first `skip`."""
-        async with translated():
-            ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
+        ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
         return [text(member) for member in ids]
 
     async def newest(self, owner: str | None, skip: int, limit: int) -> list[str]:
         """Return the ids of one owner's runs, or of all owners' runs, the newest first."""
         if owner is not None:
             return await self.page(self._keys.runs_of(owner), skip, limit, newest_first=True)
-        async with translated():
-            owners = await self._redis.smembers(self._keys.owners)
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for name in owners:
-                    pipe.zrange(self._keys.runs_of(text(name)), 0, skip + limit - 1, desc=True, withscores=True)
-                pages = await pipe.execute()
+        owners = await self._redis.smembers(self._keys.owners)
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for name in owners:
+                pipe.zrange(self._keys.runs_of(text(name)), 0, skip + limit - 1, desc=True, withscores=True)
+            pages = await pipe.execute()
         merged = heapq.merge(*pages, key=lambda entry: -entry[1])
         return [text(entry[0]) for entry in islice(merged, skip, skip + limit)]
 
@@ -61,14 +56,12 @@ class RunIndex:
 
     async def latest(self, run_ids: list[str]) -> list[str]:
         """Return the id of each run's latest suspension; an empty one for a deleted run."""
-        async with translated():
-            latest = await self._redis.mget([self._keys.run(run_id) for run_id in run_ids])
+        latest = await self._redis.mget([self._keys.run(run_id) for run_id in run_ids])
         return [text(raw or b"") for raw in latest]
 
     async def scores(self, index: str, ids: list[str]) -> list[float | None]:
         """Return the score of each id in a sorted index, None for an absent one."""
-        async with translated():
-            scores: list[float | None] = await self._redis.zmscore(index, ids) if ids else []
+        scores: list[float | None] = await self._redis.zmscore(index, ids) if ids else []
         return scores
 
     async def among(self, index: str, ids: list[str]) -> list[str]:
@@ -76,10 +69,8 @@ class RunIndex:
         return [member for member, score in zip(ids, await self.scores(index, ids), strict=True) if score is not None]
 
 
-class Run(BaseModel):
+class Run(BaseModel, frozen=True):
     """One agent execution. `suspension_id` is its latest suspension, which links to the earlier ones."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     agent: str
@@ -144,15 +135,19 @@ class Runs:
         if status is None:
             return await self.read_many(await self._index.newest(owner, skip, limit))
         if owner is not None:
-            return await self.read_many((await self._list_in_status(owner, status, skip + limit))[skip:])
+            run_ids: list[str] = []
+            async for ids in self._index.pages_of(owner):
+                run_ids += await self._keep(ids, status)
+                if len(run_ids) >= skip + limit:
+                    break
+            return await self.read_many(run_ids[skip : skip + limit])
         if status == RunStatus.SUSPENDED:
             return [_run_of(record) for record in await self._records(await self._suspended(skip, limit))]
         return await self.read_many(await self._index.page(self._keys.runs(status), skip, limit, newest_first=True))
 
     async def trail(self, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
         """Return up to `limit` events after number `after`, in order; a damaged one has the type `unreadable`."""
-        async with translated():
-            raw = await self._redis.lrange(self._keys.trail(run_id), after, after + limit - 1)
+        raw = await self._redis.lrange(self._keys.trail(run_id), after, after + limit - 1)
         entries: list[TrailEntry] = []
         for seq, entry in enumerate(raw, start=after + 1):
             entries.append(read_entry(_bytes(entry), seq, entries[-1].at_ms if entries else 0))
@@ -160,8 +155,7 @@ class Runs:
 
     async def state(self, run_id: str, ref: StateRef) -> bytes:
         """Return the run's state; raises `InvalidInput` where it does not match `ref`."""
-        async with translated():
-            blob = await self._pipeline.ask("GET", self._keys.state(run_id))
+        blob = await self._pipeline.ask("GET", self._keys.state(run_id))
         return open_state(ref, _bytes(blob))
 
     async def inbox(self, skip: int = 0, limit: int = 50) -> list[str]:
@@ -174,21 +168,19 @@ class Runs:
 
     async def count_decided_to(self, suspension_id: str) -> int:
         """Return how many suspensions `decided` returns up to this one; 0 for one that is not among them."""
-        async with translated():
-            rank: Any = await self._redis.zrevrank(self._keys.decided, suspension_id)
+        rank: Any = await self._redis.zrevrank(self._keys.decided, suspension_id)
         return 0 if rank is None else int(rank) + 1
 
     async def latest(self, limit: int) -> list[str]:
         """Return the ids of the latest suspensions of the newest runs."""
         run_ids = await self.list_ids(limit)
-        return [id_ for id_ in await self._index.latest(run_ids) if id_] if run_ids else []
+        return list(filter(None, await self._index.latest(run_ids))) if run_ids else []
 
     async def list_ids(self, limit: int) -> list[str]:
         return await self._index.newest(None, 0, limit)
 
     async def count_pending(self) -> int:
-        async with translated():
-            return int(await self._redis.zcard(self._keys.inbox))
+        return int(await self._redis.zcard(self._keys.inbox))
 
     async def save_definitions(self, definitions: list[ToolDefinition]) -> None:
         """Save tool definitions by digest, each at most once a minute."""
@@ -199,27 +191,24 @@ class Runs:
             if self._definitions.get(definition.digest, -_SAVED_MS) < now_ms - _SAVED_MS
         }
         if mapping:
-            async with translated():
-                await self._redis.hset(self._keys.definitions, mapping=mapping)
+            await self._redis.hset(self._keys.definitions, mapping=mapping)
             if len(self._definitions) > _MOST_SAVED:
                 self._definitions.clear()
             self._definitions |= dict.fromkeys(mapping, now_ms)
 
     async def definition(self, digest: str) -> ToolDefinition | None:
         """Return a tool's definition, or None; raises `Unreadable` for one of a later version."""
-        async with translated():
-            raw = await self._redis.hget(self._keys.definitions, digest)
-        return self._readings.require_other(ToolDefinition, raw, _name_definition(digest)) if raw else None
+        raw = await self._redis.hget(self._keys.definitions, digest)
+        return self._readings.require_other(ToolDefinition, raw, f"definition {digest}") if raw else None
 
     async def find_definitions(self, records: Iterable[SuspensionRecord]) -> dict[str, ToolDefinition | None]:
         """Return the definitions of all tools in the records by digest."""
         digests = {item.tool.definition for record in records for item in record.items if item.tool.definition}
         if not digests:
             return {}
-        async with translated():
-            raws = await self._redis.hmget(self._keys.definitions, sorted(digests))
+        raws = await self._redis.hmget(self._keys.definitions, sorted(digests))
         return {
-            digest: self._readings.read_other(ToolDefinition, raw, _name_definition(digest)) if raw else None
+            digest: self._readings.read_other(ToolDefinition, raw, f"definition {digest}") if raw else None
             for digest, raw in zip(sorted(digests), raws, strict=True)
         }
 
@@ -229,16 +218,14 @@ class Runs:
         return await number_turn(self._intake, keys.thread(owner, thread_id), keys.thread_tools(owner, thread_id), ask)
 
     async def save_agent(self, name: str, manifest: str) -> None:
-        async with translated():
-            await self._redis.hset(self._keys.agents, name, manifest)
+        await self._redis.hset(self._keys.agents, name, manifest)
 
     async def agents(self, *, fresh: bool = True) -> dict[str, bytes]:
         """Return the manifests by name; unless `fresh`, from a cache of 500 ms."""
         return await self._manifests.find(fresh=fresh)
 
     async def _read_manifests(self) -> dict[str, bytes]:
-        async with translated():
-            manifests = await self._redis.hgetall(self._keys.agents)
+        manifests = await self._redis.hgetall(self._keys.agents)
         return {text(name): _bytes(manifest) for name, manifest in sorted(manifests.items())}
 
     async def is_of(self, owner: str, *, run_id: str = "", suspension_id: str = "") -> bool:
@@ -266,14 +253,6 @@ class Runs:
             latest = [id_ for id_ in await self._index.latest(ids) if id_]
             unfinished += await self._index.among(self._keys.schedule, latest)
         return unfinished
-
-    async def _list_in_status(self, owner: str, status: str, most: int) -> list[str]:
-        run_ids: list[str] = []
-        async for ids in self._index.pages_of(owner):
-            run_ids += await self._keep(ids, status)
-            if len(run_ids) >= most:
-                break
-        return run_ids[:most]
 
     async def _keep(self, run_ids: list[str], status: str) -> list[str]:
         if status != RunStatus.SUSPENDED:
@@ -313,13 +292,8 @@ class Runs:
     async def _records(self, ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
         if not ids:
             return []
-        async with translated():
-            raws = await self._redis.mget([self._keys.suspension(id_) for id_ in ids])
+        raws = await self._redis.mget([self._keys.suspension(id_) for id_ in ids])
         return await self._readings.read_several(ids, [_bytes(raw) if raw else None for raw in raws])
-
-
-def _name_definition(digest: str) -> str:
-    return f"definition {digest}"
 
 
 def read_entry(raw: bytes, seq: int, at_ms: int = 0) -> TrailEntry:

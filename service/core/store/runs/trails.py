@@ -9,9 +9,9 @@ from sayso.core.records.chain import ChainCheck, find_break
 from sayso.core.records.decisions import RUNNING
 from sayso.core.records.events import EventType, TrailEntry, TrailHead
 from sayso.errors import Unreadable
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.runs.runs import read_entry
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import StorePart
 
 _DECIDING = (EventType.DECISION_RECORDED, EventType.TIMED_OUT)
 
@@ -43,7 +43,12 @@ def describe_undecided(entries: Sequence[TrailEntry]) -> str:
         if entry.type == EventType.POLICY_DECISION and data.get("action") == "allow":
             allowed.add(call_id)
         elif entry.type == EventType.RUN_PAUSED:
-            suspension_id, calls = _read_suspended(data)
+            said = data.get("payload")
+            payload = said if isinstance(said, dict) else {}
+            items = payload.get("items")
+            rows = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+            suspension_id = _read(payload, "suspension_id")
+            calls = {_read(row, "item_id"): _read(row, "call_id") for row in rows}
         elif entry.type in _DECIDING and _read(data, "verdict") in RUNNING:
             decided.add(place)
             allowed.add(calls.get(place[1], call_id))
@@ -52,16 +57,6 @@ def describe_undecided(entries: Sequence[TrailEntry]) -> str:
         elif entry.type == EventType.PERMIT_REDEEMED and place[1] and place not in decided and call_id not in allowed:
             return f"Event {entry.seq} starts a call that nobody decided: the trail has no decision on it."
     return ""
-
-
-def _read_suspended(data: JsonObject) -> tuple[str, dict[str, str]]:
-    """Return the suspension of this event, and the calls of its items."""
-    payload = data.get("payload")
-    if not isinstance(payload, dict):
-        return "", {}
-    items = payload.get("items")
-    rows = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-    return _read(payload, "suspension_id"), {_read(row, "item_id"): _read(row, "call_id") for row in rows}
 
 
 def _read(data: JsonObject, name: str, default: str = "") -> str:
@@ -99,14 +94,11 @@ class TrailEnd(NamedTuple):
         return f"The trail was altered: its last event, {head.seq}, is not the one that the run's record names."
 
 
-class Trails:
+class Trails(StorePart):
     """The ends of the trails of one tenant."""
 
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
-
     async def find_end(self, run_id: str) -> TrailEnd:
-        """Return the end of one run's trail. Read it before the events: more may be added in between."""
+        """Return the end of a run's trail. Read it before the events: more may be added in between."""
         return (await self.find_ends([run_id]))[0]
 
     async def find_ends(self, run_ids: Sequence[str]) -> list[TrailEnd]:
@@ -127,18 +119,23 @@ class Trails:
         """
         fault = ""
         for _ in range(2):
-            events = await self._read_raw(run_id, most)
+            events: list[Any] = []
+            while len(events) < most:
+                end = min(len(events) + _BATCH, most)
+                page: list[Any] = await self._redis.lrange(self._keys.trail(run_id), len(events), end - 1)
+                events += page
+                if len(page) < _BATCH:
+                    break
             fault = await asyncio.to_thread(_find_fault, events)
             if not fault:
-                return ""
+                break
         return fault
 
     async def find_slice_fault(self, run_id: str, entries: Sequence[TrailEntry]) -> str:
         """Return which of these consecutive events does not fit the event before it; empty if all do."""
         head = TrailHead()
         if entries and entries[0].seq > 1:
-            async with translated():
-                raw: Any = await self._redis.lindex(self._keys.trail(run_id), entries[0].seq - 2)
+            raw: Any = await self._redis.lindex(self._keys.trail(run_id), entries[0].seq - 2)
             before = read_entry(raw or b"", entries[0].seq - 1)
             head = TrailHead(before.seq, before.hash)
         check = ChainCheck(head)
@@ -149,28 +146,16 @@ class Trails:
 
         return await asyncio.to_thread(find_fault)
 
-    async def _read_raw(self, run_id: str, most: int) -> list[bytes]:
-        events: list[bytes] = []
-        while len(events) < most:
-            begin, key = len(events), self._keys.trail(run_id)
-            async with translated():
-                page: list[Any] = await self._redis.lrange(key, begin, min(begin + _BATCH, most) - 1)
-            events += page
-            if len(page) < _BATCH:
-                break
-        return events
-
     async def _read(self, run_ids: Sequence[str]) -> dict[str, TrailEnd]:
         """Return the ends of those runs that did not move to their next suspension meanwhile."""
         keys = self._keys
-        async with translated():
-            latest: list[Any] = await self._redis.mget([keys.run(run_id) for run_id in run_ids])
-            async with self._redis.pipeline(transaction=True) as pipe:
-                for run_id, suspension in zip(run_ids, latest, strict=True):
-                    pipe.mget(keys.run(run_id), keys.suspension(text(suspension or b"")), keys.head(run_id))
-                    pipe.llen(keys.trail(run_id))
-                    pipe.lindex(keys.trail(run_id), -1)
-                replies = await pipe.execute()
+        latest: list[Any] = await self._redis.mget([keys.run(run_id) for run_id in run_ids])
+        async with self._redis.pipeline(transaction=True) as pipe:
+            for run_id, suspension in zip(run_ids, latest, strict=True):
+                pipe.mget(keys.run(run_id), keys.suspension(text(suspension or b"")), keys.head(run_id))
+                pipe.llen(keys.trail(run_id))
+                pipe.lindex(keys.trail(run_id), -1)
+            replies = await pipe.execute()
         ends: dict[str, TrailEnd] = {}
         for place, (run_id, suspension) in enumerate(zip(run_ids, latest, strict=True)):
             (now_latest, raw, kept), length, last = replies[3 * place : 3 * place + 3]

@@ -4,12 +4,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from redis.exceptions import ResponseError
-
 from sayso.core.records.events import TrailHead
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.errors import SaysoError
-from service.core.store.connection.connecting import as_ms, translated
+from service.core.store.connection.connecting import as_ms
 from service.core.store.connection.pipeline import Part, Script
 from service.core.store.lua import read_script
 from service.core.store.suspensions.commits import build_commit
@@ -83,21 +81,16 @@ class DueBatches:
         return await self._send(ids, parts, valid_until_ms)
 
     async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
-        async with translated():
-            names = [self._keys.suspension(suspension_id) for suspension_id in suspension_ids]
-            seconds, micros, packed = await next(self._pipelines).run(_LOAD, names)
+        names = [self._keys.suspension(suspension_id) for suspension_id in suspension_ids]
+        seconds, micros, packed = await next(self._pipelines).run(_LOAD, names)
         return max(as_ms(seconds, micros), self.mark_ms()), packed
 
     async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part], valid_until_ms: int) -> list[str]:
         if not commits:
             return []
-        async with translated():
-            try:
-                answers = await next(self._pipelines).run_parts(_COMMIT, valid_until_ms, commits)
-            except ResponseError:
-                return [*suspension_ids]  # the caller finds the malformed one by changing each alone
-        if not answers:
-            return [*suspension_ids]  # `valid_until_ms` is past
+        answers = await next(self._pipelines).run_parts(_COMMIT, valid_until_ms, commits)
+        if not answers:  # one is malformed, which the caller finds by changing each alone, or `valid_until_ms` is past
+            return [*suspension_ids]
         results = zip(suspension_ids, answers, strict=True)
         return [suspension_id for suspension_id, answer in results if not isinstance(answer, list) or answer[0] != 0]
 

@@ -11,7 +11,7 @@ from sayso.core.clock import monotonic_ms
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import SaysoError
 from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import as_ms, text, translated
+from service.core.store.connection.connecting import as_ms, text
 from service.core.store.connection.pipeline import Script
 from service.core.store.lua import read_script
 from service.core.store.suspensions.facets import (
@@ -85,8 +85,7 @@ class Buckets:
         """Return, for each of these buckets, how many of its items are due until each of these times."""
         if not wanted:
             return []
-        async with translated():
-            counts = await self._count([self._keys.bucket(name_bucket(facets)) for facets in wanted], [*until_ms])
+        counts = await self._count([self._keys.bucket(name_bucket(facets)) for facets in wanted], [*until_ms])
         return [tuple(counts[first : first + len(until_ms)]) for first in range(0, len(counts), len(until_ms))]
 
     async def count_audiences(self, since_ms: float = inf) -> Counter[Audience] | None:
@@ -100,11 +99,7 @@ class Buckets:
         return None if buckets is None else self._audiences[1]
 
     async def list_first(
-        self,
-        wanted: Collection[Facets] | None,
-        limit: int,
-        after: OpenItem | None = None,
-        until_ms: int | None = None,
+        self, wanted: Collection[Facets] | None, limit: int, after: OpenItem | None = None, until_ms: int | None = None
     ) -> list[OpenItem]:
         """Return the open items of these buckets that follow `after`, the earliest deadline first, due until a time.
 
@@ -132,33 +127,32 @@ class Buckets:
 
     async def complete(self, now_ms: int) -> int:
         """Put all open items of an earlier version into their buckets, once in a store; return their number."""
-        async with translated():
-            if await self._redis.hexists(self._keys.buckets, _COMPLETE):
-                return 0
+        if await self._redis.hexists(self._keys.buckets, _COMPLETE):
+            return 0
         filed = await self._repair_all()
-        async with translated():
-            await self._redis.hset(self._keys.buckets, _COMPLETE, str(now_ms))
+        await self._redis.hset(self._keys.buckets, _COMPLETE, str(now_ms))
         return filed.wrong
 
     async def find_comparison(self) -> Comparison | None:
         """Return the result of the last `repair`; None before the first."""
-        async with translated():
-            raw = await self._redis.hget(self._keys.buckets, _COMPARED)
+        raw = await self._redis.hget(self._keys.buckets, _COMPARED)
         return Comparison(*map(int, text(raw).split())) if raw is not None else None
 
     async def repair(self) -> int:
         """Make the buckets of all pending suspensions those of their records; return how many items were wrong."""
         comparison = await self._repair_all()
-        async with translated():
-            await self._redis.hset(self._keys.buckets, _COMPARED, f"{comparison.at_ms} {comparison.wrong}")
+        await self._redis.hset(self._keys.buckets, _COMPARED, f"{comparison.at_ms} {comparison.wrong}")
         return comparison.wrong
 
     async def _repair_all(self) -> Comparison:
-        async with translated():
-            began_ms = as_ms(*await self._redis.time())
-            raw: list[Any] = await self._redis.zrange(self._keys.inbox, 0, -1)
+        began_ms = as_ms(*await self._redis.time())
+        raw: list[Any] = await self._redis.zrange(self._keys.inbox, 0, -1)
         ids = [text(member) for member in raw]
-        held = await self._read_places()
+        held: dict[str, dict[str, int]] = {}  # the buckets of every member, each with the member's deadline
+        for name in {text(name) for name in await self._redis.hkeys(self._keys.buckets)} - _MARKS:
+            members: list[Any] = await self._redis.zrange(self._keys.bucket(name), 0, -1, withscores=True)
+            for member, deadline_at_ms in members:
+                held.setdefault(text(member), {})[name] = int(deadline_at_ms)
         wrong = 0
         for start in range(0, len(ids), _BATCH):
             for record in await self._lookups.read_page(ids[start : start + _BATCH]):
@@ -167,41 +161,24 @@ class Buckets:
         return Comparison(began_ms, wrong + await self._remove_strangers(held, began_ms))
 
     async def _read_deadlines(self, names: list[str]) -> dict[str, int | None]:
-        async with translated():
-            scores = await self._redis.zmscore(self._keys.inbox, names) if names else []
+        scores = await self._redis.zmscore(self._keys.inbox, names) if names else []
         return {name: None if score is None else int(score) for name, score in zip(names, scores, strict=True)}
 
     async def _ask_first(self, keys: list[str], args: list[str | int]) -> list[tuple[str, int]]:
-        async with translated():
-            reply = await self._first(keys, args)
+        reply = await self._first(keys, args)
         return [(text(reply[place]), int(reply[place + 1])) for place in range(0, len(reply), 2)]
 
     async def _read(self) -> tuple[Bucket, ...] | None:
-        async with translated():
-            if await self._redis.hlen(self._keys.buckets) > MOST_BUCKETS:
-                return None
-            stored: dict[Any, Any] = await self._redis.hgetall(self._keys.buckets)
+        if await self._redis.hlen(self._keys.buckets) > MOST_BUCKETS:
+            return None
+        stored: dict[Any, Any] = await self._redis.hgetall(self._keys.buckets)
         named = {text(name): text(written) for name, written in stored.items()}
         if _COMPLETE not in named:
             return None
         kinds = [read_facets(written) for name, written in named.items() if name not in _MARKS]
         keys = [self._keys.bucket(name) for name in named if name not in _MARKS]
-        async with translated():
-            sizes = await self._count(keys) if keys else []
+        sizes = await self._count(keys) if keys else []
         return tuple(Bucket(facets, size) for facets, size in zip(kinds, sizes, strict=True) if size)
-
-    async def _read_places(self) -> dict[str, dict[str, int]]:
-        """Return the buckets of every member, each with the member's deadline."""
-        held: dict[str, dict[str, int]] = {}
-        async with translated():
-            for raw in await self._redis.hkeys(self._keys.buckets):
-                name = text(raw)
-                if name in _MARKS:
-                    continue
-                members: list[Any] = await self._redis.zrange(self._keys.bucket(name), 0, -1, withscores=True)
-                for member, deadline_at_ms in members:
-                    held.setdefault(text(member), {})[name] = int(deadline_at_ms)
-        return held
 
     async def _repair(self, record: SuspensionRecord, held: dict[str, dict[str, int]], began_ms: int) -> int:
         """Correct the items of a record unless it changed meanwhile; its own commit has corrected it then."""

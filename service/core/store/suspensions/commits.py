@@ -15,7 +15,7 @@ from sayso.errors import TooManyRequests
 from service.core.concurrency import Turnstile
 from service.core.settings import Settings
 from service.core.store.connection.commits import Commit, Update, Writer
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.connection.pipeline import Script
 from service.core.store.counters import describe_counters, parse_counters
 from service.core.store.keys import CHANGES, TenantKeys, keys_of
@@ -211,8 +211,7 @@ class Intake:
         paces = (self.limits.asks_per_minute_per_key, self.limits.asks_per_minute)
         words = [len(paces), *(word for pace in paces for word in (_MINUTE_US // pace, _MINUTE_US))]
         names, args = describe_counters(keys, counters)
-        async with translated():
-            answer = await self._pipeline.run(_PACE, [keys.pace_of(owner), keys.pace, *names], words + args)
+        answer = await self._pipeline.run(_PACE, [keys.pace_of(owner), keys.pace, *names], words + args)
         if not answer[0]:
             return parse_counters(counters, answer[1])
         wait_s = ceil(answer[1] / 1_000_000)
@@ -225,11 +224,10 @@ class Intake:
 
     async def count_open(self) -> Opened:
         keys = self._keys
-        async with translated():
-            owners = sorted(text(owner) for owner in await self._redis.smembers(keys.owners))
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for key in (keys.open, *map(keys.open_of, owners)):
-                    pipe.zcard(key)
-                count, *each = await pipe.execute()
+        owners = sorted(text(owner) for owner in await self._redis.smembers(keys.owners))
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for key in (keys.open, *map(keys.open_of, owners)):
+                pipe.zcard(key)
+            count, *each = await pipe.execute()
         most, owner = max(zip(each, owners, strict=True), default=(0, ""))
         return Opened(int(count), int(most), owner)

@@ -4,12 +4,11 @@ Filters and counts choose buckets by their facets, so they read no records. Each
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from sayso.core.records.decisions import Actor
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Status, SuspensionRecord, Who
 from sayso.core.records.terms import FallbackAction
@@ -66,7 +65,9 @@ def find_facets(record: SuspensionRecord, item: Item) -> Facets:
     """Return the facets of an open item."""
     terms = item.terms
     run, who = record.run, record.run.who or Who()
-    decided = tuple(sorted({pair for decision in item.decisions for pair in _list_deciders(decision.by)}))
+    decided = {(decision.by.id, decision.by.for_person) for decision in item.decisions}
+    # who made the credential of a decision, where it counts as theirs
+    decided |= {(decision.by.counts_as, "") for decision in item.decisions if decision.by.counts_as}
     return Facets(
         tool=item.tool.name,
         agent=run.agent,
@@ -74,7 +75,7 @@ def find_facets(record: SuspensionRecord, item: Item) -> Facets:
             item.deciders,
             terms.no_self_approval,
             run.owner,
-            decided,
+            tuple(sorted(decided)),
             who.person or "",
             who.owner or "",
             run.key_maker if terms.no_maker_approval else "",
@@ -84,13 +85,6 @@ def find_facets(record: SuspensionRecord, item: Item) -> Facets:
         escalated=item.escalated > 0,
         unattended=terms.fallback.action is FallbackAction.APPROVE,
     )
-
-
-def _list_deciders(by: Actor) -> Iterator[tuple[str, str]]:
-    """Yield who decided and for whom, and who made the credential of that decision, if it counts as theirs."""
-    yield by.id, by.for_person
-    if by.counts_as:
-        yield by.counts_as, ""
 
 
 def list_places(record: SuspensionRecord | None) -> Mapping[str, Place]:
@@ -143,25 +137,19 @@ def read_member(member: str, deadline_at_ms: int) -> OpenItem:
 def file_items(commit: Commit, keys: TenantKeys, update: Update) -> None:
     """Move open items between buckets; a bucket that is empty afterwards is listed no more."""
     for before, after in update.pairs:
-        _move(commit, keys, before, after)
-
-
-def _move(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
-    earlier, now = list_places(before), list_places(after)
-    if not (earlier or now):
-        return
-    leaving: dict[str, list[str]] = {}
-    for member, place in earlier.items():
-        if member not in now or now[member].facets != place.facets:
-            leaving.setdefault(name_bucket(place.facets), []).append(member)
-    entering: dict[Facets, list[str | int]] = {}
-    for member, place in now.items():
-        if earlier.get(member) != place:
-            entering.setdefault(place.facets, []).extend((place.deadline_at_ms, member))
-    for bucket, members in leaving.items():
-        commit.write("ZREM", keys.bucket(bucket), *members)
-        commit.write_unless(keys.bucket(bucket), "HDEL", keys.buckets, bucket)
-    for facets, scored in entering.items():
-        bucket = name_bucket(facets)
-        commit.write("HSETNX", keys.buckets, bucket, write_facets(facets))
-        commit.write("ZADD", keys.bucket(bucket), *scored)
+        earlier, now = list_places(before), list_places(after)
+        leaving: dict[str, list[str]] = {}
+        for member, place in earlier.items():
+            if member not in now or now[member].facets != place.facets:
+                leaving.setdefault(name_bucket(place.facets), []).append(member)
+        entering: dict[Facets, list[str | int]] = {}
+        for member, place in now.items():
+            if earlier.get(member) != place:
+                entering.setdefault(place.facets, []).extend((place.deadline_at_ms, member))
+        for bucket, members in leaving.items():
+            commit.write("ZREM", keys.bucket(bucket), *members)
+            commit.write_unless(keys.bucket(bucket), "HDEL", keys.buckets, bucket)
+        for facets, scored in entering.items():
+            bucket = name_bucket(facets)
+            commit.write("HSETNX", keys.buckets, bucket, write_facets(facets))
+            commit.write("ZADD", keys.bucket(bucket), *scored)

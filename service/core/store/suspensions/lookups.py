@@ -3,16 +3,12 @@
 from typing import Any
 
 from sayso.core.records.suspensions import SuspensionRecord
-from service.core.store.connection.connecting import translated
 from service.core.store.suspensions.reading import UnreadableRecord
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import StorePart
 
 
-class SuspensionLookups:
+class SuspensionLookups(StorePart):
     """Reads of the suspensions of one tenant, by id and by run."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def read_many(self, suspension_ids: list[str]) -> list[SuspensionRecord]:
         """Return the suspensions that exist and are readable, in the given order."""
@@ -23,8 +19,7 @@ class SuspensionLookups:
         """Return the suspensions that exist, in the given order, and name unreadable ones."""
         if not suspension_ids:
             return []
-        async with translated():
-            raws: list[Any] = await self._redis.mget([self._keys.suspension(id_) for id_ in suspension_ids])
+        raws: list[Any] = await self._redis.mget([self._keys.suspension(id_) for id_ in suspension_ids])
         return await self._readings.read_several(suspension_ids, raws)
 
     async def read_chain(self, suspension_id: str, limit: int) -> list[SuspensionRecord | UnreadableRecord]:

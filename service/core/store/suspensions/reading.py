@@ -78,10 +78,9 @@ def unpack_record(raw: bytes) -> Unpacked:
     try:
         record = SuspensionRecord.model_validate_json(doc)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]  # the input may hold a secret
-        where = ".".join(map(str, fault["loc"])) + ": " if fault["loc"] else ""
-        later = " A later version of Sayso may have written it." if fault["type"] == "extra_forbidden" else ""
-        raise Unreadable(f"It is not a record as this version writes it: {where}{fault['msg']}.{later}") from None
+        unknown = error.errors(include_url=False, include_input=False)[0]["type"] == "extra_forbidden"
+        later = " A later version of Sayso may have written it." if unknown else ""
+        raise Unreadable(f"It is not a record as this version writes it: {_describe_misfit(error)}{later}") from None
     if record.version != place[0]:
         raise Unreadable(f"The record says version {record.version}, and its header {place[0]}.")
     for item in record.items:
@@ -187,7 +186,7 @@ def try_read(model: type[Model], raw: bytes | str) -> Model | None:
 
 
 def _describe_misfit(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
+    first = error.errors(include_url=False, include_input=False)[0]  # the input may hold a secret
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}." if where else f"{first['msg']}."
 
@@ -245,10 +244,11 @@ class Readings:
         """Return a stored record of another kind; raises `Unreadable`, so that nothing overwrites an unreadable one."""
         record = self.read_other(model, raw, name)
         if record is None:
+            known = self._unreadable.get(name)
+            reason = known.reason if known is not None else "a later version may have written it."
             raise Unreadable(
-                f"The {name} cannot be read: {self._unreadable_reason(name)} It stays as it is. "
-                "Ask the operator to run `sayso doctor`.",
-                reason=self._unreadable_reason(name),
+                f"The {name} cannot be read: {reason} It stays as it is. Ask the operator to run `sayso doctor`.",
+                reason=reason,
             )
         return record
 
@@ -263,10 +263,6 @@ class Readings:
     def list_unreadable(self) -> list[UnreadableRecord]:
         """Return the records whose last read failed."""
         return list(self._unreadable.values())
-
-    def _unreadable_reason(self, name: str) -> str:
-        known = self._unreadable.get(name)
-        return known.reason if known is not None else "a later version may have written it."
 
     def _note(self, record: UnreadableRecord) -> None:
         known = self._unreadable.get(record.suspension_id)

@@ -6,7 +6,6 @@ from typing import Any
 
 from sayso.core.records.items import ItemDraft, draw_samples
 from sayso.core.records.suspensions import RunRef
-from service.core.store.connection.connecting import translated
 from service.core.store.tenants import TenantStore
 
 _SECRET_BYTES = 32
@@ -28,8 +27,7 @@ class Sampling:
     async def read_secret(self) -> bytes:
         """Return the secret, the same in every process of the tenant."""
         if not self._secret:
-            async with translated():
-                await self._redis.set(self._keys.sampling, secrets.token_bytes(_SECRET_BYTES), nx=True)
-                secret: Any = await self._redis.get(self._keys.sampling)
+            await self._redis.set(self._keys.sampling, secrets.token_bytes(_SECRET_BYTES), nx=True)
+            secret: Any = await self._redis.get(self._keys.sampling)
             self._secret = bytes(secret)
         return self._secret

@@ -22,7 +22,7 @@ from sayso.errors import (
     Unreadable,
 )
 from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import LOST, as_ms, translated
+from service.core.store.connection.connecting import LOST, as_ms
 from service.core.store.connection.pipeline import Script
 from service.core.store.counters import read_counters
 from service.core.store.load import WaitingWorkers
@@ -99,10 +99,7 @@ class _Attempt(NamedTuple):
 
 
 class Suspensions(SuspensionLookups):
-    """The suspensions of one tenant; `mark_ms` returns the latest time that a clock confirmed, as cached.
-
-    `ask` puts questions to assessors.
-    """
+    """The suspensions of one tenant; `mark_ms` returns the latest time that a clock confirmed, `ask` asks assessors."""
 
     def __init__(
         self, store: TenantStore, mark_ms: Callable[[], int] = lambda: 0, ask: AskAssessors = ask_nobody
@@ -135,17 +132,13 @@ class Suspensions(SuspensionLookups):
         read_ms, at_ms = self._connections.time_read
         passed_ms = monotonic_ms() - at_ms
         if passed_ms > _READING_MS:
-            async with translated():
-                read_ms, passed_ms = self._read_time(*await self._redis.time()), 0.0
+            read_ms, passed_ms = self._read_time(*await self._redis.time()), 0.0
         return max(read_ms + int(passed_ms), self.mark_ms())
 
     async def create(
         self, suspension_id: str, begin: Begin, seen: Idempotency | None = None, room: Room | None = None
     ) -> Saved:
-        """Save a new suspension, or return the first one of the key.
-
-        Raises `TooManyRequests` over `room`, and `OverLimit`.
-        """
+        """Save a new suspension, or return the first of its key; raises `TooManyRequests` over `room`, `OverLimit`."""
 
         def start(record: SuspensionRecord | None, now_ms: int) -> Change:
             return begin(now_ms) if record is None else Change(record)
@@ -178,21 +171,16 @@ class Suspensions(SuspensionLookups):
         new: bool = False,
         room: Room | None = None,
     ) -> Saved:
-        state = self._recall(suspension_id, known, new=new)
-        ended = await self._try_cached(state, step, seen, room) if state is not None else None
+        state, ended = self._recall(suspension_id, known, new=new), None
+        try:
+            change = step(state.record, state.now_ms) if state is not None else None
+        except SaysoError:
+            change = None  # the cached record may be too old for the transition
+        if state is not None and change is not None and change.record is not state.record:
+            ended = await self._commit_change(state, change, seen, room)
         if isinstance(ended, Saved):
             return ended
         return await self._read_and_change(suspension_id, step, seen, room, ended)
-
-    async def _try_cached(
-        self, state: State, step: Step, seen: Idempotency | None, room: Room | None
-    ) -> Saved | _Attempt | None:
-        """Change the cached record, and return as `_commit_change` does; None also where the change needs a read."""
-        try:
-            change = step(state.record, state.now_ms)
-        except SaysoError:
-            return None  # the cached record may be too old for the transition
-        return await self._commit_change(state, change, seen, room) if change.record is not state.record else None
 
     async def _read_and_change(
         self, suspension_id: str, step: Step, seen: Idempotency | None, room: Room | None, lost: _Attempt | None
@@ -203,7 +191,11 @@ class Suspensions(SuspensionLookups):
             if lost is not None and state.last_commit == lost.commit_id:
                 return lost.saved
             if seen is not None and state.fingerprint is not None:
-                return await self._repeat(state, seen)
+                if state.fingerprint != seen.fingerprint:
+                    raise IdempotencyConflict(idempotency_key=seen.key)
+                if state.record is not None:
+                    return _unchanged(state.record, state)
+                return (await self.read(str(state.ref)))._replace(ref=state.ref)
             change = step(state.record, state.now_ms)
             if change.record is state.record:
                 return _unchanged(change.record, state)
@@ -213,24 +205,17 @@ class Suspensions(SuspensionLookups):
             lost = ended or lost
         raise Unavailable("Too many concurrent changes; nothing was changed. Try again in a moment.")
 
-    async def _repeat(self, state: State, seen: Idempotency) -> Saved:
-        """Return the result of the key's first request; raises `IdempotencyConflict` for a different request."""
-        if state.fingerprint != seen.fingerprint:
-            raise IdempotencyConflict(idempotency_key=seen.key)
-        if state.record is not None:
-            return _unchanged(state.record, state)
-        return (await self.read(str(state.ref)))._replace(ref=state.ref)
-
     async def _commit_change(
         self, state: State, change: Change, seen: Idempotency | None, room: Room | None
     ) -> Saved | _Attempt | None:
         """Commit a change; return the attempt if its answer was lost, and None if another change came first."""
         attempt = self._prepare(state, change, seen, room)
-        async with translated():
-            try:
-                saved = await self._send(attempt)
-            except LOST:
+        try:
+            saved = await self._run_commit(attempt)
+        except Unavailable as error:
+            if isinstance(error.__cause__, LOST):
                 return attempt
+            raise
         if saved is not None:
             self._remember(saved)
         return saved
@@ -288,7 +273,7 @@ class Suspensions(SuspensionLookups):
         self._connections.time_read = (now_ms, monotonic_ms())
         return now_ms
 
-    async def _send(self, attempt: _Attempt) -> Saved | None:
+    async def _run_commit(self, attempt: _Attempt) -> Saved | None:
         keys, args = attempt.commit.arguments()
         failed_guard, *time = await self._commit(keys=keys, args=args)
         if failed_guard in attempt.commit.lasting:
@@ -307,8 +292,7 @@ class Suspensions(SuspensionLookups):
         wanted = [self._keys.suspension(suspension_id)]
         if seen is not None:
             wanted.append(self._keys.idempotency(seen.actor, seen.key))
-        async with translated():
-            seconds, micros, raw, request = await self._load(keys=wanted)
+        seconds, micros, raw, request = await self._load(keys=wanted)
         # After the store's clock went back a little, time stands still until it passes the mark.
         now_ms = max(self._read_time(seconds, micros), self.mark_ms())
         fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from sayso.errors import TooManyRequests, Unreadable
 from service.core.cache import Cache, Refresher
 from service.core.settings import Settings
-from service.core.store.connection.connecting import WRITING, as_ms, text, translated
+from service.core.store.connection.connecting import WRITING, as_ms, text
 from service.core.store.connection.pipeline import Script
 from service.core.store.keys import FORMAT
 from service.core.store.load import Sizes
 from service.core.store.suspensions.reading import unpack_record
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import DueList, TenantStore
 
 _WRITING = Script(WRITING)
 
@@ -33,61 +33,38 @@ class Queue(NamedTuple):
     oldest_ms: int
 
 
-class Schedule:
+class Schedule(DueList):
     """Suspensions by due time, and those that are ready for workers."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
-        self._taking = store.connections.ready
+        super().__init__(store.redis, store.keys.schedule)
+        self._keys, self._taking = store.keys, store.connections.ready
         self.sizes = Sizes(store)
 
     async def now_ms(self) -> int:
-        async with translated():
-            return as_ms(*await self._redis.time())
+        return as_ms(*await self._redis.time())
 
     async def writing_ms(self) -> int:
         """Return the store server's time if it accepts writes; raises `Unavailable`. Writes nothing."""
-        async with translated():
-            return as_ms(*await self._taking.run(_WRITING, []))
+        return as_ms(*await self._taking.run(_WRITING, []))
 
     async def is_set_up(self) -> bool:
         """Return whether the store has its format; one that was emptied has none. Raises `Unavailable`."""
-        async with translated():
-            return bool(await self._redis.exists(FORMAT))
-
-    async def due(self, now_ms: int, limit: int = 500) -> list[str]:
-        """Return due suspensions, the most overdue first."""
-        async with translated():
-            ids: list[Any] = await self._redis.zrangebyscore(self._keys.schedule, "-inf", now_ms, start=0, num=limit)
-        return [text(member) for member in ids]
+        return bool(await self._redis.exists(FORMAT))
 
     async def deadlines(self, after_ms: int, until_ms: int, limit: int) -> list[str]:
         """Return pending suspensions with a deadline after `after_ms` and up to `until_ms`, the earliest first."""
-        async with translated():
-            ids: list[Any] = await self._redis.zrangebyscore(
-                self._keys.inbox, f"({after_ms}", until_ms, start=0, num=limit
-            )
+        ids: list[Any] = await self._redis.zrangebyscore(self._keys.inbox, f"({after_ms}", until_ms, start=0, num=limit)
         return [text(member) for member in ids]
 
     async def everything(self) -> list[str]:
         """Return all scheduled suspensions, the earliest first."""
-        async with translated():
-            ids: list[Any] = await self._redis.zrange(self._keys.schedule, 0, -1)
+        ids: list[Any] = await self._redis.zrange(self._keys.schedule, 0, -1)
         return [text(member) for member in ids]
-
-    async def forget(self, suspension_id: str) -> None:
-        """Remove an id whose record is gone; a commit removes any other."""
-        async with translated():
-            await self._redis.zrem(self._keys.schedule, suspension_id)
-
-    async def defer(self, suspension_id: str, due_at_ms: int) -> None:
-        """Postpone an unreadable record, so that it does not delay the others."""
-        async with translated():
-            await self._redis.zadd(self._keys.schedule, {suspension_id: due_at_ms}, xx=True)
 
     async def read_queue(self) -> Queue:
         """Return how many runs are on the ready list, and how long the first has waited."""
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+        async with self._redis.pipeline(transaction=False) as pipe:
             pipe.time()
             pipe.llen(self._keys.ready)
             pipe.lindex(self._keys.ready, 0)
@@ -97,25 +74,21 @@ class Schedule:
 
     async def queued_since_ms(self) -> int | None:
         """Return when the first entry of the ready list was added; None if it is empty or unreadable."""
-        async with translated():
-            first: Any = await self._redis.lindex(self._keys.ready, 0)
+        first: Any = await self._redis.lindex(self._keys.ready, 0)
         return _read_queued(first) if first is not None else None
 
     async def announce_rush(self, for_ms: int) -> None:
         """Let workers leave the ready list alone for a while, because many deadlines pass."""
-        async with translated():
-            await self._redis.psetex(self._keys.rush, for_ms, "1")
+        await self._redis.psetex(self._keys.rush, for_ms, "1")
 
     async def is_rush(self) -> bool:
         """Return whether more deadlines pass than the clock can apply at once."""
-        async with translated():
-            return bool(await self._redis.exists(self._keys.rush))
+        return bool(await self._redis.exists(self._keys.rush))
 
     async def take(self, timeout_s: float, limit: int = 1, worker: str = "") -> list[Ready]:
         """Wait for suspensions, the oldest first: handed to `worker`, or ready. Empty after the timeout."""
         lists = [*([self._keys.handed(worker)] if worker else []), self._keys.ready]
-        async with translated():
-            taken = await self._taking.ask("BLMPOP", f"{timeout_s:g}", len(lists), *lists, "LEFT", "COUNT", limit)
+        taken = await self._taking.ask("BLMPOP", f"{timeout_s:g}", len(lists), *lists, "LEFT", "COUNT", limit)
         if not taken:
             return []
         handed = text(taken[0]) != self._keys.ready

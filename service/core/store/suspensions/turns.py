@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sayso.core.records.suspensions import MOST_TOOLS, Progress, SuspensionRecord
 from service.core.store.connection.commits import Commit, Update
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.connection.pipeline import Pipeline, Script
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
@@ -26,8 +26,7 @@ class Turn(NamedTuple):
 async def number_turn(pipeline: Pipeline, thread: str, tools: str, turn: str) -> Turn:
     """Return the turn; all turns beyond `MOST_TURNS` share a number. Threads last 30 days."""
     field = sha256(turn.encode()).hexdigest()[:16]
-    async with translated():
-        number, names = await pipeline.run(_NUMBER, [thread, tools], [field, MOST_TURNS, MOST_TOOLS, _KEPT_S])
+    number, names = await pipeline.run(_NUMBER, [thread, tools], [field, MOST_TURNS, MOST_TOOLS, _KEPT_S])
     return Turn(int(number), Progress().with_tools(map(text, names)))
 
 

@@ -40,7 +40,7 @@ class CutPipeline(Pipeline):
     async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
         if self._ran:
             await self._steady.run_parts(script, first, parts)
-        raise RedisConnectionError("cut")
+        raise Unavailable from RedisConnectionError("cut")
 
 
 class RacedPipeline(Pipeline):

@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ResponseError
 
 from sayso.core.records.chain import find_break
 from sayso.core.records.run_state import seal_state
@@ -147,13 +146,13 @@ async def test_a_malformed_write_is_refused_before_anything_is_written(store: Su
     commit.write("ZADD", KEYS.schedule, 5, "sus_1")
     commit.write("FLUSHALL", KEYS.schedule)
     keys, args = commit.arguments()
-    with pytest.raises(ResponseError, match="malformed write FLUSHALL"):
+    with pytest.raises(Unavailable, match="malformed write FLUSHALL"):
         await store._commit(keys=keys, args=args)
     nowhere = Commit()
     nowhere.write("ZADD", KEYS.schedule, 5, "sus_1")
-    with pytest.raises(ResponseError, match="malformed write ZADD"):
+    with pytest.raises(Unavailable, match="malformed write ZADD"):
         await store._commit(keys=[], args=nowhere.arguments()[1])
-    with pytest.raises(ResponseError, match="malformed write SADD"):
+    with pytest.raises(Unavailable, match="malformed write SADD"):
         await store._commit(keys=keys, args=[*args[:8], 3, "SADD", 1, "fewer"])
     assert await dump(redis) == before
 
@@ -169,7 +168,7 @@ class LosesReplies:
             self.times -= 1
             if self.runs:
                 await self.script(**arguments)  # type: ignore[operator]
-            raise RedisConnectionError("the reply was lost")
+            raise Unavailable from RedisConnectionError("the reply was lost")
         return await self.script(**arguments)  # type: ignore[operator]
 
 
