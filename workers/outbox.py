@@ -22,9 +22,7 @@ from service.features.insights.attention import warn_tired
 from service.features.insights.facts import Facts, PersonFact
 from service.features.insights.store import Counters, tally
 from service.features.webhooks.store import AnnouncementQueue, Endpoint, Endpoints
-from workers import repeat
 
-FAN_OUT_EVERY_S = 0.1
 _UNREADABLE_AGAIN_MS = 60_000
 _WAITS_MS = KEPT_MS // 2
 """How long an announcement waits for an unreadable endpoint. Others keep its messages longer, so none is sent twice."""
@@ -100,12 +98,6 @@ class FanOut:
         await self.wiring.part(Deliveries).add(messages, now_ms)
 
 
-async def keep_announcing(wiring: Wiring, stopping: asyncio.Event) -> None:
-    """Announce until stopped."""
-    await repeat(FanOut(wiring).announce_due, FAN_OUT_EVERY_S, stopping, "announcing_failed")
-
-
-COUNT_EVERY_S = 0.5
 _AT_ONCE = 200
 
 log = structlog.get_logger()
@@ -150,8 +142,3 @@ class Counting:
         for name, decisions in by_name.items():
             await self.wiring.part(Recents).add(name, decisions)
             await warn_tired(self.wiring.part(Recents), name)
-
-
-async def keep_counting(wiring: Wiring, wait_calm: Callable[[], Awaitable[None]], stopping: asyncio.Event) -> None:
-    """Count until stopped."""
-    await repeat(Counting(wiring, wait_calm).count_waiting, COUNT_EVERY_S, stopping, "counting_failed")

@@ -38,8 +38,9 @@ from service.core.logs import configure_logs
 from service.core.settings import Settings
 from service.core.wiring import Wiring
 from service.features.webhooks.store import Endpoint, Endpoints, TimedSecret
-from workers.delivery import keep_delivering
-from workers.outbox import keep_announcing
+from workers import repeat
+from workers.delivery import TICK_S, keep_delivering
+from workers.outbox import FanOut
 
 ENDPOINTS = 100
 MISBEHAVING = 30
@@ -83,7 +84,7 @@ async def measure_endpoints(certificate: str, behaviours: Sequence[Behaviour], p
 async def _deliver(wiring: Wiring, programs: Sequence[Program], pace: Pace) -> Figures:
     stopping = asyncio.Event()
     working = [
-        asyncio.create_task(keep_announcing(wiring, stopping)),
+        asyncio.create_task(repeat(FanOut(wiring).announce_due, TICK_S, stopping, "announcing_failed")),
         asyncio.create_task(keep_delivering(wiring, stopping)),
     ]
     well = programs[MISBEHAVING:]

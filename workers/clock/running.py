@@ -33,7 +33,7 @@ from workers.clock.ticks import (
     TICK_S,
     Precomputing,
     Rush,
-    keep_withdrawing,
+    Withdrawals,
     process_due,
     take_back_handed,
     wake_unfrozen,
@@ -42,7 +42,7 @@ from workers.delivery import keep_delivering
 from workers.notify.attempts import ContactBook
 from workers.notify.interruptions import AbsenceWatch
 from workers.notify.notifier import keep_listening, keep_notifying
-from workers.outbox import keep_announcing, keep_counting
+from workers.outbox import Counting, FanOut
 from workers.retention import EVERY_S
 
 _KEPT_EVERY_MS = 1000
@@ -71,30 +71,22 @@ class JumpDetector:
         last = self._last or await freezes.last_reading()
         drift_ms = find_drift_ms(last, reading) if last is not None else 0
         if last is not None and drift_ms > JUMP_MS:
-            await self._doubt(last, reading, drift_ms)
+            known = await freezes.known(fresh=True)
+            jumps = [(freeze.at_ms, freeze.jumped_to_ms or 0) for freeze in known if freeze.scope == TIME]
+            reported_ms = sum(to_ms - from_ms for from_ms, to_ms in jumps if last.at_ms < to_ms <= reading.at_ms)
+            if drift_ms - reported_ms > JUMP_MS:  # no other clock has reported the same jump
+                freeze = await freezes.doubt_time(last.at_ms, reading.at_ms)
+                log.error("store_clock_jumped", by_ms=drift_ms, freeze=freeze.id, reason=freeze.reason)
         elif drift_ms < -JUMP_MS:
-            await self._notice_return(reading, -drift_ms)
+            await self._wiring.part(Deliveries).follow_back(-drift_ms, reading.at_ms)
+            await self._wiring.part(AnnouncementQueue).bring_forward(reading.at_ms)
+            await self._wiring.part(CardQueue).bring_forward(reading.at_ms)
+            unfrozen = await freezes.notice_return(-drift_ms, reading.at_ms)
+            log.error("store_clock_went_back", by_ms=-drift_ms, unfrozen=unfrozen.id if unfrozen else None)
         if self._last is None or abs(drift_ms) > JUMP_MS or reading.uptime_ms - self._kept_at_ms >= _KEPT_EVERY_MS:
             await freezes.save_reading(reading, went_back=drift_ms < -JUMP_MS)
             self._kept_at_ms = reading.uptime_ms
         self._last = reading
-
-    async def _doubt(self, last: ClockReading, reading: ClockReading, drift_ms: int) -> None:
-        """Freeze time, unless another clock has reported the same jump."""
-        known = await self._wiring.freezes.known(fresh=True)
-        jumps = [(freeze.at_ms, freeze.jumped_to_ms or 0) for freeze in known if freeze.scope == TIME]
-        reported_ms = sum(to_ms - from_ms for from_ms, to_ms in jumps if last.at_ms < to_ms <= reading.at_ms)
-        if drift_ms - reported_ms <= JUMP_MS:
-            return
-        freeze = await self._wiring.freezes.doubt_time(last.at_ms, reading.at_ms)
-        log.error("store_clock_jumped", by_ms=drift_ms, freeze=freeze.id, reason=freeze.reason)
-
-    async def _notice_return(self, reading: ClockReading, back_ms: int) -> None:
-        await self._wiring.part(Deliveries).follow_back(back_ms, reading.at_ms)
-        await self._wiring.part(AnnouncementQueue).bring_forward(reading.at_ms)
-        await self._wiring.part(CardQueue).bring_forward(reading.at_ms)
-        unfrozen = await self._wiring.freezes.notice_return(back_ms, reading.at_ms)
-        log.error("store_clock_went_back", by_ms=back_ms, unfrozen=unfrozen.id if unfrozen else None)
 
 
 @dataclass
@@ -123,10 +115,12 @@ LOOPS: tuple[Callable[[Clock], Awaitable[None]], ...] = (
     lambda clock: clock.repeat(take_back_handed, 1, "handed_runs_not_taken_back"),
     lambda clock: clock.repeat(clock.queue_jobs, 1, "queueing_failed"),
     lambda clock: repeat(AbsenceWatch(clock.wiring).move_cards, 1, clock.stopping, "absences_not_followed"),
-    lambda clock: keep_announcing(clock.wiring, clock.stopping),
-    lambda clock: keep_counting(clock.wiring, clock.rush.wait_over, clock.stopping),
+    lambda clock: repeat(FanOut(clock.wiring).announce_due, TICK_S, clock.stopping, "announcing_failed"),
+    lambda clock: repeat(
+        Counting(clock.wiring, clock.rush.wait_over).count_waiting, 0.5, clock.stopping, "counting_failed"
+    ),
     lambda clock: keep_delivering(clock.wiring, clock.stopping),
-    lambda clock: keep_withdrawing(clock.wiring, clock.stopping),
+    lambda clock: repeat(Withdrawals(clock.wiring).sweep, 1, clock.stopping, "withdrawing_failed"),
     lambda clock: keep_notifying(clock.wiring, clock.channels, ContactBook(clock.wiring), clock.stopping),
     lambda clock: keep_listening(clock.wiring, clock.channels, clock.stopping),
 )

@@ -21,11 +21,9 @@ from sayso.core.records.freezes import Freeze
 from sayso.errors import NotFound, SaysoError, Unavailable, Unreadable
 from service.core.desk.scheduling import Precomputed
 from service.core.operations.runs import withdraw_runs
-from service.core.store.people import ApiKey
 from service.core.store.suspensions.batches import PrecomputedCommit
 from service.core.store.suspensions.schedule import Schedule, read_ready
 from service.core.wiring import Wiring
-from workers import repeat
 
 log = structlog.get_logger()
 
@@ -154,7 +152,6 @@ async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
         log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
 
 
-WITHDRAWING_EVERY_S = 1.0
 WITHDRAWING_AGAIN_MS = 5_000
 """Longer than any process caches a checked key, so that the second pass is complete."""
 
@@ -169,26 +166,17 @@ class Withdrawals:
 
     async def sweep(self) -> None:
         for key in await self._wiring.api_keys.list_all():
-            if key.revoked_at_ms is not None and not key.withdrawn:
-                await self._withdraw(key)
-
-    async def _withdraw(self, key: ApiKey) -> None:
-        began_ms = monotonic_ms()
-        first_ms = self._first_ms.get(key.id)
-        if first_ms is not None and began_ms - first_ms < self._again_ms:
-            return
-        if cancelled := await withdraw_runs(self._wiring, key.name):
-            log.info("runs_withdrawn", key=key.id, name=key.name, runs=cancelled)
-        if first_ms is None:
-            self._first_ms[key.id] = began_ms
-        else:
-            await self._wiring.api_keys.note_withdrawn(key.id)
-            del self._first_ms[key.id]
-
-
-async def keep_withdrawing(wiring: Wiring, stopping: asyncio.Event) -> None:
-    """Sweep until stopped."""
-    await repeat(Withdrawals(wiring).sweep, WITHDRAWING_EVERY_S, stopping, "withdrawing_failed")
+            began_ms, first_ms = monotonic_ms(), self._first_ms.get(key.id)
+            early = first_ms is not None and began_ms - first_ms < self._again_ms
+            if key.revoked_at_ms is None or key.withdrawn or early:
+                continue
+            if cancelled := await withdraw_runs(self._wiring, key.name):
+                log.info("runs_withdrawn", key=key.id, name=key.name, runs=cancelled)
+            if first_ms is None:
+                self._first_ms[key.id] = began_ms
+            else:
+                await self._wiring.api_keys.note_withdrawn(key.id)
+                del self._first_ms[key.id]
 
 
 AHEAD_MS = 10_000

@@ -48,16 +48,15 @@ class ContactBook:
 
         An absent person's delegate stands in, unless the chain of delegates includes the requester.
         """
-        read = partial(self._read, channel, person, requester)
-        return await _recall(self.recipients, (channel, person, requester), read)
 
-    async def _read(self, channel: str, person: str, requester: str) -> tuple[Recipient, ...]:
-        present = await list_present(self.wiring, person, now_ms(), requester)
-        recipients: list[Recipient] = []
-        for name in present:
-            addresses = await self.wiring.contacts.addresses_of(name, channel)
-            recipients += [Recipient(name, address) for address in addresses]
-        return tuple(recipients)
+        async def read() -> tuple[Recipient, ...]:
+            recipients: list[Recipient] = []
+            for name in await list_present(self.wiring, person, now_ms(), requester):
+                addresses = await self.wiring.contacts.addresses_of(name, channel)
+                recipients += [Recipient(name, address) for address in addresses]
+            return tuple(recipients)
+
+        return await _recall(self.recipients, (channel, person, requester), read)
 
 
 async def _recall(known: dict[Key, Cache[Value]], key: Key, read: Callable[[], Awaitable[Value]]) -> Value:
@@ -77,16 +76,11 @@ Result = TypeVar("Result")
 
 
 class AddressBook(Protocol):
-    """The addresses of people on channels, and how they want to be notified."""
+    """Addresses of people on channels, and how they want to be notified; see `ContactBook`."""
 
-    async def find_preferences(self, person: str, reviewers: Sequence[str]) -> Preferences:
-        """Return how a person is notified whom these reviewers include."""
+    async def find_preferences(self, person: str, reviewers: Sequence[str]) -> Preferences: ...
 
-    async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
-        """Return the addresses of a person or of a group's members; of everybody linked for an empty name.
-
-        An absent person's delegate stands in, unless the chain of delegates includes the requester.
-        """
+    async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]: ...
 
 
 class Deferred(Exception):
@@ -178,9 +172,8 @@ class Attempt:
             return (fail(self.delivery, f"{who} has no address on {self.channel.name}.", None),)
         if people == (self.delivery.person,):
             return (await self.send_to(recipients),)
-        return tuple(
-            await asyncio.gather(*(self._try_send([to for to in recipients if to.person == name]) for name in people))
-        )
+        places = ([to for to in recipients if to.person == name] for name in people)
+        return tuple(await asyncio.gather(*map(self._try_send, places)))
 
     async def follow(self) -> CardDelivery:
         """Update a card that was sent, and remind its recipient if a reminder is due. Raises `Deferred`.

@@ -101,11 +101,10 @@ class Notifier:
         while True:
             try:
                 await self.wiring.desk.record_deliveries(suspension_id, reports)
+                return
             except Unavailable as error:
                 self.trouble.note(error, suspension=suspension_id)
                 await asyncio.sleep(TICK_S)
-            else:
-                return
 
     async def _deliver(self, suspension_id: str) -> None:
         try:
@@ -208,11 +207,13 @@ RENEW_S = 5.0
 
 async def keep_listening(wiring: Wiring, channels: Channels, stopping: asyncio.Event) -> None:
     """Listen to every channel that has a listener, until stopped."""
-    known = (channel for channel in channels.by_name.values() if channel.kind in KINDS)
-    listeners = [(channel, KINDS[channel.kind].listen) for channel in known]
-    await asyncio.gather(
-        *(listen_by_lease(wiring, channel, listen, stopping) for channel, listen in listeners if listen is not None)
+    listeners = [
+        (channel, KINDS[channel.kind].listen) for channel in channels.by_name.values() if channel.kind in KINDS
+    ]
+    holding = (
+        listen_by_lease(wiring, channel, listen, stopping) for channel, listen in listeners if listen is not None
     )
+    await asyncio.gather(*holding)
 
 
 async def listen_by_lease(

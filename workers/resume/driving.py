@@ -6,8 +6,8 @@ Taking a ready id grants nothing. The lease does, and fences every later step. T
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -17,8 +17,6 @@ import uvloop
 from sayso import errors
 from sayso.core.clock import monotonic_ms, new_id
 from sayso.core.policy.counters.charging import NO_READINGS
-from sayso.core.policy.counters.readings import Readings
-from sayso.core.policy.engine import Policy
 from sayso.core.transitions.execution import Fence, WaitingWorker
 from sayso.errors import (
     Conflict,
@@ -118,13 +116,18 @@ class Drain:
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Take and drive runs until the window ends, the worker is stopped, or its parent is gone."""
-        async with self._delays.kept(), self._waiting():
-            await self._run(stopping)
+        async with self._delays.kept():
+            self._announcing = asyncio.create_task(self._announce())
+            try:
+                await self._run(stopping)
+            finally:
+                self._announcing.cancel()
 
     async def _run(self, stopping: asyncio.Event) -> None:
-        window_ms = self._wiring.settings.drain_window_s * 1000
-        began_ms = monotonic_ms()
-        while not self._is_over(monotonic_ms() - began_ms, window_ms) and not stopping.is_set():
+        window_ms, began_ms = self._wiring.settings.drain_window_s * 1000, monotonic_ms()
+        while not stopping.is_set() and os.getppid() == self._parent:
+            if monotonic_ms() - began_ms >= (window_ms * _HARD_WINDOWS if self._driving else window_ms):
+                break
             free = self._wiring.settings.drain_concurrency - len(self._driving)
             if free <= 0:
                 await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)
@@ -149,16 +152,8 @@ class Drain:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    @asynccontextmanager
-    async def _waiting(self) -> AsyncIterator[None]:
-        """Announce that runs may be handed to this worker while it has places."""
-        self._announcing = asyncio.create_task(self._announce())
-        try:
-            yield
-        finally:
-            self._announcing.cancel()
-
     async def _announce(self) -> None:
+        """Let decisions hand runs to this worker while it has places."""
         while True:
             if self._wiring.settings.drain_concurrency - len(self._driving) >= _TAKE_AT_ONCE:
                 with suppress(Unavailable):
@@ -178,11 +173,6 @@ class Drain:
         task = asyncio.create_task(self._drive(ready))
         self._driving.add(task)
         task.add_done_callback(self._driving.discard)
-
-    def _is_over(self, elapsed_ms: float, window_ms: int) -> bool:
-        if os.getppid() != self._parent:
-            return True
-        return elapsed_ms >= (window_ms * _HARD_WINDOWS if self._driving else window_ms)
 
     async def _drive(self, ready: Ready) -> None:
         try:
@@ -226,62 +216,43 @@ class Drain:
         """Lease the run; None if this very worker drives it already."""
         revocations = await self._wiring.revocation_cache.find()
         policy = self._wiring.rules.policy()
-        known = await self._recall(ready)
-        inputs = PlanInputs(agents, policy, revocations, await self._read_ahead(known, policy))
+        suspensions = self._wiring.desk.suspensions
+        known = suspensions.recall_packed(ready.id, ready.packed)
+        if known is None:  # the store's time was read long ago
+            await suspensions.read_time_ms()
+            known = suspensions.recall_packed(ready.id, ready.packed)
+        inputs = PlanInputs(agents, policy, revocations)
+        if known is not None and policy.remembering:
+            about = (known.record, list_judged(known.record), policy, known.now_ms)
+            wanted = await self._wiring.desk.evaluations.judge(partial(list_wanted, *about), caller=known.record.id)
+            inputs = inputs._replace(readings=await suspensions.recall(wanted))
         if known is None or known.record.resume.resumer != "runner":
             leasing = self._lease_and_plan(ready.id, step_id, inputs, known)
         elif known.record.items:  # the calls that start are in the state
             state = await self._states.try_read(known.record)
             leasing = self._lease_and_plan(ready.id, step_id, inputs._replace(state=state), known)
-        else:
-            leasing = self._lease_start(ready.id, step_id, inputs, known)
+        else:  # it has not asked its model yet, so its state may be read at the same time
+            leasing = self._lease_and_plan(ready.id, step_id, inputs, known)
+            state, leased_run = await asyncio.gather(self._states.try_read(known.record), leasing)
+            return replace(leased_run, state=state) if leased_run is not None else None
         return await leasing
-
-    async def _recall(self, ready: Ready) -> Saved | None:
-        """Return the record from the ready list, after asking for the store's time if it was read long ago."""
-        suspensions = self._wiring.desk.suspensions
-        known = suspensions.recall_packed(ready.id, ready.packed)
-        if known is not None:
-            return known
-        await suspensions.read_time_ms()
-        return suspensions.recall_packed(ready.id, ready.packed)
-
-    async def _lease_start(
-        self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved
-    ) -> LeasedRun | None:
-        """Lease a run that has not asked its model yet, and read its state at the same time."""
-        leasing = self._lease_and_plan(suspension_id, step_id, inputs, known)
-        state, leased_run = await asyncio.gather(self._states.try_read(known.record), leasing)
-        return replace(leased_run, state=state) if leased_run is not None else None
 
     async def _lease_and_plan(
         self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved | None
     ) -> LeasedRun | None:
-        try:
-            return await self._lease_with(suspension_id, step_id, inputs, known)
-        except OverLimit:  # the calls are judged again after the lease
-            return await self._lease_with(suspension_id, step_id, inputs._replace(readings=NO_READINGS), known)
-
-    async def _lease_with(
-        self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved | None
-    ) -> LeasedRun | None:
         lease_ms, first = self._lease_ms, FirstPlan(inputs)
-        leased = await self._wiring.desk.lease(
-            suspension_id, self._holder, lease_ms, first.plan, self._job_id, step_id, known
-        )
+        try:
+            leased = await self._wiring.desk.lease(
+                suspension_id, self._holder, lease_ms, first.plan, self._job_id, step_id, known
+            )
+        except OverLimit:  # the calls are judged again after the lease
+            without = inputs._replace(readings=NO_READINGS)
+            return await self._lease_and_plan(suspension_id, step_id, without, known)
         held = leased.record.lease
         if held is None or held.step != step_id:
             return None
         fence = Fence(self._holder, held.attempt, lease_ms)
         return LeasedRun(leased, fence, first.find(leased), inputs.state, self._states, list_unclaimed(leased))
-
-    async def _read_ahead(self, known: Saved | None, policy: Policy) -> Readings:
-        """Return what counters hold that the run's calls need before they start; nothing for rules without memory."""
-        if known is None or not policy.remembering:
-            return NO_READINGS
-        about = (known.record, list_judged(known.record), policy, known.now_ms)
-        wanted = await self._wiring.desk.evaluations.judge(partial(list_wanted, *about), caller=known.record.id)
-        return await self._wiring.desk.suspensions.recall(wanted)
 
     async def _resume(self, leased_run: LeasedRun) -> None:
         record = leased_run.saved.record

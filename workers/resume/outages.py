@@ -49,12 +49,11 @@ async def report_late(desk: Desk, record: SuspensionRecord, intent: Intent, resu
     for _ in range(_REPORTS):
         try:
             await through_outages(lambda: desk.report(record.run.id, intent.idempotency_key, intent.holder, result))
+            return
         except Conflict as refusal:
             if refusal.facts.get("status") not in (Status.DECIDED, Status.RESUMING):
                 return
         except (NotFound, Unreadable, Unavailable):
-            return
-        else:
             return
         await asyncio.sleep(_AGAIN_S)
 
@@ -64,26 +63,22 @@ def renewed(desk: Desk, suspension_id: str, fence: Fence) -> Iterator[None]:
     """Renew the lease each third of its length during the block. A task starts only once the first third is over."""
     renewing: list[asyncio.Task[None]] = []
 
-    def begin() -> None:
-        renewing.append(asyncio.create_task(_renew(desk, suspension_id, fence)))
+    async def renew() -> None:
+        with suppress(Conflict, Unreadable):
+            while True:
+                with suppress(Unavailable):
+                    await desk.renew(suspension_id, fence)
+                await asyncio.sleep(fence.lease_ms / 3000)
 
-    first = asyncio.get_running_loop().call_later(fence.lease_ms / 3000, begin)
+    first = asyncio.get_running_loop().call_later(
+        fence.lease_ms / 3000, lambda: renewing.append(asyncio.create_task(renew()))
+    )
     try:
         yield
     finally:
         first.cancel()
         for task in renewing:
             task.cancel()
-
-
-async def _renew(desk: Desk, suspension_id: str, fence: Fence) -> None:
-    while True:
-        with suppress(Unavailable):
-            try:
-                await desk.renew(suspension_id, fence)
-            except (Conflict, Unreadable):
-                return
-        await asyncio.sleep(fence.lease_ms / 3000)
 
 
 Given = ParamSpec("Given")

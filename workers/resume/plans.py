@@ -3,8 +3,9 @@
 A plan is made within the lease transition, to redeem its permits in the same commit, or else afterwards.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from sayso.core.policy.budgets import Deferred, Work, working
 from sayso.core.policy.counters.charging import NO_READINGS
-from sayso.core.policy.counters.readings import Readings
+from sayso.core.policy.counters.readings import Readings, Wanted
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.rules import Action
@@ -27,9 +28,10 @@ from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, BatchCall, Ending, Fitted, PlannedCall, Resumption
 from sayso.runner.execution import plan_intent
 from sayso.runner.loop import answer_calls
-from sayso.runner.revalidation import Revalidation, revalidate
+from sayso.runner.revalidation import Revalidation, list_judged, list_wanted, revalidate
 from sayso.runner.transcripts import RunState, describe_run
 from service.core.store.suspensions.saving import Saved
+from service.core.wiring import Wiring
 from workers.resume.journals import ReadState, RunStates, describe_outcomes
 
 
@@ -91,7 +93,7 @@ class FirstPlan:
 
     def __init__(self, inputs: PlanInputs) -> None:
         self._inputs = inputs
-        self._plan: CallPlan | RunPlan | None = None
+        self.made: CallPlan | RunPlan | None = None  # the plan that was made last
         self._lease: tuple[int, int] | None = None
         """Version and time of the record that holds the lease of the plan."""
 
@@ -110,10 +112,10 @@ class FirstPlan:
             with working(Work()):
                 checked = revalidate(record, agent, inputs.policy, inputs.revocations, now_ms, inputs.readings)
                 if state is None:
-                    self._plan = call_plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
+                    self.made = call_plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
                     planned = call_plan.planned
                 else:
-                    self._plan = run_plan = plan_run(agent, record, state, checked, inputs.policy, now_ms)
+                    self.made = run_plan = plan_run(agent, record, state, checked, inputs.policy, now_ms)
                     planned = list_first(agent, run_plan)
         except (Unavailable, Deferred):
             return ()  # a counter is not read yet, or a condition costs too much within a commit
@@ -130,14 +132,9 @@ class FirstPlan:
         except ValidationError:
             return None
 
-    @property
-    def made(self) -> CallPlan | RunPlan | None:
-        """The plan that was made last, if any."""
-        return self._plan
-
     def find(self, leased: Saved) -> CallPlan | RunPlan | None:
         """Return the plan that was committed with the lease, if any."""
-        return self._plan if self._lease == (leased.record.version, leased.record.updated_at_ms) else None
+        return self.made if self._lease == (leased.record.version, leased.record.updated_at_ms) else None
 
 
 def confirm_handed(record: SuspensionRecord, inputs: PlanInputs, now_ms: int) -> CallPlan | RunPlan | None:
@@ -193,6 +190,17 @@ def list_first(agent: Agent, plan: RunPlan) -> tuple[PlannedCall, ...]:
     if batches.find_ending(batch, agent.approval_denial_policy) is not None:
         return ()
     return batches.plan_calls(batch, agent, read)
+
+
+async def check_calls(
+    wiring: Wiring, agent: Agent, leased: Saved, recall: Callable[[Collection[Wanted]], Awaitable[Readings]]
+) -> Revalidation:
+    """Return the calls of a leased run as the rules judge them now."""
+    record, now_ms, policy = leased.record, leased.now_ms, wiring.rules.policy()
+    judge = partial(wiring.desk.evaluations.judge, caller=record.id)
+    readings = await recall(await judge(partial(list_wanted, record, list_judged(record), policy, now_ms)))
+    about = (record, agent, policy, await wiring.revocation_cache.find(), now_ms, readings)
+    return await judge(partial(revalidate, *about))
 
 
 def read_batch(record: SuspensionRecord) -> Batch:

@@ -1,7 +1,6 @@
 """Resume a suspension of calls without a run loop: approved calls run here and their results end the run."""
 
 from collections.abc import Mapping
-from functools import partial
 
 from pydantic import JsonValue
 
@@ -11,10 +10,10 @@ from sayso.errors import OverLimit
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
 from sayso.runner.execution import run_calls
-from sayso.runner.revalidation import carry_over, list_judged, list_wanted, revalidate
+from sayso.runner.revalidation import carry_over
 from service.core.wiring import Wiring
 from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal
-from workers.resume.plans import CallPlan, LeasedRun, plan_batch, read_batch
+from workers.resume.plans import CallPlan, LeasedRun, check_calls, plan_batch, read_batch
 
 
 async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: LeasedRun) -> None:
@@ -59,11 +58,7 @@ async def _begin(
 
 async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
     record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
-    policy = wiring.rules.policy()
-    judge = partial(wiring.desk.evaluations.judge, caller=record.id)
-    wanted = await judge(partial(list_wanted, record, list_judged(record), policy, now_ms))
-    about = (record, agent, policy, await wiring.revocation_cache.find(), now_ms, await journal.recall(wanted))
-    checked = await judge(partial(revalidate, *about))
+    checked = await check_calls(wiring, agent, leased_run.saved, journal.recall)
     batch = read_batch(record)
     if record.state is not None:  # a suspension about a call in doubt has saved the other results
         batch = Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))

@@ -12,7 +12,7 @@ from sayso.errors import Conflict, InvalidInput, TooLarge, Unavailable
 from sayso.runner.agents import Agent
 from sayso.runner.loop import drive
 from sayso.runner.protocol import AgentRun, FrameworkAgent, FrameworkState, RunSuspended
-from sayso.runner.revalidation import Revalidation, carry_over, list_judged, list_wanted, revalidate
+from sayso.runner.revalidation import Revalidation, carry_over
 from sayso.runner.runs import FrameworkRun, ModelRun
 from sayso.runner.transcripts import RunState
 from sayso.timeline.external_events import fit_events
@@ -22,7 +22,7 @@ from service.core.store.runs.external_events import ExternalEvent, ExternalEvent
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
 from workers.resume.journals import ReadState, RunStates, ask_in, describe_outcomes, find_agent, open_journal
-from workers.resume.plans import LeasedRun, RunPlan, read_batch
+from workers.resume.plans import LeasedRun, RunPlan, check_calls, read_batch
 
 log = structlog.get_logger()
 
@@ -69,15 +69,9 @@ async def _check(
     wiring: Wiring, agent: Agent, leased_run: LeasedRun, states: RunStates
 ) -> tuple[RunState | FrameworkState, Revalidation]:
     """Return the state of a run that has no plan yet, and its revalidated calls."""
-    leased, record = leased_run.saved, leased_run.saved.record
+    record = leased_run.saved.record
     state = await _read_state(record, agent, leased_run.state, states)
-    policy = wiring.rules.policy()
-    judge = partial(wiring.desk.evaluations.judge, caller=record.id)
-    wanted = await judge(partial(list_wanted, record, list_judged(record), policy, leased.now_ms))
-    readings = await wiring.desk.suspensions.recall(wanted)
-    revocations = await wiring.revocation_cache.find()
-    about = (record, agent, policy, revocations, leased.now_ms, readings)
-    return state, await judge(partial(revalidate, *about))
+    return state, await check_calls(wiring, agent, leased_run.saved, wiring.desk.suspensions.recall)
 
 
 def _open_run(agent: Agent, record: SuspensionRecord, state: RunState | FrameworkState) -> AgentRun[Any]:

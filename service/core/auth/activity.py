@@ -6,7 +6,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.errors import Unavailable
 from service.core.settings.limits import network_of
-from service.core.store.activity import Activity, ActivityPage, ActivityStore
+from service.core.store.activity import Activity, ActivityStore
 
 REFUSED = "refused"
 _LOG = structlog.get_logger(__name__)
@@ -17,6 +17,7 @@ class ActivityLog:
 
     def __init__(self, store: ActivityStore) -> None:
         self._store = store
+        self.read_page, self.check = store.read_page, store.check
 
     async def record(
         self, act: str, by: str, *, door: str, address: str = "", target: str = "", **data: object
@@ -39,14 +40,6 @@ class ActivityLog:
         if times:
             entry = Activity(seq=0, at_ms=now_ms(), act=act, by=by, door=door, address=address, target=target)
             await self._append(entry.model_copy(update={"outcome": REFUSED, "times": times, "data": {"why": why}}))
-
-    async def read_page(self, skip: int, limit: int) -> ActivityPage:
-        """Return entries, the newest first, and where they do not fit the chain."""
-        return await self._store.read_page(skip, limit)
-
-    async def check(self) -> int | None:
-        """Return the number of the first entry of the whole log that does not fit the chain, or None."""
-        return await self._store.check()
 
     async def _append(self, entry: Activity) -> None:
         try:

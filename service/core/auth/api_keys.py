@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import new_id, new_secret, now_ms
@@ -12,7 +11,7 @@ from sayso.errors import Conflict, InvalidInput, NotFound
 from service.core.auth.reviewers import NOBODY, hash_token, refuse_our_names
 from service.core.cache import Cache, Refresher
 from service.core.settings import SHORTEST_KEY
-from service.core.store.people import ApiKey, Made, People, StoredKey, Tokens
+from service.core.store.people import ApiKey, Made, People, Tokens
 
 
 class RevocationCache:
@@ -20,10 +19,7 @@ class RevocationCache:
 
     def __init__(self, people: People, refresher: Refresher) -> None:
         self._people = people
-        self._cache = Cache(self._read, refresher)
-
-    async def find(self, *, fresh: bool = False) -> Revocations:
-        return await self._cache.find(fresh=fresh)
+        self.find = Cache(self._read, refresher).find
 
     async def _read(self) -> Revocations:
         keys = await self._people.list_keys()
@@ -39,13 +35,12 @@ _NAME = re.compile(r"[!-~]{1,64}")
 LATEST_MS = 2**53  # a moment that never comes
 
 
-@dataclass(frozen=True)
 class ApiKeys:
     """The API keys of one tenant."""
 
-    tenant: str
-    people: People
-    tokens: Tokens
+    def __init__(self, tenant: str, people: People, tokens: Tokens) -> None:
+        self._tenant, self._people, self._tokens = tenant, people, tokens
+        self.list_all, self.scan, self.list_uses = people.list_keys, people.scan_keys, people.list_uses
 
     async def create(
         self,
@@ -76,21 +71,21 @@ class ApiKeys:
         if owner is not None and predecessor_id is None:
             if kind != "agent":
                 raise InvalidInput("Only an agent's key has an owner. Leave out the owner.")
-            person = await self.people.find_reviewer(owner)
+            person = await self._people.find_reviewer(owner)
             if person is None or not person.active:
                 raise InvalidInput(f"There is no active person named {owner!r} to own the key. Correct the name.")
         plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)
-        existing = await self.tokens.find_key(key_hash)
+        existing = await self._tokens.find_key(key_hash)
         if existing is not None:
             if not existing.holds(now_ms()):
                 raise Conflict("This key was revoked or has ended, which is final. Choose another one.")
-            if (existing.tenant, existing.name, existing.kind) != (self.tenant, name, kind):
+            if (existing.tenant, existing.name, existing.kind) != (self._tenant, name, kind):
                 raise Conflict("This key belongs to somebody else. Choose another one.")
             return existing, plain
         key = ApiKey(
             id=new_id("key"),
-            tenant=self.tenant,
+            tenant=self._tenant,
             name=name,
             kind=kind,
             created_at_ms=now_ms(),
@@ -101,7 +96,7 @@ class ApiKeys:
             made_by=made.by,
             made_at_ms=made.at_ms,
         )
-        await self.people.save_key(key_hash, key)
+        await self._people.save_key(key_hash, key)
         return key, plain
 
     async def revoke(self, key_id: str) -> ApiKey:
@@ -113,8 +108,8 @@ class ApiKeys:
 
     async def rotate(self, key_id: str, overlap_s: int, by: str = "", made: Made = NOBODY) -> tuple[ApiKey, str]:
         """Create the successor of a key, which ends after the overlap; `by` makes it. Raises `NotFound`, `Conflict`."""
-        key_hash = await self.people.find_key_hash(key_id)
-        key = await self.tokens.find_key(key_hash) if key_hash else None
+        key_hash = await self._people.find_key_hash(key_id)
+        key = await self._tokens.find_key(key_hash) if key_hash else None
         if key is None:
             raise _not_found(key_id)
         if not key.holds(now_ms()):
@@ -131,24 +126,12 @@ class ApiKeys:
         """Record that all runs of a revoked key were withdrawn."""
         await self._change(key_id, lambda key: key.model_copy(update={"withdrawn": True}))
 
-    async def list_all(self) -> list[ApiKey]:
-        """Return all API keys, including revoked ones, the oldest first."""
-        return list(await self.people.list_keys())
-
-    async def scan(self) -> list[StoredKey]:
-        """Return all records of API keys, also of keys that are not in the index; the oldest first. It is slow."""
-        return await self.people.scan_keys()
-
-    async def list_uses(self) -> dict[str, int]:
-        """Return when each key, by id, was last used; ms. Unused keys are left out."""
-        return await self.people.list_uses()
-
     async def _change(self, key_id: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
         """Change a key; without an entry in the index, all records with its id."""
-        key_hash = await self.people.find_key_hash(key_id)
+        key_hash = await self._people.find_key_hash(key_id)
         stored = await self.scan() if key_hash is None else []
         hashes = [key_hash] if key_hash is not None else [row.key_hash for row in stored if row.key.id == key_id]
-        keys = [await self.people.change_key(key_hash, change) for key_hash in hashes]
+        keys = [await self._people.change_key(key_hash, change) for key_hash in hashes]
         changed = next((key for key in keys if key is not None), None)
         if changed is None:
             raise _not_found(key_id)

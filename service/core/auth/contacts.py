@@ -46,12 +46,9 @@ class Contacts:
     def __init__(
         self, tenant: str, store: ContactStore, people: People, attempts: Attempts, activity: ActivityLog
     ) -> None:
-        self._tenant = tenant
-        self._store = store
-        self._people = people
-        self._attempts = attempts
-        self.activity = activity
-        self._code_key = b""
+        self._tenant, self._store, self._people, self._attempts = tenant, store, people, attempts
+        self.activity, self._code_key = activity, b""
+        self.find, self.list_of = store.find, store.list_of
 
     def use_code_key(self, key: bytes) -> None:
         """Store codes as HMACs under a key that is not in the store, so that a copy of it reveals none."""
@@ -105,23 +102,15 @@ class Contacts:
         await self.activity.record("contact_linked", person, door=channel, target=contact.id, label=contact.label)
         return contact
 
-    async def find(self, channel: str, address: str) -> Contact | None:
-        """Return the contact with this address, also of a deactivated person; or None."""
-        return await self._store.find(channel, address)
-
     async def find_made(self, channel: str, address: str) -> Made:
         """Return who else made the credential that linked this address."""
-        contact = await self._store.find(channel, address)
+        contact = await self.find(channel, address)
         return Made(contact.made_by, contact.made_at_ms) if contact is not None else NOBODY
 
     async def find_person(self, channel: str, address: str) -> str | None:
         """Return the active reviewer with this address, or None."""
-        contact = await self._store.find(channel, address)
+        contact = await self.find(channel, address)
         return await self._find_active(contact.person) if contact is not None else None
-
-    async def list_of(self, person: str) -> list[Contact]:
-        """Return a person's linked addresses, the oldest first."""
-        return await self._store.list_of(person)
 
     async def addresses_of(self, person: str, channel: str) -> list[str]:
         """Return a person's addresses in a channel, the oldest first; none for a deactivated person."""

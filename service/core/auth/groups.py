@@ -17,8 +17,8 @@ class Groups:
     """The groups of one tenant."""
 
     def __init__(self, store: GroupStore, people: People) -> None:
-        self._store = store
-        self._people = people
+        self._store, self._people = store, people
+        self.list_all = store.list_all
 
     async def create(
         self,
@@ -32,7 +32,7 @@ class Groups:
         if not NAME_PATTERN.fullmatch(name):
             raise InvalidInput(NAME_RULE)
         refuse_our_names(name)
-        if len(await self._store.list_all()) >= MOST_GROUPS:
+        if len(await self.list_all()) >= MOST_GROUPS:
             raise Conflict(f"There are {MOST_GROUPS} groups already. Delete one first.")
         members, editors = await self._check_people(members), await self._check_people(editors)
         check_working_hours(working_hours)
@@ -84,10 +84,6 @@ class Groups:
     async def read(self, name: str) -> Group:
         """Return a group; raises `NotFound`."""
         return _found(await self._store.find(name), name)
-
-    async def list_all(self) -> list[Group]:
-        """Return all groups by name."""
-        return await self._store.list_all()
 
     async def _check_people(self, names: tuple[str, ...], known: Iterable[str] = ()) -> tuple[str, ...]:
         """Return the names sorted; raises `InvalidInput` for too many, unknown, or newly named deactivated people."""

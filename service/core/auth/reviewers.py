@@ -89,6 +89,7 @@ class Reviewers:
     ) -> None:
         self._tenant, self._people, self._tokens = tenant, people, tokens
         self._attempts, self._passwords = attempts, passwords
+        self.find, self.list_all, self.list_groups = people.find_reviewer, people.list_reviewers, people.list_groups_of
         self._idle_ms = settings.session_idle_s * 1000
         self._max_ms = settings.session_max_s * 1000
         self._absences = Cache(duty.list_absences, refresher)
@@ -207,21 +208,10 @@ class Reviewers:
             await self._tokens.close_session(session.token_hash)
         return len(ending)
 
-    async def find(self, name: str) -> Reviewer | None:
-        return await self._people.find_reviewer(name)
-
-    async def list_all(self) -> list[Reviewer]:
-        """Return every reviewer by name."""
-        return await self._people.list_reviewers()
-
     async def list_last_seen(self) -> dict[str, int]:
         """Return when each person last used a session; ms. People who never did are left out."""
         uses = await self._people.list_uses()
         return {holder.removeprefix(PERSON): at_ms for holder, at_ms in uses.items() if holder.startswith(PERSON)}
-
-    async def list_groups(self, name: str) -> tuple[str, ...]:
-        """Return the names of a person's groups."""
-        return await self._people.list_groups_of(name)
 
     async def list_represented(self, name: str) -> tuple[Represented, ...]:
         """Return the absent people for whom this person decides now, with their groups."""

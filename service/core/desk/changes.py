@@ -1,7 +1,6 @@
 """Changes to suspensions that depend on what is frozen, and suspensions before they are saved."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 
 from pydantic import JsonValue
@@ -46,13 +45,12 @@ async def until_within(attempt: Callable[[], Awaitable[Saved]]) -> Saved:
     raise Unavailable("Too many calls count against the same limits; nothing was changed. Try again in a moment.")
 
 
-@dataclass(frozen=True)
 class Changes:
     """The suspensions of a tenant and its freezes."""
 
-    suspensions: Suspensions
-    known_freezes: KnownFreezes
-    sure_until_ms: Callable[[], int]
+    def __init__(self, suspensions: Suspensions, known_freezes: KnownFreezes, sure_until_ms: Callable[[], int]) -> None:
+        self.suspensions, self.change = suspensions, suspensions.change
+        self.known_freezes, self.sure_until_ms = known_freezes, sure_until_ms
 
     async def change_counted(
         self, suspension_id: str, item_id: str, verb: Verb, seen: Idempotency | None = None
@@ -70,10 +68,10 @@ class Changes:
             return change._replace(events=voided.events + change.events) if voided.events else change
 
         try:
-            return await self.suspensions.change(suspension_id, partial(apply, inactive=None), seen)
+            return await self.change(suspension_id, partial(apply, inactive=None), seen)
         except _Unsure:
             inactive = await self.suspensions.find_inactive()
-            return await self.suspensions.change(suspension_id, partial(apply, inactive=inactive), seen)
+            return await self.change(suspension_id, partial(apply, inactive=inactive), seen)
 
     async def freezes(self) -> tuple[Freeze, ...]:
         return await self.known_freezes(False)
@@ -85,13 +83,11 @@ class Changes:
     async def start(self, suspension_id: str, start: Start, known: Saved | None = None) -> Saved:
         """Apply a transition that starts calls, while its freezes are valid; on `Frozen` read them again once."""
         try:
-            return await self._start(suspension_id, start, known, fresh=False)
+            verb, _ = await self.limit(start)
+            return await self.change(suspension_id, verb, known=known)
         except Frozen:
-            return await self._start(suspension_id, start, known, fresh=True)
-
-    async def _start(self, suspension_id: str, start: Start, known: Saved | None, *, fresh: bool) -> Saved:
-        verb, _ = await self.limit(start, fresh=fresh)
-        return await self.suspensions.change(suspension_id, verb, known=known)
+            verb, _ = await self.limit(start, fresh=True)
+            return await self.change(suspension_id, verb, known=known)
 
     async def limit(self, start: Start, *, fresh: bool = False) -> tuple[Verb, int]:
         """Return the transition under the freezes, and the store's time up to which they are valid; 0 without limit."""

@@ -85,7 +85,7 @@ class ClientExecution:
     async def conclude(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved:
         """Record the result of a redeemed call, or resolve its doubt; raises what the transition `conclude` raises."""
         try:
-            return await self.changes.suspensions.change(
+            return await self.changes.change(
                 suspension_id, lambda record, now_ms: conclude(record, item_id, key, reported, now_ms)
             )
         except Conflict:
@@ -105,7 +105,7 @@ class ClientExecution:
                 return Change(record)
             return mark_in_doubt(record, item_id, draft_following(record, None, record.step), now_ms)
 
-        saved = await self.changes.suspensions.change(suspension_id, transition)
+        saved = await self.changes.change(suspension_id, transition)
         following = await self.changes.suspensions.read(saved.record.following_id or suspension_id)
         return Saved(saved.record, saved.now_ms, repeated=saved.repeated, following=following.record)
 
@@ -123,7 +123,7 @@ class ClientExecution:
         )
         call_key, holder = key_of(record, item), key or item.permit.holder
         try:
-            saved = await self.changes.suspensions.change(
+            saved = await self.changes.change(
                 record.following_id, lambda record, now_ms: report(record, call_key, holder, result, now_ms)
             )
         except Conflict:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from sayso.core.policy.engine import Policy
 from service.core.desk.changes import Changes, KnownFreezes, no_freezes
 from service.core.desk.client_execution import ClientExecution
-from service.core.desk.reviewing import Inquiring, Reviewing
-from service.core.desk.scheduling import Notifying, Scheduling
+from service.core.desk.reviewing import Reviewing
+from service.core.desk.scheduling import Scheduling
 from service.core.desk.second_look import SecondLooking
 from service.core.desk.suspending import Suspending
 from service.core.desk.worker_execution import Handing, WorkerExecution
@@ -51,11 +51,9 @@ class Desk:
         self.decide, self.extend, self.see = timed("decide", reviewing.decide), reviewing.extend, reviewing.see
         self.judge_edit, self.void_decisions = reviewing.judge_edit, reviewing.void_decisions
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
-        notifying = Notifying(changes)
-        self.record_deliveries, self.move_cards = notifying.record_deliveries, notifying.move_cards
-        inquiring = Inquiring(reviewing)
-        self.claim, self.release_claim = inquiring.claim, inquiring.release_claim
-        self.ask_requester, self.answer_inquiry = inquiring.ask_requester, inquiring.answer_inquiry
+        self.record_deliveries, self.move_cards = scheduling.record_deliveries, scheduling.move_cards
+        self.claim, self.release_claim = reviewing.claim, reviewing.release_claim
+        self.ask_requester, self.answer_inquiry = reviewing.ask_requester, reviewing.answer_inquiry
         second = SecondLooking(changes, runs)
         self.find_seen_call, self.take_second_look = second.find_seen_call, second.take_second_look
         worker = WorkerExecution(changes, runs)

@@ -23,8 +23,8 @@ class Freezes:
     """The freezes of one tenant, by admins and by clocks."""
 
     def __init__(self, store: FreezeStore, refresher: Refresher) -> None:
-        self._store = store
-        self._cache = Cache(store.load, refresher)
+        self._store, self._cache = store, Cache(store.load, refresher)
+        self.last_reading = store.load_reading
 
     async def known(self, fresh: bool = False) -> tuple[Freeze, ...]:
         """Return all freezes, including ended ones, as cached or, with `fresh`, as of now."""
@@ -107,9 +107,6 @@ class Freezes:
             mark_ms = reading.at_ms if went_back else max(reading.at_ms, mark_ms)
         await self._store.save_reading(reading, mark_ms)
         await self.known(fresh=True)
-
-    async def last_reading(self) -> ClockReading | None:
-        return await self._store.load_reading()
 
     async def note_settled(self, freeze: Freeze) -> None:
         """Record that every suspension held by an ended freeze was resumed."""

@@ -81,7 +81,14 @@ class Reviewing:
         await self.handing.prepare()
         freezes, policy = await self.changes.freezes(), self.policy()
         consequences = self.changes.suspensions.hooks.consequences
-        covering = await self._find_denied(policy, suspension_id, item_id) if request.action == "deny" else ()
+        covering: tuple[Grant, ...] = ()
+        if request.action == "deny":
+            suspensions = self.changes.suspensions
+
+            async def read() -> SuspensionRecord:
+                return (await suspensions.read(suspension_id)).record
+
+            covering = await consequences.find_denied(policy, item_id, read, suspensions.recall)
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
             decision = Decision(
@@ -110,13 +117,12 @@ class Reviewing:
             denial = Denial(by=by.id, at_ms=now_ms, suspension_id=suspension_id, item_id=item_id)
             return change._replace(suspended=tuple(grant.model_copy(update={"denial": denial}) for grant in covering))
 
-        try:
-            async with self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}", by.id):
-                handing = self.handing.hand_on(transition, freezes)
-                return await self.changes.change_counted(suspension_id, item_id, handing, seen)
-        except DeadlinePassed:
-            await self.scheduling.tick(suspension_id)
-            raise
+        async with (
+            self._ticking(suspension_id),
+            self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}", by.id),
+        ):
+            handing = self.handing.hand_on(transition, freezes)
+            return await self.changes.change_counted(suspension_id, item_id, handing, seen)
 
     async def judge_edit(self, suspension_id: str, item_id: str, request: DecisionRequest, by: Actor) -> FinalJudgement:
         """Return what the rules say of edited arguments. Records nothing; raises as `decide`, but for the number."""
@@ -138,6 +144,15 @@ class Reviewing:
         return await self._judge(record, item, request, by.id)
 
     @asynccontextmanager
+    async def _ticking(self, suspension_id: str) -> AsyncIterator[None]:
+        """Apply what is due for the suspension where a change of it comes too late."""
+        try:
+            yield
+        except DeadlinePassed:
+            await self.scheduling.tick(suspension_id)
+            raise
+
+    @asynccontextmanager
     async def _counted(self, guessing: bool, who: str, reviewer: str) -> AsyncIterator[None]:
         """Count a typed number unless it is right; raises `TooManyRequests` after too many wrong ones.
 
@@ -153,15 +168,14 @@ class Reviewing:
             yield
         except WrongNumber:
             raise
-        except SaysoError:
-            await self._forget_guess(who, reviewer)
-            raise
-        await self._forget_guess(who, reviewer)
-
-    async def _forget_guess(self, who: str, reviewer: str) -> None:
-        if self.attempts is not None:
-            await self.attempts.forget(NUMBERS, who)
-            await self.attempts.take_back(GUESSES, reviewer)
+        except SaysoError as error:
+            refusal: SaysoError | None = error
+        else:
+            refusal = None
+        await self.attempts.forget(NUMBERS, who)
+        await self.attempts.take_back(GUESSES, reviewer)
+        if refusal is not None:
+            raise refusal
 
     async def cancel(
         self, run_id: str, by: Actor, reason: str | None = None, key: str | None = None, *, is_admin: bool = False
@@ -171,14 +185,20 @@ class Reviewing:
         Raises `NotAllowed` for a person who is no admin, did not request it, and may not deny all its open items.
         """
         seen = build_idempotency(by.id, key, ["cancel", run_id, reason], run_id)
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            if record.following_id is not None or (record.end is not None and record.status is not Status.CANCELLED):
+                return Change(record)  # the run has ended or reached its next suspension, and is read again
+            check_canceller(record, by, is_admin=is_admin)
+            return cancel(record, Actor(id=by.id, kind=by.kind, channel=by.channel), reason, now_ms)
+
         while True:
             run = await self.runs.read(run_id)
             if run.status.ended and run.status != "cancelled":
                 raise Conflict(
                     f"The run has already ended: {run.status}. There is nothing to cancel.", status=run.status
                 )
-            cancelling = partial(_cancel_current, by=by, reason=reason, is_admin=is_admin)
-            saved = await self.changes.suspensions.change(run.suspension_id, cancelling, seen)
+            saved = await self.changes.change(run.suspension_id, transition, seen)
             if saved.record.status is Status.CANCELLED:
                 return saved
 
@@ -188,7 +208,7 @@ class Reviewing:
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
             return void_decisions(record, inactive, now_ms) if record.status is Status.PENDING else Change(record)
 
-        return await self.changes.suspensions.change(suspension_id, transition)
+        return await self.changes.change(suspension_id, transition)
 
     async def withdraw(self, suspension_id: str, by: Actor) -> Saved:
         """Cancel a pending suspension for its owner, idempotently; raises `AlreadyDecided`, `DeadlinePassed`."""
@@ -197,28 +217,21 @@ class Reviewing:
             check_open(record, now_ms)
             return cancel(record, by, None, now_ms)
 
-        try:
-            return await self.changes.suspensions.change(suspension_id, transition)
-        except DeadlinePassed:
-            await self.scheduling.tick(suspension_id)
-            raise
+        return await self._act(suspension_id, transition)
 
     async def revive(self, suspension_id: str, by: Actor, key: str | None = None, run_id: str = "") -> Saved:
         """Retry a failed run; a repeated key returns the suspension that the run has reached since."""
         seen = build_idempotency(by.id, key, ["revive", run_id], suspension_id)
-        return await self.changes.suspensions.change(
-            suspension_id, lambda record, now_ms: revive(record, by, now_ms), seen
-        )
+        return await self.changes.change(suspension_id, lambda record, now_ms: revive(record, by, now_ms), seen)
 
     async def extend(self, suspension_id: str, item_id: str, until_ms: int, by: Actor, key: str | None = None) -> Saved:
         """Extend the deadline of an item within its terms."""
         seen = build_idempotency(by.id, key, ["extend", suspension_id, item_id, until_ms], suspension_id)
-        freezes = await self.changes.freezes()
 
-        def transition(record: SuspensionRecord, now_ms: int) -> Change:
-            return extend(record, item_id, until_ms, by, now_ms, self.frozen_ms(record, item_id, freezes, now_ms))
+        def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
+            return extend(record, item_id, until_ms, by, now_ms, lost_ms)
 
-        return await self.changes.suspensions.change(suspension_id, transition, seen)
+        return await self.changes.change(suspension_id, await self._in_time(item_id, act), seen)
 
     async def see(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
         """Record that a reviewer has seen an item where its fallback depends on it."""
@@ -226,7 +239,47 @@ class Reviewing:
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
             return see(record, item_id, by, now_ms) if record.status is Status.PENDING else Change(record)
 
-        return await self.changes.suspensions.change(suspension_id, transition)
+        return await self.changes.change(suspension_id, transition)
+
+    async def claim(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
+        """Claim an item for 15 minutes; raises `Conflict` while another reviewer holds it."""
+
+        def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
+            return claim(record, item_id, by, now_ms, lost_ms)
+
+        return await self._act(suspension_id, await self._in_time(item_id, act))
+
+    async def release_claim(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
+        """Release one's own claim."""
+        return await self._act(suspension_id, lambda record, now_ms: release_claim(record, item_id, by, now_ms))
+
+    async def ask_requester(
+        self, suspension_id: str, item_id: str, text: str, by: Actor, key: str | None = None
+    ) -> Saved:
+        """Put a question to the requester; a repeated `key` of the same reviewer asks once."""
+        inquiry_id = f"inq_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("inq")
+
+        def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
+            return ask_requester(record, item_id, inquiry_id, text, by, now_ms, lost_ms)
+
+        return await self._act(suspension_id, await self._in_time(item_id, act))
+
+    async def answer_inquiry(self, suspension_id: str, item_id: str, inquiry_id: str, text: str, by: Actor) -> Saved:
+        """Save the requester's answer."""
+
+        def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
+            return answer_inquiry(record, item_id, inquiry_id, text, by, now_ms, lost_ms)
+
+        return await self._act(suspension_id, await self._in_time(item_id, act))
+
+    async def _act(self, suspension_id: str, transition: Verb) -> Saved:
+        async with self._ticking(suspension_id):
+            return await self.changes.change(suspension_id, transition)
+
+    async def _in_time(self, item_id: str, act: Callable[[SuspensionRecord, int, int], Change]) -> Verb:
+        """Return the transition of an item that must come in time, given how long freezes held it, ms."""
+        freezes = await self.changes.freezes()
+        return lambda record, now_ms: act(record, now_ms, self.frozen_ms(record, item_id, freezes, now_ms))
 
     def frozen_ms(self, record: SuspensionRecord, item_id: str, freezes: tuple[Freeze, ...], now_ms: int) -> int:
         """Return how long freezes held the item; raises `ClockInDoubt` if its deadline may have passed."""
@@ -276,14 +329,6 @@ class Reviewing:
         drawn = await self.changes.suspensions.sampling.draw((renewed,), record.run)
         return assign_numbers(drawn, new_number)[0]
 
-    async def _find_denied(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:
-        suspensions = self.changes.suspensions
-
-        async def read() -> SuspensionRecord:
-            return (await suspensions.read(suspension_id)).record
-
-        return await suspensions.hooks.consequences.find_denied(policy, item_id, read, suspensions.recall)
-
     async def _judge(
         self, record: SuspensionRecord, item: Item, request: DecisionRequest, caller: str
     ) -> FinalJudgement:
@@ -297,62 +342,3 @@ class Reviewing:
         readings = await self.changes.suspensions.recall(wanted)
         about = (record, item, args, definition, readings)
         return await self.evaluations.judge(partial(judge_final, policy, *about), caller=caller)
-
-
-def _cancel_current(record: SuspensionRecord, now_ms: int, *, by: Actor, reason: str | None, is_admin: bool) -> Change:
-    """Cancel, except where the run has ended or reached its next suspension; the caller then reads it again."""
-    if record.following_id is not None or (record.end is not None and record.status is not Status.CANCELLED):
-        return Change(record)
-    check_canceller(record, by, is_admin=is_admin)
-    return cancel(record, Actor(id=by.id, kind=by.kind, channel=by.channel), reason, now_ms)
-
-
-@dataclass(frozen=True)
-class Inquiring:
-    """Operations of reviewers before they decide, and the answers of requesters."""
-
-    reviewing: Reviewing
-
-    async def claim(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
-        """Claim an item for 15 minutes; raises `Conflict` while another reviewer holds it."""
-        freezes = await self.reviewing.changes.freezes()
-
-        def transition(record: SuspensionRecord, now_ms: int) -> Change:
-            lost_ms = self.reviewing.frozen_ms(record, item_id, freezes, now_ms)
-            return claim(record, item_id, by, now_ms, lost_ms)
-
-        return await self._change(suspension_id, transition)
-
-    async def release_claim(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
-        """Release one's own claim."""
-        return await self._change(suspension_id, lambda record, now_ms: release_claim(record, item_id, by, now_ms))
-
-    async def ask_requester(
-        self, suspension_id: str, item_id: str, text: str, by: Actor, key: str | None = None
-    ) -> Saved:
-        """Put a question to the requester; a repeated `key` of the same reviewer asks once."""
-        inquiry_id = f"inq_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("inq")
-        freezes = await self.reviewing.changes.freezes()
-
-        def transition(record: SuspensionRecord, now_ms: int) -> Change:
-            lost_ms = self.reviewing.frozen_ms(record, item_id, freezes, now_ms)
-            return ask_requester(record, item_id, inquiry_id, text, by, now_ms, lost_ms)
-
-        return await self._change(suspension_id, transition)
-
-    async def answer_inquiry(self, suspension_id: str, item_id: str, inquiry_id: str, text: str, by: Actor) -> Saved:
-        """Save the requester's answer."""
-        freezes = await self.reviewing.changes.freezes()
-
-        def transition(record: SuspensionRecord, now_ms: int) -> Change:
-            lost_ms = self.reviewing.frozen_ms(record, item_id, freezes, now_ms)
-            return answer_inquiry(record, item_id, inquiry_id, text, by, now_ms, lost_ms)
-
-        return await self._change(suspension_id, transition)
-
-    async def _change(self, suspension_id: str, transition: Verb) -> Saved:
-        try:
-            return await self.reviewing.changes.suspensions.change(suspension_id, transition)
-        except DeadlinePassed:
-            await self.reviewing.scheduling.tick(suspension_id)
-            raise

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from sayso.core.records.deliveries import DeliveryReport
 from sayso.core.records.freezes import Freeze
-from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deliveries import move_cards, record_deliveries
 from sayso.core.transitions.due import tick, wake
 from service.core.desk.changes import Changes, Start
@@ -23,7 +22,7 @@ class Precomputed:
 
 @dataclass(frozen=True)
 class Scheduling:
-    """Operations that time causes."""
+    """Operations that time causes, and those of the process that delivers cards."""
 
     changes: Changes
 
@@ -58,31 +57,19 @@ class Scheduling:
     async def wake(self, suspension_id: str, freeze: Freeze) -> Saved:
         """Resume a suspension that `freeze` held before it ended."""
         freezes = await self.changes.freezes()
-        return await self.changes.suspensions.change(
-            suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms)
-        )
+        return await self.changes.change(suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms))
 
     def _build_tick(self, queued_since_ms: int | None) -> Start:
-        def transition(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
-            return tick(record, self.changes.doubt_time(freezes, now_ms), now_ms, queued_since_ms)
-
-        return transition
-
-
-@dataclass(frozen=True)
-class Notifying:
-    """Operations of the process that delivers cards."""
-
-    changes: Changes
+        return lambda record, now_ms, freezes: tick(
+            record, self.changes.doubt_time(freezes, now_ms), now_ms, queued_since_ms
+        )
 
     async def record_deliveries(self, suspension_id: str, reports: Sequence[DeliveryReport]) -> Saved:
         """Save the results of attempts at deliveries; the next escalation step follows if all of a step failed."""
-        return await self.changes.suspensions.change(
+        return await self.changes.change(
             suspension_id, lambda record, now_ms: record_deliveries(record, reports, now_ms)
         )
 
     async def move_cards(self, suspension_id: str, chains: Mapping[str, tuple[str, ...]]) -> Saved:
         """Queue the cards of absent people for their delegates; `chains` has the delegates of each in turn."""
-        return await self.changes.suspensions.change(
-            suspension_id, lambda record, now_ms: move_cards(record, chains, now_ms)
-        )
+        return await self.changes.change(suspension_id, lambda record, now_ms: move_cards(record, chains, now_ms))

@@ -74,7 +74,7 @@ class SecondLooking:
         suspension_id = call.record.id
         while True:
             try:
-                saved = await self.changes.suspensions.change(suspension_id, transition, once)
+                saved = await self.changes.change(suspension_id, transition, once)
             except IdempotencyConflict as error:
                 raise AlreadyDecided("Somebody else took this second look first. Nothing was changed.") from error
             if saved.ref is not None:

@@ -1,6 +1,6 @@
 """Start runs, and suspend them for the calls that people must decide."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -58,26 +58,6 @@ class _Facts(NamedTuple):
     policy: Policy
     described: Sequence[PolicyEvent]
     readings: Readings
-
-
-@dataclass
-class _Judging:
-    """Judges the calls of one request: with the facts that are `known`, but only once, then with new ones."""
-
-    run: RunRef
-    calls: Sequence[ExternalCall]
-    step: int
-    progress: Progress | None
-    read: Callable[[RunRef, Sequence[ExternalCall], int, Progress | None], Awaitable[_Facts]]
-    known: _Facts | None
-    evaluations: Evaluations
-
-    async def judge(self) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
-        """Return the items of the calls, and the events to record."""
-        facts, self.known = self.known, None
-        policy, described, readings = facts or await self.read(self.run, self.calls, self.step, self.progress)
-        about = (self.run, self.calls, self.step, readings, self.progress, described)
-        return await self.evaluations.judge(partial(evaluate_calls, policy, *about), caller=self.run.owner)
 
 
 @dataclass(frozen=True)
@@ -143,13 +123,23 @@ class Suspending:
         draft = draft.model_copy(update={"resume": resume, "progress": progress})
         if known is not None and counted is not None:
             known = known._replace(described=describe_calls(asking, calls, turn, progress, known.described[0].at_ms))
-        judging = _Judging(asking, calls, turn, progress, self._read_facts, known, self.evaluations)
-        if once is not None:
-            return await self._suspend_once(draft, judging, once, digest_json(["ask", request]))
-        seen = build_idempotency(run.owner, key, ["ask", request], draft.id)
+        request_id, seen = digest_json(["ask", request]), None
+        if once is not None:  # a key kept for a day would let a client that returns after weeks run the calls twice
+            draft = _name(draft, once, request_id)
+        else:
+            seen = build_idempotency(run.owner, key, ["ask", request], draft.id)
 
         async def attempt() -> Saved:
-            drafts, judged = await judging.judge()
+            nonlocal known
+            policy = known.policy if known is not None else self.policy()
+            if known is not None:  # only once: what counters held is no longer sure after an attempt
+                described, readings = known.described, known.readings
+            else:
+                described, wanted = await self._describe(policy, asking, calls, turn, progress)
+                readings = await self.suspensions.recall(wanted)
+            known = None
+            judging = partial(evaluate_calls, policy, asking, calls, turn, readings, progress, described)
+            drafts, judged = await self.evaluations.judge(judging, caller=run.owner)
             await self._check_calls(draft, calls, drafts, foreign)
             if foreign is None:
                 return await self._create(draft, drafts, judged, seen)
@@ -157,21 +147,8 @@ class Suspending:
             begun = draft.model_copy(update={"origin": foreign.origin})
             return await self._create(begun, fitted, foreign.events + judged, foreign.keep(seen, fitted), state)
 
-        return await until_within(attempt)
-
-    async def _suspend_once(self, draft: SuspensionRecord, judging: _Judging, key: str, request_id: str) -> Saved:
-        """Suspend for calls that their client executes; the id follows from the key.
-
-        A client that returns after weeks finds its suspension. A key kept for a day would let it run the calls twice.
-        """
-        named = _name(draft, key, request_id)
-
-        async def attempt() -> Saved:
-            drafts, judged = await judging.judge()
-            await self._check_calls(named, judging.calls, drafts)
-            return await self._create(named, drafts, judged)
-
-        return _check_request(await until_within(attempt), key, request_id)
+        saved = await until_within(attempt)
+        return saved if once is None else _check_request(saved, once, request_id)
 
     async def propose(self, run: RunRef, item: ItemDraft, key: str | None = None, request: JsonValue = None) -> Saved:
         """Ask people about the plan of `item`, in a run of its own that nobody executes. The same key asks once."""
@@ -205,13 +182,6 @@ class Suspending:
                 return _Facts(policy, described, readings)
         await self._admit(run, for_workers=for_workers)
         return None
-
-    async def _read_facts(
-        self, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None
-    ) -> _Facts:
-        policy = self.policy()
-        described, wanted = await self._describe(policy, run, calls, step, progress)
-        return _Facts(policy, described, await self.suspensions.recall(wanted))
 
     async def _describe(
         self, policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None
@@ -258,16 +228,11 @@ class Suspending:
         foreign: Foreign | None = None,
     ) -> None:
         """Check arguments against their schemas, except one that a person will give; save the definitions."""
-        fits = [
-            Fit(
-                call.definition.parameters
-                if item.target_arg is None
-                else without_argument(call.definition.parameters, item.target_arg),
-                call.call.args,
-                f"calls[{call.call.index}].args",
-            )
-            for call, item in zip(calls, drafts, strict=True)
-        ]
+        fits = []
+        for call, item in zip(calls, drafts, strict=True):
+            schema, given = call.definition.parameters, item.target_arg
+            schema = without_argument(schema, given) if given is not None else schema
+            fits.append(Fit(schema, call.call.args, f"calls[{call.call.index}].args"))
         await self.evaluations.check_values(fits, caller=draft.run.owner)
         if foreign is None or foreign.fit is None:
             await self.runs.save_definitions([call.definition for call in calls])

@@ -93,7 +93,7 @@ class WorkerExecution:
         return await self.changes.start(suspension_id, begin, known)
 
     async def renew(self, suspension_id: str, fence: Fence) -> Saved:
-        return await self.changes.suspensions.change(suspension_id, lambda record, now_ms: renew(record, fence, now_ms))
+        return await self.changes.change(suspension_id, lambda record, now_ms: renew(record, fence, now_ms))
 
     async def redeem(
         self,
@@ -135,7 +135,7 @@ class WorkerExecution:
         self, suspension_id: str, fence: Fence, results: Mapping[int, ToolResult], known: Saved | None = None
     ) -> Saved:
         """Save the results of calls while others of their batch still run."""
-        return await self.changes.suspensions.change(
+        return await self.changes.change(
             suspension_id, lambda record, now_ms: note_results(record, fence, results, now_ms), known=known
         )
 
@@ -175,25 +175,25 @@ class WorkerExecution:
 
     async def postpone(self, suspension_id: str, fence: Fence, error: str, *, is_final: bool = False) -> Saved:
         """Give a run back after an error; the last attempt, or a final error, fails it."""
-        return await self.changes.suspensions.change(
+        return await self.changes.change(
             suspension_id, lambda record, now_ms: postpone(record, fence, error, now_ms, is_final=is_final)
         )
 
     async def release(self, suspension_id: str, fence: Fence, reason: str, waits_for: tuple[str, ...] = ()) -> Saved:
         """Release the lease, so that any worker can lease the run: at once, or when its tools are no longer frozen."""
-        return await self.changes.suspensions.change(
+        return await self.changes.change(
             suspension_id, lambda record, now_ms: release(record, fence, reason, now_ms, waits_for)
         )
 
     async def report(self, run_id: str, key: str, holder: str, result: ToolResult) -> Saved:
         """Record a result that came after its worker lost the lease; it resolves the doubt about its call."""
         run = await self.runs.read(run_id)
-        return await self.changes.suspensions.change(
+        return await self.changes.change(
             run.suspension_id, lambda record, now_ms: report(record, key, holder, result, now_ms)
         )
 
     async def _change_once(self, suspension_id: str, fence: Fence, verb: Verb, known: Saved | None = None) -> Saved:
-        return await self.changes.suspensions.change(
+        return await self.changes.change(
             suspension_id,
             lambda record, now_ms: Change(record) if _is_repeated(record, fence) else verb(record, now_ms),
             known=known,
@@ -253,8 +253,6 @@ class Handing:
         assert held is not None  # noqa: S101  a handed run is leased
         fence = Fence(held.holder, held.attempt, 0)
         try:
-            return await self.changes.suspensions.change(
-                record.id, lambda current, now_ms: take_back(current, fence, now_ms)
-            )
+            return await self.changes.change(record.id, lambda current, now_ms: take_back(current, fence, now_ms))
         except Conflict:
             return None

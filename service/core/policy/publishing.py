@@ -177,35 +177,29 @@ class RulesInForce:
         needed: int = 0,
         companions: Sequence[Companion] = (),
     ) -> None:
-        self._store = store
-        self._rulebook = rulebook
+        self._store, self._rulebook, self._needed, self._companions = store, rulebook, needed, companions
+        self.versions, self.list_asked = store.versions, store.list_asked
+        self.count_hits, self.count_shadow_hits = store.count_hits, store.count_shadow_hits
         self._file = f"{os.uname().nodename}:{file}"
-        self._needed = needed
         self._reported: str | None = None
-        self._reported_at_ms = 0.0
-        self._reported_digest = ""
+        self._reported_at_ms, self._reported_digest = 0.0, ""
         self._newest: Policy | None = None
-        self._adopted = ""
-        self._fault = ""
-        self.versions = store.versions
+        self._adopted = self._fault = ""
         self._withdrawn: frozenset[str] = frozenset()
         self.held_back: HeldBack | None = None
-        self._companions = companions
 
     def policy(self) -> Policy:
         """Return the rules in force, with what judges beside them; raises `Unavailable` when they cannot be read."""
-        policy = self._find_policy()
+        own = self._rulebook.refresh()
+        if own.version != self._reported and not self._needed and not self._is_withdrawn(own):
+            policy = own  # the file has just changed: its rules are the newest
+        elif self._fault:
+            raise Unavailable(self._fault)
+        else:
+            policy = self._newest or (ASK_EVERYTHING if self._needed else own)
         for companion in self._companions:
             policy = companion.join(policy)
         return policy
-
-    def _find_policy(self) -> Policy:
-        own = self._rulebook.refresh()
-        if own.version != self._reported and not self._needed and not self._is_withdrawn(own):
-            return own  # the file has just changed: its rules are the newest
-        if self._fault:
-            raise Unavailable(self._fault)
-        return self._newest or (ASK_EVERYTHING if self._needed else own)
 
     @asynccontextmanager
     async def kept(self, process: str) -> AsyncIterator[None]:
@@ -213,7 +207,16 @@ class RulesInForce:
         named, trouble = f"{process} {os.uname().nodename}:{os.getpid()}", Trouble("rules_not_compared")
         await self._try(named, trouble)
         ending = asyncio.Event()  # a cancellation may get lost during a command
-        following = asyncio.create_task(self._follow(named, trouble, ending))
+
+        async def follow() -> None:
+            while not ending.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(EVERY_S):
+                        await ending.wait()
+                        return
+                await self._try(named, trouble)
+
+        following = asyncio.create_task(follow())
         try:
             yield
         finally:
@@ -241,18 +244,6 @@ class RulesInForce:
     async def list_holders(self) -> tuple[str | None, list[Holder]]:
         """Return the version in force, and the version of each live process."""
         return await self._store.read_version(), await self._store.list_holders()
-
-    async def count_hits(self, days: int) -> dict[str, int]:
-        """Return how many calls each rule decided in the last days."""
-        return await self._store.count_hits(days)
-
-    async def count_shadow_hits(self, rule_id: str, days: int) -> dict[str, int]:
-        """Return how often a shadow rule would have taken each action in the last days; `failed` counts errors."""
-        return await self._store.count_shadow_hits(rule_id, days)
-
-    async def list_asked(self, rule_id: str) -> list[tuple[str, str]]:
-        """Return the suspension and item ids of the last items that the rule asked for."""
-        return await self._store.list_asked(rule_id)
 
     def read_source(self) -> tuple[Path, bytes] | None:
         """Return this process's file and its bytes; None where the rules in force are of another file."""
@@ -316,21 +307,16 @@ class RulesInForce:
     def _is_withdrawn(self, own: Policy) -> bool:
         return not self._withdrawn.isdisjoint((own.version, self._rulebook.source.digest))
 
-    async def _read_in_force(self) -> tuple[str, Policy | None]:
-        """Return the version in force and its rules; those of another Sayso are parsed anew from their bytes."""
-        version, rules = await self._store.read_rules()
-        with suppress(ValidationError):
-            policy = Policy.model_validate_json(rules)
-            if policy.version == version:
-                return version, policy
-        with suppress(NotFound, RulebookError):
-            saved = await self.versions.read(version)
-            read = pick_file(saved.lists)
-            return version, parse_rulebook(saved.text.encode(), file=saved.file, read_list=read)
-        return version, None
-
     async def _adopt(self) -> None:
-        version, newest = await self._read_in_force()
+        """Take the version in force; the rules of another Sayso are parsed anew from their bytes."""
+        version, rules = await self._store.read_rules()
+        newest: Policy | None = None
+        with suppress(ValidationError):
+            newest = Policy.model_validate_json(rules)
+        if newest is None or newest.version != version:
+            newest = None
+            with suppress(NotFound, InvalidInput):
+                newest = parse_version(await self.versions.read(version))
         if newest is None:
             self._fault = (
                 f"The rules in force, version {version}, cannot be read by this process, so it evaluates no calls. "
@@ -340,14 +326,6 @@ class RulesInForce:
             return
         self._newest, self._adopted, self._fault = newest, version, ""
         _LOG.warning("rules_of_another_file", in_force=version, file=self._file)
-
-    async def _follow(self, process: str, trouble: Trouble, ending: asyncio.Event) -> None:
-        while not ending.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(EVERY_S):
-                    await ending.wait()
-                    return
-            await self._try(process, trouble)
 
     async def _try(self, process: str, trouble: Trouble) -> None:
         try:

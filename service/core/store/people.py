@@ -13,7 +13,7 @@ from service.core.settings.limits import LONGEST_SESSION_S
 from service.core.store.connection.connecting import text
 from service.core.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.core.store.suspensions.reading import try_read
-from service.core.store.tenants import Connections, TenantStore
+from service.core.store.tenants import Connections, StorePart, TenantStore
 
 _SCANNED = 1_000
 PERSON = "person:"
@@ -109,13 +109,12 @@ class StoredKey(NamedTuple):
     listed: bool
 
 
-class People:
+class People(StorePart):
     """Reviewers, sessions and API keys."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
-        self._tenant, self._readings = store.keys.tenant, store.readings
-        self._pipeline = store.connections.changes
+        super().__init__(store)
+        self._read, self._pipeline = store.readings.read_other, store.connections.changes
 
     async def add_reviewer(self, reviewer: Reviewer) -> bool:
         """Save a new reviewer; return False, and save nothing, if the name is taken."""
@@ -167,7 +166,7 @@ class People:
         return sorted((person for person in people if person is not None), key=lambda person: person.name)
 
     async def find_inactive(self) -> frozenset[str]:
-        """Return the names of the deactivated reviewers, as of now."""
+        """Return the names of the deactivated reviewers."""
         return frozenset(reviewer.name for reviewer in await self.list_reviewers() if not reviewer.active)
 
     async def list_groups_of(self, name: str) -> tuple[str, ...]:
@@ -219,8 +218,8 @@ class People:
         raw = await self._redis.hget(self._keys.api_keys, key_id)
         return text(raw) if raw else None
 
-    async def list_keys(self) -> Sequence[ApiKey]:
-        """Return all API keys of the tenant, the oldest first."""
+    async def list_keys(self) -> list[ApiKey]:
+        """Return all API keys of the tenant, including revoked ones, the oldest first."""
         hashes = [*map(text, await self._redis.hvals(self._keys.api_keys))]
         raws = await self._redis.mget([KEYS + hash_ for hash_ in hashes]) if hashes else []
         keys = (self._read(ApiKey, raw, f"key {hash_[:12]}") for hash_, raw in zip(hashes, raws, strict=True) if raw)
@@ -239,13 +238,9 @@ class People:
         for name, raw in zip(names, records, strict=True):
             key_hash = name.removeprefix(KEYS)
             key = self._read(ApiKey, raw, f"key {key_hash[:12]}") if raw else None
-            if key is not None and key.tenant == self._tenant:
+            if key is not None and key.tenant == self._keys.tenant:
                 stored.append(StoredKey(key_hash, key, (key.id, key_hash) in listed))
         return sorted(stored, key=lambda record: (record.key.created_at_ms, record.key.name))
-
-    def _read(self, model: type[Kept], raw: Any, name: str) -> Kept | None:
-        """Return a stored record; None for one that cannot be read, which is noted."""
-        return self._readings.read_other(model, raw, name)
 
     async def list_uses(self) -> dict[str, int]:
         """Return when each key, by id, and each person, by `PERSON` and name, was last here; ms."""

@@ -140,7 +140,7 @@ async def test_agent_cannot_have_a_name_like_a_persons(world: World, name: str) 
 
 async def test_key_with_a_formerly_allowed_name_can_be_rotated(world: World) -> None:
     key = ApiKey(id="key_old", tenant=TENANT, name="webhook", created_at_ms=1)
-    await world.wiring.api_keys.people.save_key("0" * 64, key)
+    await world.wiring.api_keys._people.save_key("0" * 64, key)
     async with world.client("root") as root:
         assert (await root.post("/api/v1/keys/key_old/rotate")).status_code == 201
 
