@@ -132,47 +132,36 @@ class Process:
         instance = await self.tenant(key.tenant).part(Instances).read(key.instance_id)
         return instance if instance is not None and instance.credential_hash == token_hash else None
 
-    def _open_desk(
-        self, suspensions: Suspensions, runs: Runs, rules: RulesInForce, freezes: Freezes, intake: Intake
-    ) -> Desk:
-        known, sure_until_ms, environment = freezes.known, freezes.sure_until_ms, self.settings.environment
-        return Desk(suspensions, runs, rules.policy, known, sure_until_ms, intake, self._attempts, environment)
-
-    def _open_reviewers(self, store: TenantStore, people: People) -> Reviewers:
-        tenant, duty, refresher = store.keys.tenant, DutyStore(store), store.connections.refresher
-        tokens, attempts, passwords, settings = self._tokens, self._attempts, self._passwords, self.settings
-        return Reviewers(tenant, people, duty, tokens, attempts, passwords, settings, refresher)
-
-    def _open_rules(self, store: TenantStore) -> RulesInForce:
-        rules, file, needed = RuleStore(store), self.settings.policy, self.settings.policy_attestations
-        return RulesInForce(rules, self.rulebook, file, needed, [make(store) for make in store.hooks.companions])
-
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
-        settings, runs, trails, intake = self.settings, Runs(store), Trails(store), Intake(store, self.settings)
-        people, freezes = People(store), Freezes(FreezeStore(store), store.connections.refresher)
-        rules, suspensions = self._open_rules(store), Suspensions(store, freezes.mark_ms, self._assessors.ask)
+        settings, attempts, tokens = self.settings, self._attempts, self._tokens
+        runs, trails, people, duty = Runs(store), Trails(store), People(store), DutyStore(store)
+        refresher, companions = store.connections.refresher, [make(store) for make in store.hooks.companions]
+        freezes, intake = Freezes(FreezeStore(store), refresher), Intake(store, settings)
+        suspensions = Suspensions(store, freezes.mark_ms, self._assessors.ask)
+        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy, settings.policy_attestations, companions)
+        known, sure, environment = freezes.known, freezes.sure_until_ms, settings.environment
         return Wiring(
             settings=settings,
             rulebook=self.rulebook,
             watch=self.watch,
             credentials=self.credentials,
-            attempts=self._attempts,
+            attempts=attempts,
             posts=self.posts,
             tenant=tenant,
             store=store,
             rules=rules,
-            desk=self._open_desk(suspensions, runs, rules, freezes, intake),
+            desk=Desk(suspensions, runs, rules.policy, known, sure, intake, attempts, environment),
             runs=runs,
             schedule=Schedule(store),
-            reviewers=self._open_reviewers(store, people),
-            api_keys=ApiKeys(tenant, people, self._tokens),
+            reviewers=Reviewers(tenant, people, duty, tokens, attempts, self._passwords, settings, refresher),
+            api_keys=ApiKeys(tenant, people, tokens),
             replays=Replays(store),
             freezes=freezes,
             retention=Retention(store),
-            revocation_cache=RevocationCache(people, store.connections.refresher),
+            revocation_cache=RevocationCache(people, refresher),
             groups=Groups(GroupStore(store), people),
-            contacts=Contacts(tenant, ContactStore(store), people, self._attempts, ActivityLog(ActivityStore(store))),
-            duty=Duty(DutyStore(store), people),
+            contacts=Contacts(tenant, ContactStore(store), people, attempts, ActivityLog(ActivityStore(store))),
+            duty=Duty(duty, people),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, Schedule(store), store.readings),

@@ -160,7 +160,8 @@ async def test_failing_endpoint_is_probed_by_one_attempt_at_a_time(
         courier = await deliver_events(wiring)
         assert len(good.events) == 12
         assert (len(bad.events), bad.most_at_once) == (5, 1)
-        assert courier.breakers.is_open((await wiring.part(Endpoints).list_all())[0].id)
+        (circuit,) = courier.breakers.list_open()[""]
+        assert circuit.destination == (await wiring.part(Endpoints).list_all())[0].id
 
 
 async def test_quick_endpoint_gets_several_attempts_at_once(wiring: Wiring, certificate: Path) -> None:

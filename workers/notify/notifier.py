@@ -207,12 +207,9 @@ RENEW_S = 5.0
 
 async def keep_listening(wiring: Wiring, channels: Channels, stopping: asyncio.Event) -> None:
     """Listen to every channel that has a listener, until stopped."""
-    listeners = [
-        (channel, KINDS[channel.kind].listen) for channel in channels.by_name.values() if channel.kind in KINDS
-    ]
-    holding = (
-        listen_by_lease(wiring, channel, listen, stopping) for channel, listen in listeners if listen is not None
-    )
+    known = (channel for channel in channels.by_name.values() if channel.kind in KINDS)
+    pairs = ((channel, KINDS[channel.kind].listen) for channel in known)
+    holding = (listen_by_lease(wiring, channel, listen, stopping) for channel, listen in pairs if listen is not None)
     await asyncio.gather(*holding)
 
 

@@ -246,6 +246,8 @@ class Drain:
                 suspension_id, self._holder, lease_ms, first.plan, self._job_id, step_id, known
             )
         except OverLimit:  # the calls are judged again after the lease
+            if inputs.readings is NO_READINGS:
+                raise
             without = inputs._replace(readings=NO_READINGS)
             return await self._lease_and_plan(suspension_id, step_id, without, known)
         held = leased.record.lease

@@ -5,14 +5,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import nlargest
-from typing import NamedTuple, TypedDict
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import monotonic_ms, now_ms
 from sayso.core.records.decisions import Actor, ActorKind, Represented
 from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
 from service.core.auth.person_tokens import PersonTokens
-from service.core.auth.reviewers import NOBODY, Holder, Reviewers, describe_actor, hash_token
+from service.core.auth.reviewers import NOBODY, Reviewers, describe_actor, hash_token
 from service.core.cache import USED_WITHIN_MS, Refresher
 from service.core.store.people import PERSON, ApiKey, Made, Session, Tokens
 
@@ -23,13 +22,6 @@ _REFRESH_AFTER_MS = 350
 _MOST_REFRESHED = 64
 _MOST_CACHED = 10_000
 _NOTED_MS = 60_000  # how often this process notes the use of one credential
-
-
-class _Rights(TypedDict):
-    """What lets a person decide beside their name."""
-
-    groups: tuple[str, ...]
-    represents: tuple[Represented, ...]
 
 
 @dataclass(frozen=True)
@@ -86,9 +78,8 @@ class _Checked:
     in_use: bool = False
 
 
-class _LookedUp(NamedTuple):
-    principal: Principal | None
-    began_at_ms: float
+_LookedUp = tuple[Principal | None, float]
+"""The holder of a credential, and when its look-up began, ms."""
 
 
 class Credentials:
@@ -124,7 +115,13 @@ class Credentials:
             raise NotAuthenticated()
         checked, at_ms = self._cached.get(token), self._clock_ms()
         if checked is None or at_ms >= checked.checked_at_ms + within_ms:
-            checked = await self._check(token, in_use)
+            principal, checked_at_ms = await self._look_up_once(token, in_use)
+            if principal is None:
+                self._cached.pop(token, None)
+                raise NotAuthenticated("This key or session is no longer valid. Sign in again, or ask for a new key.")
+            if len(self._cached) > _MOST_CACHED:
+                self._cached.clear()
+            checked = self._cached[token] = _Checked(principal, checked_at_ms, 0.0)
         elif in_use:
             checked.in_use = True
         if in_use:
@@ -148,17 +145,6 @@ class Credentials:
         self._cached.pop(token, None)
         for in_use in (True, False):
             self._pending.pop((token, in_use), None)
-
-    async def _check(self, token: str, in_use: bool) -> _Checked:
-        """Look a credential up and cache its holder. Raises `NotAuthenticated`."""
-        principal, at_ms = await self._look_up_once(token, in_use)
-        if principal is None:
-            self._cached.pop(token, None)
-            raise NotAuthenticated("This key or session is no longer valid. Sign in again, or ask for a new key.")
-        if len(self._cached) > _MOST_CACHED:
-            self._cached.clear()
-        checked = self._cached[token] = _Checked(principal, at_ms, 0.0)
-        return checked
 
     async def _refresh(self) -> None:
         """Check the credentials that were used last, each at most twice a second."""
@@ -191,9 +177,8 @@ class Credentials:
         began_at_ms = self._clock_ms()
         credential = await self._tokens.find(hash_token(token))
         if isinstance(credential, ApiKey):
-            return _LookedUp(await self._find_key_holder(credential), began_at_ms)
-        principal = await self._resume_session(token, credential, in_use) if credential is not None else None
-        return _LookedUp(principal, began_at_ms)
+            return await self._find_key_holder(credential), began_at_ms
+        return await self._resume_session(token, credential, in_use) if credential is not None else None, began_at_ms
 
     async def _resume_session(self, token: str, session: Session, in_use: bool) -> Principal | None:
         """Return the holder of a session; close it unless it is valid."""
@@ -216,7 +201,8 @@ class Credentials:
             session.csrf,
             made=Made(session.made_by, session.made_at_ms),
             password_by=holder.person.password_by,
-            **_list_rights(holder),
+            groups=holder.groups,
+            represents=holder.represents,
         )
 
     async def _extend_session(self, token_hash: str, in_use: bool) -> bool:
@@ -241,8 +227,16 @@ class Credentials:
         if holder is None:
             return None
         await self._note_use(key.tenant, key.id)
-        made, roles = Made(key.made_by, key.made_at_ms), ("reviewer",)
-        return Principal(key.tenant, key.name, ActorKind.HUMAN, roles, key_id=key.id, made=made, **_list_rights(holder))
+        return Principal(
+            key.tenant,
+            key.name,
+            ActorKind.HUMAN,
+            ("reviewer",),
+            key_id=key.id,
+            made=Made(key.made_by, key.made_at_ms),
+            groups=holder.groups,
+            represents=holder.represents,
+        )
 
     async def _note_use(self, tenant: str, holder: str) -> None:
         """Record the use of a credential, at most once a minute; a store that cannot write does not shut it out."""
@@ -254,10 +248,6 @@ class Credentials:
         self._noted[place] = at_ms + _NOTED_MS
         with suppress(Unavailable):
             await self._tokens.note_use(tenant, holder, now_ms())
-
-
-def _list_rights(holder: Holder) -> _Rights:
-    return {"groups": holder.groups, "represents": holder.represents}
 
 
 def require_own_password(principal: Principal) -> None:

@@ -177,14 +177,14 @@ def list_days(
         free[name] = known[hours]
     asked = []
     for place, at_ms in enumerate(moments):
-        present = (_find_present(absences, name, at_ms, preferences) for name in reviewers)
+        present = (
+            name
+            if find_absence(absences, name, at_ms) is None
+            else absent_delegate(absences, name, at_ms, active=preferences)
+            for name in reviewers
+        )
         asked.append(tuple(dict.fromkeys(name for name in present if name is not None and free[name][place])))
     return [Day(day, _merge(asked[place * SLOTS : (place + 1) * SLOTS])) for place, day in enumerate(days)]
-
-
-def _find_present(absences: Collection[Absence], name: str, at_ms: int, active: Collection[str]) -> str | None:
-    absent = find_absence(absences, name, at_ms) is not None
-    return absent_delegate(absences, name, at_ms, active=active) if absent else name
 
 
 def _list_free(preferences: Preferences, moments: Sequence[int]) -> list[bool]:
@@ -219,8 +219,7 @@ class Duty:
     """Preferences and absences of one tenant's people."""
 
     def __init__(self, store: DutyStore, people: People) -> None:
-        self._store = store
-        self._people = people
+        self._store, self._people = store, people
 
     async def find_preferences(self, person: str) -> Preferences:
         """Return a person's preferences; raises `NotFound`."""

@@ -33,10 +33,11 @@ from jwt.exceptions import (
     MissingRequiredClaimError,
     PyJWTError,
 )
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from sayso.core.canonical_json import parse_json
 from sayso.core.policy.files.yaml_documents import Document, read_document
+from sayso.core.records.base import Immutable
 from sayso.errors import InvalidInput, InvalidPersonToken
 from service.core.settings.receivers import Secret
 
@@ -60,11 +61,7 @@ class InvalidIssuers(InvalidInput):
     """The file of token issuers is invalid; correct it and start again."""
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class KeyRow(_Row):
+class KeyRow(Immutable):
     """One key in the file: a shared secret for HS256, a public key in PEM otherwise."""
 
     id: str = Field(min_length=1, max_length=200)
@@ -80,24 +77,22 @@ class KeyRow(_Row):
         return self
 
 
-class JwksRow(_Row):
+class JwksRow(Immutable):
     """A JWKS file beside this one; `alg` is of RSA keys that name none."""
 
     file: str = Field(min_length=1)
     alg: Literal["RS256", "PS256"] | None = None
 
 
-def _list_audiences(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-class IssuerRow(_Row):
+class IssuerRow(Immutable):
     """One issuer in the file. A token lives at most `longest_s`; clocks may differ by `leeway_s`."""
 
     issuer: str = Field(min_length=1, max_length=1000)
-    audience: Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(_list_audiences)] = Field(
-        min_length=1, max_length=20
-    )
+    audience: Annotated[
+        list[Annotated[str, Field(min_length=1)]],
+        BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+        Field(min_length=1, max_length=20),
+    ]
     person_claim: str = Field(default="sub", min_length=1, max_length=100)
     name_claim: str = Field(default="name", min_length=1, max_length=100)
     longest_s: int = Field(default=3600, ge=60, le=LONGEST_S)
@@ -175,8 +170,8 @@ def _parse_rows(document: Document) -> Iterator[tuple[tuple[str | int, ...], Iss
 
 def _read_keys(document: Document, loc: tuple[str | int, ...], row: IssuerRow, path: Path) -> dict[str, VerifyingKey]:
     keys: dict[str, VerifyingKey] = {}
-    named = [((*loc, "keys", index), key.id, _load_key, (key,)) for index, key in enumerate(row.keys)]
-    sources: list[tuple[Any, str, Any, tuple[Any, ...]]] = list(named)
+    sources: list[tuple[Any, str, Any, tuple[Any, ...]]] = []
+    sources += [((*loc, "keys", index), key.id, _load_key, (key,)) for index, key in enumerate(row.keys)]
     if row.jwks is not None:
         try:
             listed = _list_jwks(path.parent / row.jwks.file)

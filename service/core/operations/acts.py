@@ -90,18 +90,10 @@ ACTS: Mapping[str, Act] = {
 
 NO_ACTS = frozenset(
     (
-        *(
-            "createSuspension",
-            "redeemItem",
-            "reportOutcome",
-            "markInDoubt",
-            "reportEvents",
-            "startRun",
-            "proposeMandate",
-        ),
+        *("createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents", "startRun"),
         *("decideItem", "extendItem", "claimItem", "releaseItem", "askRequester", "answerInquiry", "addComment"),
         *("attachFile", "takeSecondLook", "checkRules", "explainCall", "showWho", "startReplay", "deleteReplay"),
-        *("reportShadow", "saveOwnView", "deleteOwnView", "signIn"),
+        *("reportShadow", "saveOwnView", "deleteOwnView", "signIn", "proposeMandate"),
     )
 )
 """Operations that are recorded elsewhere (`signIn`, and in trails), that change nothing, or only one's own views."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sayso.core.canonical_json import parse_json
@@ -9,7 +10,6 @@ from sayso.core.clock import iso_utc, new_secret, new_uuid
 from sayso.errors import SaysoError, TooManyRequests
 from service.core.concurrency import Slots
 from service.core.outgoing.connections import host_and_port
-from service.core.outgoing.http import Answer
 from service.core.store.attempts import Allowance
 from service.core.wiring import Wiring
 
@@ -52,15 +52,8 @@ async def _send_challenge(parts: Wiring, asked: Challenge) -> str:
         "challenge": challenge,
     }
     answer = await parts.posts.post(asked.url, asked.secrets, message_id, json.dumps(message).encode())
-    if _passes(answer, challenge):
-        return ""
+    if answer.status == 200:
+        with suppress(SaysoError):
+            if parse_json(answer.body) == {"challenge": challenge}:
+                return ""
     return answer.error or f"it answered {answer.status} instead of 200 with the challenge"
-
-
-def _passes(answer: Answer, challenge: str) -> bool:
-    if answer.status != 200:
-        return False
-    try:
-        return parse_json(answer.body) == {"challenge": challenge}
-    except SaysoError:
-        return False

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 
 import structlog
-from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Decision, Outcome
@@ -21,7 +20,6 @@ from service.core.wiring import Wiring
 Definitions = Mapping[str, ToolDefinition | None]
 """Definitions of tools by their digests."""
 
-_NOTHING = Redacted({}, frozenset())
 NO_DEFINITIONS: Definitions = {}
 
 
@@ -31,8 +29,11 @@ def find_secrets(item: Item, schema: JsonObject | None = None) -> Redacted:
         return Redacted(item.tool.args, frozenset())
     requested = redact(item.tool.args, schema, item.terms.secrets)
     secrets = requested.secrets
-    for decision in (item.outcome, *item.decisions):
-        secrets = secrets.union(_redact(item, decision, schema).secrets if decision is not None else ())
+    for decision in (*((item.outcome,) if item.outcome is not None else ()), *item.decisions):
+        given: JsonObject = dict(decision.args or {})
+        if item.target_arg is not None and decision.value is not None:
+            given[item.target_arg] = decision.value
+        secrets |= redact(given, schema, item.terms.secrets).secrets if given else frozenset()
     return Redacted(requested.args, secrets)
 
 
@@ -122,26 +123,13 @@ def _mask(
 ) -> Outcome | Decision | None:
     if decision is None:
         return None
-    update: dict[str, object] = {
-        "message": secrets.scrub(decision.message) if decision.message is not None else None,
-        "value": secrets.scrub_json(_redact_value(item, decision, schema)),
-    }
+    value, target = decision.value, item.target_arg
+    if target is not None and value is not None:
+        value = redact({target: value}, schema, item.terms.secrets).args[target]
+    update: dict[str, object] = {"message": _scrub(secrets, decision.message), "value": secrets.scrub_json(value)}
     if decision.args is not None:
         update["args"] = secrets.scrub_object(redact(decision.args, schema, item.terms.secrets).args)
     return decision.model_copy(update=update)
-
-
-def _redact(item: Item, decision: Outcome | Decision, schema: JsonObject | None) -> Redacted:
-    given: JsonObject = dict(decision.args or {})
-    if item.target_arg is not None and decision.value is not None:
-        given[item.target_arg] = decision.value
-    return redact(given, schema, item.terms.secrets) if given else _NOTHING
-
-
-def _redact_value(item: Item, decision: Outcome | Decision, schema: JsonObject | None) -> JsonValue:
-    if item.target_arg is None or decision.value is None:
-        return decision.value
-    return redact({item.target_arg: decision.value}, schema, item.terms.secrets).args[item.target_arg]
 
 
 _LOG = structlog.get_logger(__name__)

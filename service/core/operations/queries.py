@@ -12,7 +12,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences import join_words
 from sayso.core.text.language import _
 from sayso.core.text.lookalikes import count_lookalikes
-from sayso.core.text.summaries import Leaf, list_texts, list_values
+from sayso.core.text.summaries import list_texts, list_values
 from sayso.core.text.suspicions import count_hidden
 from service.core.store.suspensions.facets import Facets, find_facets
 
@@ -131,7 +131,7 @@ def parse_query(text: str) -> Query:
     return Query(
         text,
         terms,
-        filters=tuple((term.kind, _make_filter(term)) for term in terms if _is_filter(term)),
+        filters=tuple((term.kind, fits) for term in terms if (fits := _make_filter(term)) is not None),
         tests=tuple(
             _make_test(term) for term in terms if not term.kind or (term.kind == "risk" and term.value in _FLAGS)
         ),
@@ -163,17 +163,12 @@ def _find_problem(term: Term) -> str:
     return ""
 
 
-def _is_filter(term: Term) -> bool:
-    return term.kind in ("tool", "agent") or (term.kind in ("mine", "risk") and term.value in _STATES)
-
-
-def _make_filter(term: Term) -> _Filter:
-    value = term.value
+def _make_filter(term: Term) -> _Filter | None:
     if term.kind == "tool":
         return lambda facets, _: _is_name(term, facets.tool)
     if term.kind == "agent":
         return lambda facets, _: _is_name(term, facets.agent) or _is_name(term, facets.subagent)
-    return _STATES[value]
+    return _STATES.get(term.value) if term.kind in ("mine", "risk") else None
 
 
 def _is_name(term: Term, name: str) -> bool:
@@ -189,24 +184,21 @@ def _make_test(term: Term) -> _Test:
     match = None if term.whole else _COMPARISON.fullmatch(value)
     wanted = _parse_number(match[3]) if match else None
     if match is None or wanted is None:
-        return lambda record, item: any(value in text.casefold() for text in _list_searched(record, item))
-    name, compare = match[1], _OPERATORS[match[2]]
+
+        def find(record: SuspensionRecord, item: Item) -> bool:
+            texts = [text for leaf in list_values(item.tool.args) for text in (leaf.path, leaf.text)]
+            names = (item.tool.name, record.run.agent, record.id, record.run.id)
+            return any(value in text.casefold() for text in (*names, *texts))
+
+        return find
+    name, compare = f".{match[1]}", _OPERATORS[match[2]]
 
     def test(_: SuspensionRecord, item: Item) -> bool:
-        numbers = (_parse_number(leaf.text) for leaf in list_values(item.tool.args) if _is_named(leaf, name))
+        named = (leaf.text for leaf in list_values(item.tool.args) if f".{leaf.path.casefold()}".endswith(name))
+        numbers = map(_parse_number, named)
         return any(compare(number, wanted) for number in numbers if number is not None)
 
     return test
-
-
-def _is_named(leaf: Leaf, name: str) -> bool:
-    path = leaf.path.casefold()
-    return path == name or path.endswith(f".{name}")
-
-
-def _list_searched(record: SuspensionRecord, item: Item) -> list[str]:
-    values = [text for leaf in list_values(item.tool.args) for text in (leaf.path, leaf.text)]
-    return [item.tool.name, record.run.agent, record.id, record.run.id, *values]
 
 
 def _list_texts(item: Item) -> list[str]:

@@ -50,10 +50,19 @@ async def start_run(
     parts: Wiring, manifest: AgentManifest, run: RunRef, text: str, key: str | None = None, request: JsonValue = None
 ) -> Saved:
     """Start a run of a registered agent; a worker executes it. `key` and `request` are as in `Desk.start`."""
-    state = seal_state(_start_state(manifest, run, text).model_dump_json().encode())
-    return await parts.desk.start(
-        run, state, manifest.approval_denial_policy, key=key, request=request, origin=manifest.origin
-    )
+    origin = manifest.origin
+    if origin.framework == OURS:
+        begun: RunState | FrameworkState = start_state(run.id, run.agent, text, run.claimed, run.thread_id)
+    else:
+        begun = FrameworkState(
+            agent=manifest.name,
+            framework=origin.framework,
+            state_schema=origin.state_schema,
+            text=text,
+            progress=Progress(usage=()),
+        )
+    state = seal_state(begun.model_dump_json().encode())
+    return await parts.desk.start(run, state, manifest.approval_denial_policy, key=key, request=request, origin=origin)
 
 
 async def is_demo_served(parts: Wiring) -> bool:
@@ -93,19 +102,6 @@ async def _find_demo(parts: Wiring) -> AgentManifest | None:
         return AgentManifest.model_validate_json(raw) if raw is not None else None
     except ValidationError:
         return None  # registered by a worker of another version
-
-
-def _start_state(manifest: AgentManifest, run: RunRef, text: str) -> RunState | FrameworkState:
-    if manifest.origin.framework == OURS:
-        return start_state(run.id, run.agent, text, run.claimed, run.thread_id)
-    origin = manifest.origin
-    return FrameworkState(
-        agent=manifest.name,
-        framework=origin.framework,
-        state_schema=origin.state_schema,
-        text=text,
-        progress=Progress(usage=()),
-    )
 
 
 BY = Actor(id="desk", kind=ActorKind.POLICY, channel="desk")  # the actor who cancels the runs of a revoked key

@@ -23,12 +23,13 @@ from threading import BoundedSemaphore, Thread
 from typing import Any, Self
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 
 from sayso.core.canonical_json import parse_json
 from sayso.core.clock import new_id, now_ms
 from sayso.core.policy.counters.readings import Reading
 from sayso.core.policy.rule_keys import AssessorName
+from sayso.core.records.base import Immutable
 from sayso.core.records.judgements import LEVELS, Assessment, Level, Question, assess_unanswered
 from sayso.core.signing import sign_message
 from sayso.errors import InvalidInput, SaysoError
@@ -44,10 +45,8 @@ class InvalidAssessors(InvalidInput):
     """The assessors file is invalid; correct it and start again."""
 
 
-class AssessorPlan(BaseModel):
+class AssessorPlan(Immutable):
     """One assessor: a server, which gets signed requests, or a function."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str | None = Field(default=None, pattern="^https?://", max_length=2000)
     secret: SecretStr | None = None
@@ -94,18 +93,10 @@ class AssessorPlan(BaseModel):
         return Level.MEDIUM if score >= self.medium else Level.LOW
 
 
-class AssessorPlans(BaseModel):
+class AssessorPlans(Immutable):
     """The content of the file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     assessors: dict[AssessorName, AssessorPlan] = Field(default_factory=dict)
-
-
-@cache
-def assessors_of(path: Path | None) -> AssessorPlans:
-    """Return the assessors of a file, read once in each process."""
-    return read_assessors(path)
 
 
 def check_receivers(plans: AssessorPlans, internal: InternalReceivers, *, loopback: bool = False) -> None:
@@ -126,6 +117,10 @@ def read_assessors(path: Path | None) -> AssessorPlans:
     return read_plan(path, AssessorPlans, "SAYSO_ASSESSORS", InvalidAssessors)
 
 
+assessors_of = cache(read_assessors)
+"""Return the assessors of a file, read once in each process."""
+
+
 MOST_BYTES = 4_096
 """The longest answer."""
 
@@ -139,10 +134,8 @@ class NoAnswer(SaysoError):
     """The assessor gave no usable answer, so the call counts as high."""
 
 
-class AssessorAnswer(BaseModel):
+class AssessorAnswer(Immutable, strict=True):
     """What an assessor answers: a score, a level or both, of which the higher counts."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     level: Level | None = Field(default=None, strict=False)
     score: float | None = Field(default=None, ge=0, le=1)

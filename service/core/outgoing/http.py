@@ -181,11 +181,6 @@ class Breakers:
         """Return whether the last attempt failed."""
         return destination in self._circuits
 
-    def is_open(self, destination: str) -> bool:
-        """Return whether the destination kept failing."""
-        circuit = self._circuits.get(destination)
-        return circuit is not None and circuit.failures >= FAILURES_TO_OPEN
-
     def list_open(self) -> dict[str, list[OpenCircuit]]:
         """Return the open circuits of each channel, by destination."""
         circuits: dict[str, list[OpenCircuit]] = {}

@@ -107,11 +107,6 @@ def _weigh(schema: bytes) -> Weight:
     return weigh(from_json(schema))
 
 
-def write_job(job: Job) -> JsonObject:
-    """Return the job as JSON."""
-    return {"facts": job.facts, "whens": [*job.whens]}
-
-
 def judge_job(job: Mapping[str, Any]) -> JsonObject:
     """Return the verdicts on the conditions of a job as JSON, at any cost."""
     described = job["facts"]
@@ -248,7 +243,7 @@ class Evaluations:
             if left_s <= 0:
                 return _give_up(job, f"it took longer than {JUDGING_S:g} s together with the others")
             try:
-                return read_verdicts(await self.run(SANDBOX, _write(job), caller, left_s))
+                return read_verdicts(await self.run(SANDBOX, write_job(job), caller, left_s))
             except Overrun as error:
                 return _give_up(job, error.message)
 
@@ -322,13 +317,14 @@ def judge_blocking(evaluate: Callable[[], T]) -> T:
 
 def _compute(job: Job) -> Sequence[Verdict]:
     try:
-        return read_verdicts(SANDBOX.run(_write(job)))
+        return read_verdicts(SANDBOX.run(write_job(job)))
     except Overrun as error:
         return _give_up(job, error.message)
 
 
-def _write(job: Job) -> JsonObject:
-    return {"kind": "judge", **write_job(job)}
+def write_job(job: Job) -> JsonObject:
+    """Return the job as JSON; `judge_job` does it."""
+    return {"kind": "judge", "facts": job.facts, "whens": [*job.whens]}
 
 
 def _give_up(job: Job, why: str) -> Sequence[Verdict]:

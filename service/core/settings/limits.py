@@ -6,7 +6,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode
 
 from service.core.settings.receivers import InternalReceivers, read_receivers
 
@@ -14,10 +14,8 @@ MOST = 10_000_000  # the highest value of a count: as good as no limit
 _Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
-class LimitSettings(BaseSettings):
+class LimitSettings(BaseSettings, use_attribute_docstrings=True):
     """Limits on connections and requests; a part of `Settings`."""
-
-    model_config = SettingsConfigDict(use_attribute_docstrings=True)
 
     keep_alive_s: int = Field(default=75, ge=1, le=3_600)
     """Seconds after which an idle connection is closed. Keep it above the idle time of your load balancer and clients,
@@ -64,10 +62,8 @@ UNLIMITED = {f"SAYSO_{name.upper()}": str(MOST) for name in COUNTS}
 LONGEST_SESSION_S = 366 * 86_400
 
 
-class PeriodSettings(BaseSettings):
+class PeriodSettings(BaseSettings, use_attribute_docstrings=True):
     """Worker counts and periods; a part of `Settings`."""
-
-    model_config = SettingsConfigDict(use_attribute_docstrings=True)
 
     workers: int = Field(default=2, ge=1, le=64)
     """Number of worker processes that `make up` starts."""
@@ -119,18 +115,14 @@ _HOST = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
-def _split(value: object) -> object:
-    return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
-
-
-SPLIT = BeforeValidator(_split)
+SPLIT = BeforeValidator(
+    lambda value: tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+)
 Words = Annotated[tuple[str, ...], NoDecode, SPLIT]  # a setting written as words with commas between them
 
 
-class EdgeSettings(BaseSettings):
+class EdgeSettings(BaseSettings, use_attribute_docstrings=True):
     """Trusted proxies and allowed hosts."""
-
-    model_config = SettingsConfigDict(use_attribute_docstrings=True)
 
     trusted_proxies: Words = ()
     """Addresses and networks of reverse proxies, such as `10.0.0.5,10.1.0.0/16`. Only their `X-Forwarded-For` and
@@ -177,10 +169,8 @@ def network_of(address: str) -> str:
 WEAKEST_WEBHOOK_SECRET_BYTES = 24
 
 
-class WebhookSettings(BaseSettings):
+class WebhookSettings(BaseSettings, use_attribute_docstrings=True):
     """Secrets and receivers of webhooks; a part of `Settings`."""
-
-    model_config = SettingsConfigDict(use_attribute_docstrings=True)
 
     webhook_secret: Annotated[tuple[SecretStr, ...], NoDecode, SPLIT] = ()
     """Secrets (`whsec_…`) that sign decisions sent to `/hooks/decisions`; several with commas while rotating. Without
