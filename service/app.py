@@ -81,17 +81,13 @@ class _App(FastAPI):
         self._guard = guard
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Return what serves a request."""
         stack = super().build_middleware_stack()
         served = QuickRoutes(self, stack, _QUICK, self._guard) if self._guard is not None else stack
         return Draining(served, self.state)
 
 
 def create_app(settings: Settings, weak_durability: str | None = None, *, quick: bool = True) -> FastAPI:
-    """Return the app; pages show `weak_durability`, the weakness of an allowed store.
-
-    With `quick` false, FastAPI serves the frequent operations, too.
-    """
+    """Return the app; pages show `weak_durability`. Unless `quick`, FastAPI serves the frequent operations, too."""
     app = _App(
         title="Sayso",
         version=VERSION,

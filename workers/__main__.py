@@ -1,7 +1,4 @@
-"""Run one worker: `python -m workers`.
-
-It imports the registered agents before RQ forks, publishes them, and takes drain jobs from one queue.
-"""
+"""Run one worker: `python -m workers`. It imports and publishes its agents, and takes drain jobs from one queue."""
 
 import asyncio
 import logging

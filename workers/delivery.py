@@ -54,7 +54,6 @@ class Target:
 
     @property
     def is_endpoint(self) -> bool:
-        """Whether it is a webhook endpoint."""
         return self.endpoint_id.startswith(ENDPOINT_PREFIX)
 
     @property
@@ -64,7 +63,6 @@ class Target:
 
     @property
     def retry_for_ms(self) -> int:
-        """How long a message is sent after its event."""
         return EVENTS_RETRY_FOR_MS if self.is_endpoint else RETRY_FOR_MS
 
     def find_next_ms(self, message: Delivery, requested_ms: int, now_ms: int) -> int | None:

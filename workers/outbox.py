@@ -48,10 +48,7 @@ class FanOut:
     async def _announce(
         self, stored: str, announcement: Announcement | None, endpoints: list[Endpoint], now_ms: int, whole: bool
     ) -> str | None:
-        """Save the messages of one announcement and return its stored form; None if it must wait.
-
-        It waits for the version that can read it, and for the one that can read all endpoints (`whole`).
-        """
+        """Save the messages of an announcement; return its stored form, or None if it waits for another version."""
         if announcement is None:
             await self.wiring.part(AnnouncementQueue).defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
             return None
@@ -105,10 +102,7 @@ log = structlog.get_logger()
 
 @dataclass
 class Counting:
-    """Counts facts.
-
-    Each fact counts once, in its hour and day, however many clocks count it and however often, as after a crash.
-    """
+    """Counts each fact once, in its hour and day, however many clocks count it and however often."""
 
     wiring: Wiring
     wait_calm: Callable[[], Awaitable[None]] | None = None

@@ -24,10 +24,7 @@ _LOG = structlog.get_logger(__name__)
 
 
 class Refresher:
-    """Refreshes the caches of one process together, so that their reads share round trips.
-
-    It runs from the first use of a cache until the last one falls out of use.
-    """
+    """Refreshes the caches in use of one process together, so that their reads share round trips."""
 
     def __init__(self, clock_ms: Callable[[], float] = monotonic_ms) -> None:
         self.clock_ms = clock_ms

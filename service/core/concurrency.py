@@ -32,10 +32,7 @@ class Breaks:
 
 
 def release_apart(values: Iterable[object]) -> None:
-    """Keep large values until the caller has returned, then let go of one at each turn of the event loop.
-
-    Memory of 50 large calls that is freed at once would hold the loop for longer than their page.
-    """
+    """Keep large values until the caller has returned, then free one at each turn of the event loop."""
     asyncio.get_running_loop().call_later(_RELEASE_AFTER_S, _release_next, [*values])
 
 
@@ -88,10 +85,7 @@ class Turns:
 
 
 class Turnstile:
-    """Lets callers in one after the other: at each turn of the event loop one, and a share of those who wait.
-
-    Work of other kinds comes in between, and a long queue still moves.
-    """
+    """Lets in one caller at each turn of the event loop, and a share of those who wait; other work comes in between."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()

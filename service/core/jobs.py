@@ -132,10 +132,7 @@ def worker_pids(url: str) -> frozenset[int]:
 
 
 def _list_alive(redis: Redis) -> list[bytes]:
-    """Return the keys of the workers whose last heartbeat is recent.
-
-    Each heartbeat keeps the key for a minute and more; RQ removes the names of dead workers only with a live one.
-    """
+    """Return the keys of workers with a recent heartbeat, each of which keeps its key for over a minute."""
     keys: Any = sorted(redis.smembers(Worker.redis_workers_keys))
     with redis.pipeline(transaction=False) as reads:
         for key in keys:

@@ -29,10 +29,7 @@ log = structlog.get_logger()
 
 
 async def take_back_handed(wiring: Wiring) -> int:
-    """Put the runs that gone workers never got on the ready list; return their number.
-
-    Only one process gets each, and a crash of this one leaves it to the end of its lease.
-    """
+    """Put the runs that gone workers never got on the ready list; return their number."""
     suspensions, taken = wiring.desk.suspensions, 0
     for worker in await suspensions.waiting.list_gone():
         for ready in map(read_ready, await suspensions.waiting.take_rest(worker)):

@@ -44,10 +44,7 @@ class ContactBook:
         return await _recall(self.preferences, key, partial(find_preferences, self.wiring, person, reviewers))
 
     async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
-        """Return the addresses of a person or of a group's members; of everybody linked for an empty name.
-
-        An absent person's delegate stands in, unless the chain of delegates includes the requester.
-        """
+        """Return the addresses of a person, of a group or, without a name, of everybody; delegates stand in."""
 
         async def read() -> tuple[Recipient, ...]:
             recipients: list[Recipient] = []
@@ -103,7 +100,6 @@ class Gate:
 
     @property
     def interruptions(self) -> Interruptions:
-        """The limits that people set for themselves."""
         return Interruptions(self.attempts, self.tenant)
 
     async def run(
@@ -176,10 +172,7 @@ class Attempt:
         return tuple(await asyncio.gather(*map(self._try_send, places)))
 
     async def follow(self) -> CardDelivery:
-        """Update a card that was sent, and remind its recipient if a reminder is due. Raises `Deferred`.
-
-        An address that is gone does not keep the others from their update.
-        """
+        """Update a card at every address, and remind its recipient if that is due. Raises `Deferred`."""
         failure: DeliveryFailed | None = None
         for address, reference in self.delivery.references.items():
             try:

@@ -192,10 +192,7 @@ class Drain:
                 raise
 
     async def _accept(self, ready: Ready) -> LeasedRun | None:
-        """Take a run that was handed to this worker.
-
-        Its permits are returned unless its calls may start at once; without permits a frozen run is given back.
-        """
+        """Take a run that was handed to this worker; permits of calls that may not start, and frozen runs, go back."""
         desk = self._wiring.desk
         saved = await desk.suspensions.read_handed(ready.id, ready.packed)
         record, held = saved.record, saved.record.lease

@@ -310,7 +310,6 @@ class RunStates:
             self._bytes -= len(self._held.popitem(last=False)[1])
 
     def find(self, record: SuspensionRecord) -> ReadState | None:
-        """Return the state of a suspension from memory, or None."""
         ref = record.state
         blob = self._held.get(ref.digest) if ref is not None else None
         return ReadState(ref, open_state(ref, blob)) if ref is not None and blob is not None else None

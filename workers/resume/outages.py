@@ -1,7 +1,4 @@
-"""Retries of a worker's steps while the store is away, and renewal of a lease while its run is driven.
-
-Each step is named, so one sent twice is applied once.
-"""
+"""Retries of a worker's steps, each named, while the store is away, and renewal of the lease of a driven run."""
 
 import asyncio
 import sys

@@ -1,7 +1,4 @@
-"""Plans for the calls of a suspension: which start now, which have ended, which are asked again.
-
-A plan is made within the lease transition, to redeem its permits in the same commit, or else afterwards.
-"""
+"""Plans for the calls of a suspension, made in the lease transition: which start, have ended, are asked again."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -69,10 +66,7 @@ class PlanInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class LeasedRun:
-    """A leased run, its fence, the plan made within the lease, if any, and its state, if read.
-
-    `unclaimed` are the indexes of calls whose permits were redeemed with the lease, until its resumer starts them.
-    """
+    """A leased run, its plan and state, if any; `unclaimed` calls have permits and are not started yet."""
 
     saved: Saved
     fence: Fence

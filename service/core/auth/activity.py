@@ -28,10 +28,7 @@ class ActivityLog:
         await self._append(entry)
 
     async def refuse(self, act: str, by: str, why: str, *, door: str, address: str = "", target: str = "") -> None:
-        """Add a refusal to the log; a source that is refused often gets few entries, each with its count.
-
-        The source is the name of a caller, or the network of a stranger.
-        """
+        """Add a refusal; a source (a name, or a stranger's network) that is refused often gets few entries."""
         try:
             times = await self._store.count_refusal(by or network_of(address))
         except Unavailable:

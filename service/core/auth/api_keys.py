@@ -123,7 +123,6 @@ class ApiKeys:
         return successor, plain
 
     async def note_withdrawn(self, key_id: str) -> None:
-        """Record that all runs of a revoked key were withdrawn."""
         await self._change(key_id, lambda key: key.model_copy(update={"withdrawn": True}))
 
     async def _change(self, key_id: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:

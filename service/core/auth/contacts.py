@@ -60,10 +60,7 @@ class Contacts:
         return digest(self._code_key, f"{channel} {plain}".encode(), "sha256").hex()
 
     async def create_code(self, person: str, channel: str, made: Made = NOBODY) -> ContactCode:
-        """Return a new code for one address of the person; raises `InvalidInput` or `TooManyRequests`.
-
-        `made` tells who else made the person's credential; it goes with the address.
-        """
+        """Return a new code for one address of the person; raises `InvalidInput` or `TooManyRequests`."""
         _check_channel(channel)
         await self._attempts.count(CODES, f"{self._tenant} {person}")
         code = new_code(CODE_ALPHABET, CODE_CHARS)
@@ -73,11 +70,7 @@ class Contacts:
         return ContactCode(code, channel, at_ms + CODE_VALID_MS)
 
     async def redeem_code(self, channel: str, code: str, address: str, label: str = "") -> Contact:
-        """Link an address to the creator of the code, once.
-
-        Raises `InvalidInput` for an invalid code or address, `Conflict` for another person's address, and
-        `TooManyRequests` after too many attempts.
-        """
+        """Link an address to the creator of the code; raises `InvalidInput`, `Conflict`, `TooManyRequests`."""
         _check_channel(channel)
         if not address or len(address) > LONGEST_ADDRESS:
             raise InvalidInput(f"An address has 1 to {LONGEST_ADDRESS} characters, not {len(address)}.")

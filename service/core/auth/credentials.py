@@ -137,7 +137,6 @@ class Credentials:
         return key
 
     async def sign_out(self, token: str) -> None:
-        """Close the session of a token, and forget the token."""
         await self._tokens.close_session(hash_token(token))
         self.forget(token)
 

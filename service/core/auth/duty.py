@@ -31,10 +31,7 @@ def is_quiet(preferences: Preferences, now_ms: int) -> bool:
 
 
 def next_open_ms(preferences: Preferences, now_ms: int) -> int:
-    """Return the first moment from `now_ms` on within the working hours that no quiet hours cover.
-
-    Where none is found soon, return a later moment at which to search again.
-    """
+    """Return the first moment from `now_ms` on within the working hours and no quiet hours, or when to search again."""
     working, open_ms = preferences.working_hours, next_awake_ms(preferences, now_ms)
     if working is None:
         return open_ms

@@ -55,10 +55,7 @@ class Groups:
         roles: tuple[str, ...],
         working_hours: WorkingHours | None = None,
     ) -> Group:
-        """Replace a group's members, editors and hours; editors of the group cannot change its editors.
-
-        Raises `NotFound`, `NotAllowed` or `InvalidInput`.
-        """
+        """Replace members, editors and hours; raises `NotFound`, `InvalidInput`, and `NotAllowed` for editors."""
         known = await self.read(name)
         members = await self._check_people(members, known.members)
         editors = await self._check_people(editors, known.editors)

@@ -311,10 +311,7 @@ def _stamp(paths: tuple[Path, ...]) -> tuple[object, ...]:
 
 
 def _find_key(token: str, issuers: Mapping[str, Issuer]) -> tuple[Issuer, VerifyingKey]:
-    """Return the key that must have signed the token, by the issuer and key id that it names.
-
-    Nothing that the token says counts before this key has verified it.
-    """
+    """Return the key that must have signed the token. Until it has, nothing that the token says counts."""
     header = jwt.get_unverified_header(token)
     if unknown := sorted(header.keys() - _HEADER):
         raise InvalidPersonToken(f"The token's header has {', '.join(unknown)[:200]}, which is not accepted.")

@@ -95,10 +95,7 @@ class Reviewers:
         self._absences = Cache(duty.list_absences, refresher)
 
     async def add(self, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
-        """Create a reviewer, whose first password `by` chose.
-
-        Raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name.
-        """
+        """Create a reviewer, whose password `by` chose; raises `InvalidInput`, and `Conflict` for a taken name."""
         if not NAME_PATTERN.fullmatch(name):
             raise InvalidInput(NAME_RULE)
         refuse_our_names(name)
@@ -138,10 +135,7 @@ class Reviewers:
         return await self._passwords.verify(password, (await self._known(name)).password_hash)
 
     async def change_password(self, session: Session, current: str, password: str, origin: Origin) -> SignIn:
-        """Change a person's password and end all their sessions; return a new session.
-
-        Raises `NotAllowed` for a wrong current password, `TooManyRequests` as `sign_in` does, and `InvalidInput`.
-        """
+        """Change a person's password, end all sessions and open one; raises `NotAllowed` for a wrong `current`."""
         pair = await self._count(session.name, origin.address)
         if not await self.has_password(session.name, current):
             raise NotAllowed("The current password is not right. Nothing was changed.")
@@ -241,10 +235,7 @@ class Reviewers:
         return describe_actor(by, await self.list_represented(name), made)
 
     async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE) -> SignIn:
-        """Open a session for the right name and password; raises `NotAuthenticated` for anything else.
-
-        Raises `TooManyRequests` after too many attempts from this address, even with the right password.
-        """
+        """Open a session; raises `NotAuthenticated`, and `TooManyRequests` after many attempts from an address."""
         pair = await self._count(name, origin.address)
         began_at_ms = now_ms()  # before the read: a password set during it ends this session, too
         reviewer = await self._people.find_reviewer(name)

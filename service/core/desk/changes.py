@@ -55,10 +55,7 @@ class Changes:
     async def change_counted(
         self, suspension_id: str, item_id: str, verb: Verb, seen: Idempotency | None = None
     ) -> Saved:
-        """Apply a decision on an item, after voiding decisions on it by people who are deactivated now.
-
-        Only where the item has decisions already, it costs a read of who is.
-        """
+        """Apply a decision on an item, after voiding decisions on it by people who are deactivated now."""
 
         def apply(record: SuspensionRecord, now_ms: int, inactive: frozenset[str] | None) -> Change:
             if inactive is None and record.status is Status.PENDING and find_item(record, item_id).decisions:

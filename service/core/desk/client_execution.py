@@ -95,10 +95,7 @@ class ClientExecution:
             return late
 
     async def mark_in_doubt(self, suspension_id: str, item_id: str) -> Saved:
-        """Mark a redeemed call in doubt; `following` of the result is the suspension that asks people about it.
-
-        Repeated, it changes nothing. Raises what `sayso.core.transitions.client_execution.mark_in_doubt` raises.
-        """
+        """Mark a redeemed call in doubt, once; `following` of the result is the suspension that asks about it."""
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
             if record.following_id is not None:

@@ -1,7 +1,4 @@
-"""The single entry point for changes of suspensions: `Desk`, one method per operation.
-
-Side effects of an operation (trail events, due time, ready list, outbox) are saved in its commit.
-"""
+"""The single entry point for changes of suspensions: `Desk`, whose operations save side effects in their commit."""
 
 from collections.abc import Callable
 

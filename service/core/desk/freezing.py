@@ -62,10 +62,7 @@ class Freezes:
         return made
 
     async def unfreeze(self, name: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
-        """End the freeze with this id, or all of this scope, and shift deadlines; after one of time they may pass.
-
-        Raises `NotFound`, `Conflict`.
-        """
+        """End a freeze, by its id or scope; after one of time `deadlines` may pass. Raises `NotFound`, `Conflict`."""
         known = await self.known(fresh=True)
         with_id = [freeze for freeze in known if freeze.id == name]
         named = with_id or [freeze for freeze in known if freeze.scope == name]

@@ -81,14 +81,7 @@ class Reviewing:
         await self.handing.prepare()
         freezes, policy = await self.changes.freezes(), self.policy()
         consequences = self.changes.suspensions.hooks.consequences
-        covering: tuple[Grant, ...] = ()
-        if request.action == "deny":
-            suspensions = self.changes.suspensions
-
-            async def read() -> SuspensionRecord:
-                return (await suspensions.read(suspension_id)).record
-
-            covering = await consequences.find_denied(policy, item_id, read, suspensions.recall)
+        covering = await self._find_denied(policy, suspension_id, item_id) if request.action == "deny" else ()
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
             decision = Decision(
@@ -180,10 +173,7 @@ class Reviewing:
     async def cancel(
         self, run_id: str, by: Actor, reason: str | None = None, key: str | None = None, *, is_admin: bool = False
     ) -> Saved:
-        """Cancel a run at its latest suspension; raises `Conflict` when it has ended.
-
-        Raises `NotAllowed` for a person who is no admin, did not request it, and may not deny all its open items.
-        """
+        """Cancel a run at its latest suspension; raises `Conflict` when it has ended, and `NotAllowed`."""
         seen = build_idempotency(by.id, key, ["cancel", run_id, reason], run_id)
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
@@ -225,7 +215,6 @@ class Reviewing:
         return await self.changes.change(suspension_id, lambda record, now_ms: revive(record, by, now_ms), seen)
 
     async def extend(self, suspension_id: str, item_id: str, until_ms: int, by: Actor, key: str | None = None) -> Saved:
-        """Extend the deadline of an item within its terms."""
         seen = build_idempotency(by.id, key, ["extend", suspension_id, item_id, until_ms], suspension_id)
 
         def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
@@ -250,7 +239,6 @@ class Reviewing:
         return await self._act(suspension_id, await self._in_time(item_id, act))
 
     async def release_claim(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
-        """Release one's own claim."""
         return await self._act(suspension_id, lambda record, now_ms: release_claim(record, item_id, by, now_ms))
 
     async def ask_requester(
@@ -265,8 +253,6 @@ class Reviewing:
         return await self._act(suspension_id, await self._in_time(item_id, act))
 
     async def answer_inquiry(self, suspension_id: str, item_id: str, inquiry_id: str, text: str, by: Actor) -> Saved:
-        """Save the requester's answer."""
-
         def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
             return answer_inquiry(record, item_id, inquiry_id, text, by, now_ms, lost_ms)
 
@@ -328,6 +314,14 @@ class Reviewing:
             return assign_numbers((renewed,), new_number)[0]
         drawn = await self.changes.suspensions.sampling.draw((renewed,), record.run)
         return assign_numbers(drawn, new_number)[0]
+
+    async def _find_denied(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:
+        suspensions = self.changes.suspensions
+
+        async def read() -> SuspensionRecord:
+            return (await suspensions.read(suspension_id)).record
+
+        return await suspensions.hooks.consequences.find_denied(policy, item_id, read, suspensions.recall)
 
     async def _judge(
         self, record: SuspensionRecord, item: Item, request: DecisionRequest, caller: str

@@ -1,7 +1,4 @@
-"""Let workers execute runs under a lease, hand decided runs to them, and take them back from those that are gone.
-
-Each operation names the lease by its fence.
-"""
+"""Let workers execute runs under a lease, whose fence names it; hand runs to workers, and take them back."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -221,10 +218,7 @@ class Handing:
         await self.changes.suspensions.waiting.look()
 
     def hand_on(self, verb: Verb, freezes: tuple[Freeze, ...]) -> Verb:
-        """Return the transition with its ready run handed to a waiting worker, if what is frozen is still known then.
-
-        Rules that remember count calls as they start, which only their worker does.
-        """
+        """Return the transition with its ready run handed to a waiting worker, if what is frozen is known."""
         until_ms = self.changes.sure_until_ms()
 
         def handing(record: SuspensionRecord, now_ms: int) -> Change:

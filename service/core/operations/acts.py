@@ -1,7 +1,4 @@
-"""Acts that the activity log records, by operation of the API and by form of the pages.
-
-A test compares the tables with the routes: each that changes something is here, or is named as no act.
-"""
+"""Acts that the activity log records, by operation of the API and form of the pages; a test compares the routes."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple

@@ -28,10 +28,7 @@ class Challenge:
 
 
 async def challenge_receiver(parts: Wiring, asked: Challenge) -> str:
-    """Send a signed challenge and return why it failed, or an empty text.
-
-    Raises `TooManyRequests`, or `UnsafeUrl` for an address that is not public.
-    """
+    """Send a signed challenge; return why it failed, or an empty text. Raises `TooManyRequests`, `UnsafeUrl`."""
     parts.posts.check_url(asked.url)
     place = host_and_port(asked.url)
     await parts.attempts.count(*asked.allowance)

@@ -29,10 +29,7 @@ _GLOB = frozenset("*?[")
 
 @dataclass(frozen=True)
 class Held:
-    """What freezes would stop, by scope: items that wait for a decision, and decided calls that have not started.
-
-    `cut` says whether there are more than were counted.
-    """
+    """What freezes would stop, by scope: items that wait, and decided calls. `cut` means that there are more."""
 
     waiting: Counter[str]
     starting: Counter[str]

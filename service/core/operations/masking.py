@@ -38,10 +38,7 @@ def find_secrets(item: Item, schema: JsonObject | None = None) -> Redacted:
 
 
 def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
-    """Return the item with its secrets masked wherever they are quoted. Its digest stays that of the true arguments.
-
-    The terms of an item name its secrets; `schema` adds those of items from earlier versions.
-    """
+    """Return the item with its secrets masked; `schema` adds those of an earlier version. Its digest stays."""
     secrets = find_secrets(item, schema)
     if not secrets.masked:
         return item
@@ -57,10 +54,7 @@ def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
 
 
 def collect_secrets(records: Iterable[SuspensionRecord], definitions: Definitions = NO_DEFINITIONS) -> Redacted:
-    """Return the secrets of all items, to scrub other texts with.
-
-    The terms of an item name its secrets; `definitions` add those of items from earlier versions.
-    """
+    """Return the secrets of all items; `definitions` add those of items from earlier versions."""
     secrets: set[str] = set()
     for record in records:
         secrets.update(record.typed)

@@ -22,10 +22,7 @@ from service.core.wiring import Wiring
 
 
 async def find_who(parts: Wiring, caller: Principal, token: str | None) -> Who | None:
-    """Return who is behind a request, as far as it is known.
-
-    Raises `InvalidPersonToken` for a token that does not verify, and what the store raises.
-    """
+    """Return who is behind a request, as far as it is known; raises `InvalidPersonToken`."""
     proof = parts.credentials.person_tokens.verify(token) if token is not None else None
     owner = caller.name if caller.kind is ActorKind.HUMAN else caller.key_owner
     person = await parts.reviewers.find(owner) if owner is not None else None
@@ -91,10 +88,7 @@ async def revoke_key(parts: Wiring, by: Principal, key_id: str) -> ApiKey:
 
 
 async def list_keys(parts: Wiring, by: Principal) -> list[StoredKey]:
-    """Return all keys in the store for an admin, and for others the reviewer's keys of their own; the oldest first.
-
-    Raises `NotAllowed` for a key: it manages no keys.
-    """
+    """Return all keys for an admin, and for others their own, the oldest first; raises `NotAllowed` for a key."""
     if by.key_id is not None:
         raise NotAllowed("A key manages no keys. Sign in with your password first.")
     keys = await parts.api_keys.scan()
@@ -145,10 +139,7 @@ class Shortage:
 
 
 async def sign_in(parts: Wiring, name: str, password: str, origin: Origin, door: str) -> SignIn:
-    """Open a session for the right name and password; raises as `Reviewers.sign_in` does.
-
-    A refusal keeps the name only if it can be one: nobody else's text, and seldom a password in the wrong field.
-    """
+    """Open a session; raises as `Reviewers.sign_in`. A refusal keeps a name, not a password in the wrong field."""
     try:
         opened = await parts.reviewers.sign_in(name, password, origin)
     except (NotAuthenticated, TooManyRequests) as error:

@@ -72,10 +72,7 @@ async def is_demo_served(parts: Wiring) -> bool:
 
 
 async def start_demo(parts: Wiring, by: str) -> Saved:
-    """Start the demo agent in the name of its key, so that any reviewer may decide; once a day. Raises `Conflict`.
-
-    Its tools only record their effects, and its request is always the same.
-    """
+    """Start the demo agent in the name of its key, which any reviewer may decide; once a day. Raises `Conflict`."""
     manifest = await _find_demo(parts)
     keys = await parts.api_keys.list_all()
     key = next((key for key in keys if (key.name, key.kind) == (DEMO, "agent") and key.holds(LATEST_MS - 1)), None)

@@ -87,7 +87,6 @@ class AssessorPlan(Immutable):
         return function
 
     def find_level(self, score: float) -> Level:
-        """Return the level of a score."""
         if score >= self.high:
             return Level.HIGH
         return Level.MEDIUM if score >= self.medium else Level.LOW

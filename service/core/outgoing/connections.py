@@ -128,7 +128,6 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Raise `UnsafeUrl`."""
         raise UnsafeUrl("A receiver must be a network address.")
 
     def close(self) -> None:

@@ -28,10 +28,7 @@ _MOST_CONNECTIONS = 1_024
 
 @dataclass(frozen=True)
 class Answer:
-    """A receiver's response; without one the status is 0. A broken-off response keeps its status.
-
-    `error` names no address, so anybody may see it; `detail` is for the log.
-    """
+    """A receiver's response; without one the status is 0. `error` names no address; `detail` is for the log."""
 
     status: int
     body: bytes = b""
@@ -182,7 +179,6 @@ class Breakers:
         return destination in self._circuits
 
     def list_open(self) -> dict[str, list[OpenCircuit]]:
-        """Return the open circuits of each channel, by destination."""
         circuits: dict[str, list[OpenCircuit]] = {}
         for destination, circuit in sorted(self._circuits.items()):
             if circuit.failures >= FAILURES_TO_OPEN:
@@ -204,10 +200,7 @@ _RETRY_LATER = (429, 503)
 
 
 def retry_after_ms(event_id: str, tries: int) -> int:
-    """Return the wait after so many tries: it doubles each time up to an hour, and is reduced by up to a half.
-
-    The reduction differs by message and try, so that retries do not arrive together.
-    """
+    """Return the wait after so many tries: it doubles up to an hour, less up to a half that differs by message."""
     longest = min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** min(tries - 1, 30))
     return int(longest * (1 - _throw_dice(event_id, tries) / 2))
 

@@ -224,10 +224,7 @@ class Evaluations:
         refuse(answer["problems"])
 
     async def judge(self, evaluate: Callable[[], T], *, caller: str) -> T:
-        """Return what an evaluation of rules returns; conditions that cost much are judged in the sandbox.
-
-        One that takes longer than its limit has no verdict: it cannot be computed, and a person is asked.
-        """
+        """Return what an evaluation of rules returns; costly conditions are judged in the sandbox, within a limit."""
 
         async def act() -> T:
             return evaluate()

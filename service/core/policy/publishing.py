@@ -55,10 +55,7 @@ class RuleSource(NamedTuple):
 
 
 class Rulebook:
-    """The policy of a file, reloaded when it or a list's file changes.
-
-    While a file is invalid the last valid policy stays.
-    """
+    """The policy of a file, reloaded when it or a list's file changes; the last valid one while a file is invalid."""
 
     def __init__(self, path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS) -> None:
         self._path = path
@@ -120,10 +117,7 @@ class Rulebook:
 
 
 def parse_version(version: RuleVersion) -> Policy:
-    """Return the rules of a version as saved, or parsed anew where an earlier Sayso wrote them otherwise.
-
-    Raises `InvalidInput` where this version of Sayso cannot read them.
-    """
+    """Return the rules of a version as saved, or parsed anew from its bytes; raises `InvalidInput`."""
     try:
         policy = Policy.model_validate_json(version.rules)
         if policy.version == version.version:
@@ -149,10 +143,7 @@ _REPORTED_EVERY_MS = 5_000
 
 
 class HeldBack(NamedTuple):
-    """Rules of this process's file that do not take force; `attested` of `needed` people attest them.
-
-    `why` is `unattested` or `withdrawn`.
-    """
+    """Rules of this file that take no force, as `unattested` (`attested` of `needed` people did) or `withdrawn`."""
 
     version: str
     digest: str

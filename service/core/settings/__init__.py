@@ -296,7 +296,6 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
     @property
     def demo_model_port(self) -> int:
-        """The port of the demo's model endpoint: the one after the service's."""
         return self.port + 1
 
     @property
@@ -305,10 +304,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
 
 def load() -> Settings:
-    """Return the settings of this process; raises `InvalidSettings` with one line for each fault.
-
-    A variable that names no setting is a fault in production alone: other programs have variables of this prefix, too.
-    """
+    """Return the settings; raises `InvalidSettings`. In production an unknown variable is a fault, too."""
     unknown = list_unknown()
     try:
         settings = Settings()

@@ -184,7 +184,6 @@ class WebhookSettings(BaseSettings, use_attribute_docstrings=True):
 
     @property
     def receivers(self) -> InternalReceivers:
-        """The internal receivers, parsed."""
         return read_receivers(self.internal_receivers)
 
     @field_validator("internal_receivers", mode="after")

@@ -111,7 +111,6 @@ def _read_network(name: str) -> IPv4Network | IPv6Network | None:
 
 
 def _resolve_secret(value: object, info: ValidationInfo) -> object:
-    """Return the secret behind `env:NAME`."""
     if not isinstance(value, str) or not value.startswith("env:"):
         return value
     name = value.removeprefix("env:")

@@ -46,7 +46,6 @@ class Activity(Immutable):
     hash: str = ""
 
     def compute_hash(self) -> str:
-        """Return the hash that fits the entry."""
         hashed = canonical_json(self.model_dump(mode="json", exclude={"hash"}), limited=False)
         return sha256(hashed).hexdigest()[:_HASH_CHARS]
 

@@ -52,7 +52,6 @@ class Attempts:
         await self._redis.lpop(f"{ATTEMPTS}:{_item_of(allowance).key_for(_hash(who))}")
 
     async def forget(self, allowance: Allowance, who: str) -> None:
-        """Reset the count after a success."""
         async with translated():
             await self._window.clear(_item_of(allowance), _hash(who))
 
@@ -80,7 +79,6 @@ class Replays(StorePart):
         return ref
 
     async def remember(self, seen: Idempotency) -> None:
-        """Save the result of this request for 24 hours."""
         key = self._keys.idempotency(seen.actor, seen.key)
         await self._redis.set(key, f"1|{seen.fingerprint}|{seen.ref}", px=IDEMPOTENCY_MS, nx=True)
 

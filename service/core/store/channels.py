@@ -45,7 +45,6 @@ class Installs(StorePart):
     """The installed apps of one tenant."""
 
     async def save_state(self, state_hash: str, owner: str) -> None:
-        """Save the hash of a new state with its owner: the session and the channel."""
         await self._redis.set(self._keys.install_state(state_hash), owner, px=STATE_MS)
 
     async def take_state(self, state_hash: str) -> str | None:
@@ -54,7 +53,6 @@ class Installs(StorePart):
         return text(owner) if owner is not None else None
 
     async def save_token(self, channel: str, sealed: str) -> None:
-        """Save the encrypted token of a channel's app; it replaces an earlier one."""
         await self._redis.set(self._keys.channel_token(channel), sealed)
 
     async def replace_token(self, channel: str, before: str, after: str) -> None:
@@ -70,7 +68,6 @@ class Installs(StorePart):
         await self._redis.transaction(write, key)
 
     async def find_token(self, channel: str) -> str | None:
-        """Return the encrypted token of a channel's app, or None."""
         token = await self._redis.get(self._keys.channel_token(channel))
         return text(token) if token is not None else None
 
@@ -89,7 +86,6 @@ class MailedCodes(StorePart):
         await self._redis.set(self._keys.mailed_code(code_hash), mailed.model_dump_json(), px=valid_ms)
 
     async def find(self, code_hash: str) -> MailedCode | None:
-        """Return the person and address of a valid code, or None."""
         raw = await self._redis.get(self._keys.mailed_code(code_hash))
         return MailedCode.model_validate_json(raw) if raw else None
 
@@ -98,7 +94,6 @@ class ChannelNotes(StorePart):
     """The notes of one tenant's channels, each for a limited time."""
 
     async def save(self, channel: str, name: str, note: str, valid_ms: int) -> None:
-        """Save a note, in place of an earlier one of that name."""
         await self._redis.set(self._keys.channel_note(channel, name), note, px=valid_ms)
 
     async def read(self, channel: str, name: str) -> str | None:
@@ -124,16 +119,13 @@ class Subscriptions(StorePart):
     """The subscriptions of one tenant."""
 
     async def save(self, subscription: Subscription) -> None:
-        """Save a subscription, or replace the keys of the same endpoint."""
         await self._redis.hset(self._keys.subscriptions, subscription.address, subscription.model_dump_json())
 
     async def find(self, address: str) -> Subscription | None:
-        """Return a subscription, or None; raises `Unreadable` for one of a later version."""
         raw = await self._redis.hget(self._keys.subscriptions, address)
         return self._readings.require_other(Subscription, raw, f"subscription {address[:80]}") if raw else None
 
     async def delete(self, address: str) -> None:
-        """Delete a subscription; nothing happens without it."""
         await self._redis.hdel(self._keys.subscriptions, address)
 
     async def keep_key(self, fresh: str) -> str:

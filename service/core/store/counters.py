@@ -63,10 +63,7 @@ _RECALL = Script(read_script("recall"))
 
 
 async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection[Wanted]) -> Readings:
-    """Return what the counters hold now, and the grants and mandates in force with their counters.
-
-    Grants and mandates whose people may no longer decide are left out.
-    """
+    """Return what the counters hold now, and the grants and mandates in force, of people who may still decide."""
     asked = [need for need in wanted if is_counter(need)]
     scopes = list(dict.fromkeys(need.counter for need in wanted if need.grants))
     called = list(dict.fromkeys(need for need in wanted if need.tool is not None))

@@ -41,7 +41,6 @@ class Deliveries(DueList):
         self._settle = store.redis.register_script(read_script("lane"))
 
     def lane(self, endpoint_id: str) -> DueList:
-        """Return the messages of a lane."""
         return DueList(self._redis, self._keys.lane(endpoint_id))
 
     async def settle_lane(self, endpoint_id: str, earliest_ms: int = 0) -> None:

@@ -44,20 +44,14 @@ class ContactStore(StorePart):
     """The linked addresses and codes of one tenant."""
 
     async def save_code(self, code_hash: str, owner: CodeOwner, valid_ms: int) -> None:
-        """Save the hash of a code, which becomes invalid after `valid_ms`."""
         await self._redis.set(self._keys.contact_code(code_hash), owner.model_dump_json(), px=valid_ms)
 
     async def find_code(self, code_hash: str) -> CodeOwner | None:
-        """Return the owner of a valid code, or None."""
         raw = await self._redis.get(self._keys.contact_code(code_hash))
         return _read_owner(raw)
 
     async def redeem(self, code_hash: str, contact: Contact) -> None:
-        """Delete the code and save its person's address, atomically.
-
-        Raises `InvalidInput` for an invalid code, and `Conflict` for an address of another person; the code then stays
-        valid.
-        """
+        """Delete the code and save its person's address, or neither; raises `InvalidInput`, `Conflict`."""
         code, contacts = self._keys.contact_code(code_hash), self._keys.contacts
         field = _field(contact.channel, contact.address)
 
@@ -78,7 +72,6 @@ class ContactStore(StorePart):
         await self._redis.transaction(write, code, contacts)
 
     async def find(self, channel: str, address: str) -> Contact | None:
-        """Return the contact with this address, or None."""
         raw = await self._redis.hget(self._keys.contacts, _field(channel, address))
         return self._readings.read_other(Contact, raw, name_stored("contact", raw)) if raw else None
 
@@ -93,7 +86,6 @@ class ContactStore(StorePart):
         )
 
     async def delete(self, contact: Contact) -> None:
-        """Unlink an address."""
         field = _field(contact.channel, contact.address)
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hdel(self._keys.contacts, field)
@@ -128,12 +120,10 @@ class GroupStore(StorePart):
     """The groups of one tenant."""
 
     async def find(self, name: str) -> Group | None:
-        """Return the group with this name, or None."""
         raw = await self._redis.hget(self._keys.groups, name)
         return self._readings.read_other(Group, raw, f"group {name}") if raw else None
 
     async def list_all(self) -> list[Group]:
-        """Return all groups by name."""
         stored = await self._redis.hgetall(self._keys.groups)
         groups = (self._readings.read_other(Group, raw, f"group {text(name)}") for name, raw in stored.items())
         return sorted((group for group in groups if group is not None), key=lambda group: group.name)
@@ -175,7 +165,6 @@ class Absence(Immutable):
     delegate: str | None = None
 
     def covers(self, at_ms: int) -> bool:
-        """Return whether the person is absent at this time."""
         return self.from_ms <= at_ms < self.to_ms
 
 
@@ -200,13 +189,11 @@ class DutyStore(StorePart):
         await self._redis.hset(self._keys.preferences, name, preferences.model_dump_json())
 
     async def list_absences(self) -> list[Absence]:
-        """Return the absences of everybody, by start."""
         stored = await self._redis.hgetall(self._keys.absences)
         absences = [absence for name, raw in stored.items() for absence in self._read(text(name), raw)]
         return sorted(absences, key=lambda absence: (absence.from_ms, absence.person))
 
     async def absences_of(self, name: str) -> list[Absence]:
-        """Return a person's absences, by start."""
         raw = await self._redis.hget(self._keys.absences, name)
         return list(self._read(name, raw)) if raw else []
 
@@ -218,7 +205,6 @@ class DutyStore(StorePart):
     async def change_absences(
         self, name: str, change: Callable[[tuple[Absence, ...]], tuple[Absence, ...]]
     ) -> tuple[Absence, ...]:
-        """Change a person's absences atomically and return them."""
         key = self._keys.absences
 
         async def write(pipe: Pipeline) -> tuple[Absence, ...]:

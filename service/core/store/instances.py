@@ -63,7 +63,6 @@ class Instances(StorePart):
         return saved if await self._send(commit) else None
 
     async def let_in(self, instance: Instance) -> None:
-        """Save the instance's credential; idempotent."""
         key = InstanceKey(tenant=instance.tenant, instance_id=instance.id)
         await self._redis.set(INSTANCE_KEYS + instance.credential_hash, key.model_dump_json())
 

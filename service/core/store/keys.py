@@ -13,12 +13,68 @@ SESSIONS = "sayso:sessions:"  # sessions by the SHA-256 of their token
 ATTEMPTS = "sayso:attempts"  # attempts to sign in, by the hash of the name or address; kept for minutes
 
 
-def _family(prefix: str) -> Callable[[str | int], str]:
-    return lambda name: f"{prefix}{name}"
+class _Family:
+    """The keys of a tenant that one word, or a number, tells apart."""
+
+    def __init__(self, begin: str) -> None:
+        self._begin = begin
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, keys: "TenantKeys", owner: type) -> Callable[[str | int], str]:
+        begin = f"{keys.prefix}{self._begin}"
+        keys.__dict__[self._name] = name_key = lambda word: f"{begin}{word}"  # found first from now on
+        return name_key
 
 
 class TenantKeys:
     """The keys of one tenant. The braces are a hash tag: all keys are on one server."""
+
+    refusals = _Family("refusals:")  # counts of refusals in an hour since 1970, by source
+    handed = _Family("handed:")  # runs that were handed to one waiting worker
+    suspension = _Family("s:")
+    asked_by = _Family("asked-by:")
+    replay = _Family("replay:")  # a replay of rules, with its progress or result; kept for a day
+    rule_version = _Family("rule-version:")  # the bytes and the rules of a version
+    attestations = _Family("attestations:")  # when each person attested the bytes of this SHA-256
+    rule_hits = _Family("rule-hits:")  # hits of a day since 1970, in UTC
+    counter = _Family("counter:")  # one counter of a rule, by its hash
+    grants_of = _Family("grants-of:")  # grants of a rule for an agent, by their end
+    lessons = _Family("lessons:")  # last decided calls of a rule for an agent, if it learns grants
+    mandates_of = _Family("mandates-of:")  # mandates of an agent in a conversation, by their end
+    run = _Family("r:")
+    trail = _Family("e:")
+    head = _Family("head:")
+    external_events = _Family("external:")
+    external_events_seen = _Family("external-seen:")
+    comments = _Family("comments:")
+    comments_seen = _Family("comments-seen:")
+    files = _Family("files:")  # files attached to a run's items, by item and id
+    file_contents = _Family("file-contents:")
+    state = _Family("state:")
+    runs = _Family("runs:")
+    runs_of = _Family("runs-of:")
+    open_of = _Family("open-of:")
+    pace_of = _Family("pace-of:")
+    sessions_of = _Family("sessions-of:")  # hashes of a person's session tokens, by creation time
+    groups_of = _Family("groups-of:")  # names of a person's groups
+    contacts_of = _Family("contacts-of:")  # fields of a person's linked addresses in the contacts
+    contact_code = _Family("contact-code:")  # the person who may link an address with a code
+    install_state = _Family("install-state:")  # the session and channel of an installation under way
+    channel_token = _Family("channel-token:")  # the encrypted token of a channel's installed app
+    lease = _Family("lease:")  # a named lease of one process
+    mailed_code = _Family("mailed-code:")  # the person and address of a mailed code
+    bucket = _Family("bucket:")  # open items with the same facets, by deadline
+    denials = _Family("denials:")  # latest denials of one call by people
+    instance = _Family("aap:")
+    gone = _Family("aap-gone:")
+    figures_of_hour = _Family("figures:h:")  # counters of an hour since 1970
+    figures_of_day = _Family("figures:d:")  # counters of a day since 1970, in UTC
+    drilled = _Family("drilled:")  # a person's latest decisions on drills
+    recent = _Family("recent:")  # a person's latest decisions
+    delivery = _Family("delivery:")
+    lane = _Family("lane:")  # messages for one endpoint, by their next attempt
 
     def __init__(self, tenant: str) -> None:
         self.tenant = tenant
@@ -67,10 +123,8 @@ class TenantKeys:
         self.rush = f"{prefix}rush"  # while many deadlines pass at once
         self.waiting = f"{prefix}waiting"  # workers that take runs at once, and until when
         self._name_rules(prefix)
-        self._name_families(prefix)
 
     def _name_rules(self, prefix: str) -> None:
-        """Name the keys of rules and of what they let run."""
         self.grants = f"{prefix}grants"  # grants by id
         self.grant_uses = f"{prefix}grant-uses"  # grants and mandates by their last use
         self.grant_trials = f"{prefix}grant-trials"  # what grants on probation would have allowed, by grant and answer
@@ -83,53 +137,6 @@ class TenantKeys:
         self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.shadows = f"{prefix}shadows"  # candidates that judge or judged calls in shadow, the latest first
 
-    def _name_families(self, prefix: str) -> None:
-        """Name the keys that one word tells apart."""
-        self.refusals = _family(f"{prefix}refusals:")  # counts of refusals in an hour since 1970, by source
-        self.handed = _family(f"{prefix}handed:")  # runs that were handed to one waiting worker
-        self.suspension = _family(f"{prefix}s:")
-        self.asked_by = _family(f"{prefix}asked-by:")
-        self.replay = _family(f"{prefix}replay:")  # a replay of rules, with its progress or result; kept for a day
-        self.rule_version = _family(f"{prefix}rule-version:")  # the bytes and the rules of a version
-        self.attestations = _family(f"{prefix}attestations:")  # when each person attested the bytes of this SHA-256
-        self.rule_hits = _family(f"{prefix}rule-hits:")  # hits of a day since 1970, in UTC
-        self.counter = _family(f"{prefix}counter:")  # one counter of a rule, by its hash
-        self.grants_of = _family(f"{prefix}grants-of:")  # grants of a rule for an agent, by their end
-        self.lessons = _family(f"{prefix}lessons:")  # last decided calls of a rule for an agent, if it learns grants
-        self.mandates_of = _family(f"{prefix}mandates-of:")  # mandates of an agent in a conversation, by their end
-        self.run = _family(f"{prefix}r:")
-        self.trail = _family(f"{prefix}e:")
-        self.head = _family(f"{prefix}head:")
-        self.external_events = _family(f"{prefix}external:")
-        self.external_events_seen = _family(f"{prefix}external-seen:")
-        self.comments = _family(f"{prefix}comments:")
-        self.comments_seen = _family(f"{prefix}comments-seen:")
-        self.files = _family(f"{prefix}files:")  # files attached to a run's items, by item and id
-        self.file_contents = _family(f"{prefix}file-contents:")
-        self.state = _family(f"{prefix}state:")
-        self.runs = _family(f"{prefix}runs:")
-        self.runs_of = _family(f"{prefix}runs-of:")
-        self.open_of = _family(f"{prefix}open-of:")
-        self.pace_of = _family(f"{prefix}pace-of:")
-        self.sessions_of = _family(f"{prefix}sessions-of:")  # hashes of a person's session tokens, by creation time
-        self.groups_of = _family(f"{prefix}groups-of:")  # names of a person's groups
-        self.contacts_of = _family(f"{prefix}contacts-of:")  # fields of a person's linked addresses in the contacts
-        self.contact_code = _family(f"{prefix}contact-code:")  # the person who may link an address with a code
-        self.install_state = _family(f"{prefix}install-state:")  # the session and channel of an installation under way
-        self.channel_token = _family(f"{prefix}channel-token:")  # the encrypted token of a channel's installed app
-        self.lease = _family(f"{prefix}lease:")  # a named lease of one process
-        self.mailed_code = _family(f"{prefix}mailed-code:")  # the person and address of a mailed code
-        self.bucket = _family(f"{prefix}bucket:")  # open items with the same facets, by deadline
-        self.denials = _family(f"{prefix}denials:")  # latest denials of one call by people
-        self.instance = _family(f"{prefix}aap:")
-        self.gone = _family(f"{prefix}aap-gone:")
-        self.figures_of_hour = _family(f"{prefix}figures:h:")  # counters of an hour since 1970
-        self.figures_of_day = _family(f"{prefix}figures:d:")  # counters of a day since 1970, in UTC
-        self.drilled = _family(f"{prefix}drilled:")  # a person's latest decisions on drills
-        self.recent = _family(f"{prefix}recent:")  # a person's latest decisions
-        self.delivery = _family(f"{prefix}delivery:")
-        self.lane = _family(f"{prefix}lane:")  # messages for one endpoint, by their next attempt
-
     def channel_note(self, channel: str, name: str) -> str:
         """What a channel remembers under a name."""
         return f"{self.prefix}channel-note:{sha256(f'{channel} {name}'.encode()).hexdigest()[:32]}"
@@ -138,7 +145,6 @@ class TenantKeys:
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"
 
     def thread(self, owner: str, thread_id: str) -> str:
-        """The turns of an owner's thread."""
         return f"{self.prefix}thread:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
 
     def thread_tools(self, owner: str, thread_id: str) -> str:

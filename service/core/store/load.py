@@ -107,7 +107,6 @@ class Starts(StorePart):
     """The delays between a run's place on the ready list and its worker, of one tenant."""
 
     async def add(self, fields: Mapping[str, int]) -> None:
-        """Add counts, as `count_delay` returns them."""
         async with self._redis.pipeline(transaction=True) as pipe:
             for field, by in fields.items():
                 pipe.hincrby(self._keys.starts, field, by)

@@ -166,11 +166,9 @@ class People(StorePart):
         return sorted((person for person in people if person is not None), key=lambda person: person.name)
 
     async def find_inactive(self) -> frozenset[str]:
-        """Return the names of the deactivated reviewers."""
         return frozenset(reviewer.name for reviewer in await self.list_reviewers() if not reviewer.active)
 
     async def list_groups_of(self, name: str) -> tuple[str, ...]:
-        """Return the names of a person's groups, sorted."""
         groups = await self._redis.smembers(self._keys.groups_of(name))
         return tuple(sorted(map(text, groups)))
 
@@ -203,7 +201,6 @@ class People(StorePart):
         ]
 
     async def save_key(self, key_hash: str, key: ApiKey) -> None:
-        """Save an API key by its hash, and the hash by its id."""
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.set(KEYS + key_hash, key.model_dump_json())
             pipe.hset(self._keys.api_keys, key.id, key_hash)
@@ -214,7 +211,6 @@ class People(StorePart):
         return await self._change(ApiKey, KEYS + key_hash, None, change)
 
     async def find_key_hash(self, key_id: str) -> str | None:
-        """Return the hash of the API key with this id, or None."""
         raw = await self._redis.hget(self._keys.api_keys, key_id)
         return text(raw) if raw else None
 
@@ -280,7 +276,6 @@ class Tokens:
         self._redis, self._pipeline = connections.redis, connections.changes
 
     async def find(self, token_hash: str) -> ApiKey | Session | None:
-        """Return the key or the session of a token, or None."""
         key, session = await self._pipeline.ask_all(("GET", KEYS + token_hash), ("GET", SESSIONS + token_hash))
         if key is not None:
             return try_read(ApiKey, key)
@@ -299,7 +294,6 @@ class Tokens:
         return bool(await self._pipeline.ask("PEXPIRE", SESSIONS + token_hash, idle_ms))
 
     async def note_use(self, tenant: str, holder: str, at_ms: int) -> None:
-        """Record when a key or a person was last here."""
         await self._redis.hset(keys_of(tenant).used, holder, at_ms)
 
     async def close_session(self, token_hash: str) -> None:

@@ -71,7 +71,6 @@ def list_forgotten(keys: TenantKeys, record: SuspensionRecord) -> Iterator[tuple
 
 
 def _find_args(item: Item) -> JsonObject:
-    """Return the approved arguments without secrets."""
     outcome = item.outcome
     args = item.tool.args if outcome is None or outcome.args is None else outcome.args
     return redact(args, None, item.terms.secrets).args if item.terms.secrets else args
@@ -113,7 +112,6 @@ class Precedents:
         )
 
     async def find_all(self, kind: Kind) -> tuple[Measures, ...]:
-        """Return the measures of the latest approved calls of one kind."""
         return (await self._read({kind}))[kind]
 
     async def _read(self, kinds: set[Kind]) -> dict[Kind, tuple[Measures, ...]]:

@@ -51,10 +51,7 @@ class RuleStore:
     async def publish(
         self, holder: Holder, how: str, rules: str = "", *, digest: str = "", needed: int = 0
     ) -> Published:
-        """Report the version of a process, and with `rules` put it in force if it is newer.
-
-        It must be attested by `needed` people, who saw the bytes of this digest.
-        """
+        """Report the version of a process; put `rules` in force if newer and attested by `needed` people."""
         keys = self._keys
         names = [keys.rules, keys.rulebook, keys.rule_changes, keys.attestations(digest)]
         held: list[str | int] = [holder.process, holder.file, holder.version, rules, how, ALIVE_MS]
@@ -103,7 +100,6 @@ class RuleStore:
         return [(suspension_id, item_id) for suspension_id, _, item_id in (text(ref).partition(" ") for ref in refs)]
 
     async def list_holders(self) -> list[Holder]:
-        """Return the live processes, by name."""
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hgetall(self._keys.rules)
             pipe.time()
@@ -128,10 +124,7 @@ _RESTORE = read_script("restore")
 
 
 def digest_files(raw: bytes, lists: Mapping[str, str]) -> str:
-    """Return the SHA-256 of a file of rules.
-
-    With files of lists it is that of a text: the file's own digest, then digest and name of each list, one a line.
-    """
+    """Return the SHA-256 of a file of rules; with lists, that of a line with digest and name for each."""
     own = sha256(raw).hexdigest()
     lines = [f"{sha256(text.encode()).hexdigest()}  {name}\n" for name, text in sorted(lists.items())]
     return sha256("".join([f"{own}\n", *lines]).encode()).hexdigest() if lines else own
@@ -207,7 +200,6 @@ class VersionStore:
         return self._readings.require_other(RuleVersion, raw, f"version {version} of the rules")
 
     async def list_all(self) -> list[RuleVersion]:
-        """Return the kept versions, the last saved first."""
         ids: list[Any] = await self._redis.zrevrange(self._keys.rule_versions, 0, -1)
         names = [text(member) for member in ids]
         raws = await self._redis.mget([self._keys.rule_version(name) for name in names]) if names else []
@@ -217,7 +209,6 @@ class VersionStore:
         return [version for version in versions if version is not None]
 
     async def list_changes(self) -> list[ForceChange]:
-        """Return when which version came into force, the latest first."""
         raws: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
         named = ((raw, name_stored("change of the rules", raw)) for raw in reversed(raws))
         changes = (self._readings.read_other(ForceChange, raw, name) for raw, name in named)
@@ -234,7 +225,6 @@ class VersionStore:
         return sorted(attestations, key=lambda attestation: attestation.at_ms)
 
     async def count_attestations(self, digest: str) -> int:
-        """Return how many people attest these bytes."""
         return int(await self._redis.hlen(self._keys.attestations(digest)))
 
     async def read_withdrawn(self) -> frozenset[str]:
@@ -247,10 +237,7 @@ class VersionStore:
         return text(await self._redis.hget(self._keys.rules, "in-force") or b"")
 
     async def restore(self, version: RuleVersion, by: str, replaces: str, digest: str) -> None:
-        """Put a version in force in place of `replaces`, whose bytes have this digest and which is withdrawn.
-
-        Raises `Conflict` if another one is in force.
-        """
+        """Put a version in force and withdraw `replaces`, which has this digest; raises `Conflict` unless that is."""
         keys = self._keys
         args: list[str | int] = [version.version, version.rules, version.digest, by, replaces, digest, MOST_CHANGES]
         reply: Any = await self._restore(keys=[keys.rules, keys.rulebook, keys.rule_changes], args=args)
@@ -286,10 +273,7 @@ def note_rules(commit: Commit, keys: TenantKeys, update: Update) -> None:
 
 
 def count_hits(events: Sequence[Event]) -> Counter[str]:
-    """Return how many calls each rule decided, and what shadow rules would have done.
-
-    Calls without an existing tool reach no rule.
-    """
+    """Return how many calls each rule decided, and what shadow rules would have done."""
     hits: list[str] = []
     for event in events:
         if event.type is EventType.POLICY_DECISION:

@@ -46,10 +46,7 @@ _BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
 
 
 def connect(url: str, *, blocking: bool = False) -> Redis:
-    """Return a client for `redis://`, `rediss://` or `unix://`; a blocking one waits without a time limit.
-
-    Its commands and pipelines raise `Unavailable` for an error of the store.
-    """
+    """Return a client that raises `Unavailable` for errors of the store; a blocking one has no time limit."""
     pool = ConnectionPool.from_url(
         url,
         max_connections=2048,

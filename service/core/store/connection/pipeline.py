@@ -1,7 +1,4 @@
-"""Pipelined commands and scripts over one connection.
-
-All commands of one turn of the event loop go out in one write; see `docs/decisions/one-connection-to-the-store.md`.
-"""
+"""Pipelined commands and scripts over one connection; see `docs/decisions/one-connection-to-the-store.md`."""
 
 import asyncio
 import struct
@@ -45,7 +42,6 @@ class JoinedWrites:
             self._flush()
 
     def close(self) -> None:
-        """Send what was written, then close."""
         self._flush()
         self._transport.close()
 
@@ -198,7 +194,6 @@ class _Connection(asyncio.Protocol):
         self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Match replies to commands, in order."""
         try:
             self._reader.feed(data)
             at_ms = monotonic_ms()

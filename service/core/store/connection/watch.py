@@ -26,10 +26,7 @@ _MESSAGES = frozenset((b"subscribe", b"message"))
 
 
 class Channels(asyncio.Protocol):
-    """One connection with subscriptions.
-
-    `notify` gets the channel's name and, for a message, its text: at the confirmation of a subscription it is None.
-    """
+    """One connection with subscriptions. `notify` gets a channel's name and text: None once it is subscribed."""
 
     def __init__(self, connection: Any, notify: Callable[[bytes, bytes | None], None]) -> None:
         self._connection = connection  # garbage collection would close it
@@ -43,7 +40,6 @@ class Channels(asyncio.Protocol):
 
     @classmethod
     async def open(cls, redis: Redis, notify: Callable[[bytes, bytes | None], None]) -> Self:
-        """Connect; raises the library's errors."""
         pool: Any = redis.connection_pool
         connection = pool.make_connection()
         await connection.connect()
@@ -152,10 +148,7 @@ class Watch:
 
     @contextmanager
     def on(self, topic: str, bell: asyncio.Event | None = None) -> Iterator[Wakes]:
-        """Yield an event that is set once `topic` is subscribed and at each change; clear it to wait again.
-
-        A waiter for several topics gives each the same `bell` and waits for that.
-        """
+        """Yield an event that is set once `topic` is subscribed and at each change, and `bell`; clear it to wait."""
         event = Wakes(bell)
         if topic in self._heard:
             event.set()

@@ -82,10 +82,7 @@ class Erasures:
         self._store, self._redis, self._keys = store, store.redis, store.keys
 
     async def erase(self, run_id: str, why: Why) -> Erasure:
-        """Erase the contents of an ended run and return its erasure, the first one if it was erased before.
-
-        Raises `NotFound`, `Unreadable`, and `Conflict` for a run that has not ended or whose trail was altered.
-        """
+        """Erase the contents of an ended run, once; return its erasure. Raises `NotFound`, `Unreadable`, `Conflict`."""
         for _ in range(_ROUNDS):
             run = await self._read(run_id)
             if run.records:

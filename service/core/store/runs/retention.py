@@ -30,7 +30,6 @@ class Retention:
         await self._redis.delete(self._keys.retained)
 
     async def keeps_trail(self, run_id: str) -> bool:
-        """Return whether the run was deleted and its trail is still there."""
         return await self._redis.zscore(self._keys.trails, run_id) is not None
 
     async def forget_runs(self, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:

@@ -31,7 +31,6 @@ class RunIndex(StorePart):
     """The indexes of one tenant."""
 
     async def page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
-        """Return `limit` ids of a sorted index after the first `skip`."""
         ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
         return [text(member) for member in ids]
 
@@ -128,10 +127,7 @@ class Runs:
     async def list_runs(
         self, *, status: str | None = None, owner: str | None = None, skip: int = 0, limit: int = 50
     ) -> list[Run | UnreadableRecord]:
-        """Return runs, optionally of one status, one owner or both; the newest first.
-
-        Suspended runs of all owners come by deadline. A run that changes meanwhile may appear in its new status.
-        """
+        """Return runs, of one status, one owner or both, the newest first; suspended ones of all owners by deadline."""
         if status is None:
             return await self.read_many(await self._index.newest(owner, skip, limit))
         if owner is not None:
@@ -202,7 +198,6 @@ class Runs:
         return self._readings.require_other(ToolDefinition, raw, f"definition {digest}") if raw else None
 
     async def find_definitions(self, records: Iterable[SuspensionRecord]) -> dict[str, ToolDefinition | None]:
-        """Return the definitions of all tools in the records by digest."""
         digests = {item.tool.definition for record in records for item in record.items if item.tool.definition}
         if not digests:
             return {}

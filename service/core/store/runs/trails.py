@@ -113,10 +113,7 @@ class Trails(StorePart):
         return [ends.get(run_id, TrailEnd(run_id, None, unknown)) for run_id in run_ids]
 
     async def find_fault(self, run_id: str, *, most: int = _MOST_EVENTS) -> str:
-        """Return what is wrong inside a run's trail, of up to `most` events; empty if nothing is.
-
-        A fault counts only if a second read finds it, too: the contents may be erased in between.
-        """
+        """Return what is wrong inside a trail, of up to `most` events, if a second read finds it, too; or nothing."""
         fault = ""
         for _ in range(2):
             events: list[Any] = []

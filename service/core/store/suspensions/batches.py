@@ -39,10 +39,7 @@ class DueBatches:
         self._writers = store.hooks.writers
 
     async def change(self, suspension_ids: Sequence[str], verb: Verb, valid_until_ms: int = 0) -> list[str]:
-        """Apply the transition to each, saved up to `valid_until_ms` only; return the ids that failed.
-
-        Raises `Unavailable`.
-        """
+        """Apply the transition, saved up to `valid_until_ms`; return the ids that failed. Raises `Unavailable`."""
         now_ms, packed = await self._load(suspension_ids)
         left: list[str] = []
         commits: dict[str, Part] = {}

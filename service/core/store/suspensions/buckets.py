@@ -67,10 +67,7 @@ class Buckets:
         self._deadlines: dict[frozenset[str], asyncio.Future[dict[str, int | None]]] = {}
 
     async def read(self, since_ms: float = inf) -> tuple[Bucket, ...] | None:
-        """Return all buckets; None where readers must scan the inbox.
-
-        A result that was read after the monotonic time `since_ms` counts, so that all who wake by one change share it.
-        """
+        """Return all buckets, as of `since_ms` (monotonic) or later; None where readers must scan the inbox."""
         if self._reading is None or self._read_at_ms < since_ms:
             self._read_at_ms = monotonic_ms()
             self._reading = asyncio.ensure_future(self._read())

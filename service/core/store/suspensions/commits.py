@@ -57,10 +57,7 @@ def build_commit(
     small: bool = False,
     room: Room | None = None,
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
-    """Return the commit, the record after it, and the trail's new head.
-
-    `writers` add what features keep, `small` saves bytes, `room` limits items.
-    """
+    """Return the commit, the record after it, and the trail's new head; `small` saves bytes, `room` limits items."""
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = keys_of(after.tenant)
     commit = Commit()

@@ -257,11 +257,9 @@ class Readings:
         self._unreadable.pop(suspension_id, None)
 
     def doubts(self, suspension_id: str) -> bool:
-        """Return whether the last read of the record failed."""
         return suspension_id in self._unreadable
 
     def list_unreadable(self) -> list[UnreadableRecord]:
-        """Return the records whose last read failed."""
         return list(self._unreadable.values())
 
     def _note(self, record: UnreadableRecord) -> None:

@@ -25,7 +25,6 @@ class Sampling:
         return draw_samples(drafts, await self.read_secret(), (self._keys.tenant, run.owner, run.agent))
 
     async def read_secret(self) -> bytes:
-        """Return the secret, the same in every process of the tenant."""
         if not self._secret:
             await self._redis.set(self._keys.sampling, secrets.token_bytes(_SECRET_BYTES), nx=True)
             secret: Any = await self._redis.get(self._keys.sampling)

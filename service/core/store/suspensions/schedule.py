@@ -58,12 +58,10 @@ class Schedule(DueList):
         return [text(member) for member in ids]
 
     async def everything(self) -> list[str]:
-        """Return all scheduled suspensions, the earliest first."""
         ids: list[Any] = await self._redis.zrange(self._keys.schedule, 0, -1)
         return [text(member) for member in ids]
 
     async def read_queue(self) -> Queue:
-        """Return how many runs are on the ready list, and how long the first has waited."""
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.time()
             pipe.llen(self._keys.ready)
@@ -134,10 +132,7 @@ class Backlog:
 
 
 def is_behind(queue: Queue, limits: Settings) -> bool:
-    """Return whether the ready list is too long or its first run too old.
-
-    The age counts only if more runs wait than one worker drives at once: fewer are taken as soon as a worker is there.
-    """
+    """Return whether the list is too long, or its first run too old while one worker does not drive them all."""
     too_old = queue.oldest_ms > limits.backlog_s * 1000 and queue.runs > limits.drain_concurrency
     return too_old or queue.runs > limits.backlog_runs
 
