@@ -57,15 +57,7 @@ _UNLISTED = tuple(
 _QUICK = Quick(
     api.prefix,
     (suspensions.decisions, suspensions.router, calls.router, calls.execution, runs.router),
-    (
-        "decideItem",
-        "createSuspension",
-        "getSuspension",
-        "redeemItem",
-        "reportOutcome",
-        "getRun",
-        "startRun",
-    ),
+    ("decideItem", "createSuspension", "getSuspension", "redeemItem", "reportOutcome", "getRun", "startRun"),
 )
 _FILED_WITHIN_S = 2.0  # how long the start waits for the index of open items; a large one is built beside requests
 _LOG = structlog.get_logger(__name__)

@@ -7,7 +7,7 @@ import structlog
 from sayso.core.clock import DAY_MS, monotonic_ms
 from sayso.core.records.decisions import Actor, ActorKind
 from service.assembly import assemble
-from service.core.settings import Settings, load
+from service.core.settings import load
 from service.core.store.runs.erasures import Why
 from service.core.store.suspensions.buckets import Buckets
 from service.core.wiring import Wiring
@@ -22,14 +22,14 @@ log = structlog.get_logger()
 
 def retain() -> None:
     """Erase and delete what is old for up to two minutes, then repair the buckets; the job that RQ runs."""
-    asyncio.run(_retain(load()))
 
+    async def work() -> None:
+        async with assemble(load()) as wiring:
+            await erase_old(wiring, await wiring.schedule.now_ms())
+            await forget_old(wiring, await wiring.schedule.now_ms())
+            await repair_buckets(wiring)
 
-async def _retain(settings: Settings) -> None:
-    async with assemble(settings) as wiring:
-        await erase_old(wiring, await wiring.schedule.now_ms())
-        await forget_old(wiring, await wiring.schedule.now_ms())
-        await repair_buckets(wiring)
+    asyncio.run(work())
 
 
 async def erase_old(wiring: Wiring, now_ms: int) -> int:

@@ -29,15 +29,7 @@ from service.features.control.drills import drills_of
 from service.features.registry import FEATURES
 from service.features.webhooks.store import AnnouncementQueue
 from workers import repeat, wait
-from workers.clock.ticks import (
-    TICK_S,
-    Precomputing,
-    Rush,
-    Withdrawals,
-    process_due,
-    take_back_handed,
-    wake_unfrozen,
-)
+from workers.clock.ticks import TICK_S, Precomputing, Rush, Withdrawals, process_due, take_back_handed, wake_unfrozen
 from workers.delivery import keep_delivering
 from workers.notify.attempts import ContactBook
 from workers.notify.interruptions import AbsenceWatch

@@ -157,8 +157,7 @@ class Withdrawals:
     """The two passes over the runs of each revoked key."""
 
     def __init__(self, wiring: Wiring, again_ms: int = WITHDRAWING_AGAIN_MS) -> None:
-        self._wiring = wiring
-        self._again_ms = again_ms
+        self._wiring, self._again_ms = wiring, again_ms
         self._first_ms: dict[str, float] = {}
 
     async def sweep(self) -> None:
@@ -202,8 +201,7 @@ class Precomputing:
     """The precomputed changes of one clock."""
 
     def __init__(self, wiring: Wiring, rush: Rush) -> None:
-        self._wiring = wiring
-        self._rush = rush
+        self._wiring, self._rush = wiring, rush
         self._seen_to_ms = 0
         self._ahead: deque[str] = deque()
         self._coming = Precomputed((), ())

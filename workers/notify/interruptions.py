@@ -1,7 +1,7 @@
 """What people allow: quiet hours, few interruptions an hour, digests, and a delegate while they are absent."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
@@ -82,22 +82,17 @@ class Digests:
         await asyncio.sleep(self.window_s)
         waiting = self._waiting.pop(key)
         for start in range(0, len(waiting), MOST_CARDS):
-            await _send(waiting[start : start + MOST_CARDS], flush)
-
-
-async def _send(group: Sequence[_Waiting], flush: Flush) -> None:
-    ids = sorted(entry.event_id for entry in group)
-    event_id = f"digest:{sha256(' '.join(ids).encode()).hexdigest()[:32]}"
-    try:
-        await flush(tuple(entry.card for entry in group), event_id)
-    except Exception as error:  # noqa: BLE001  each of the waiting attempts raises it
-        for entry in group:
-            if not entry.sent.done():
-                entry.sent.set_exception(error)
-    else:
-        for entry in group:
-            if not entry.sent.done():
-                entry.sent.set_result(None)
+            group = waiting[start : start + MOST_CARDS]
+            ids = sorted(entry.event_id for entry in group)
+            event_id = f"digest:{sha256(' '.join(ids).encode()).hexdigest()[:32]}"
+            fault: Exception | None = None
+            try:
+                await flush(tuple(entry.card for entry in group), event_id)
+            except Exception as error:  # noqa: BLE001  each of the waiting attempts raises it
+                fault = error
+            for entry in group:
+                if not entry.sent.done():
+                    entry.sent.set_result(None) if fault is None else entry.sent.set_exception(fault)
 
 
 _AGAIN_MS = 20_000
@@ -124,21 +119,16 @@ class AbsenceWatch:
             return 0
         active = {reviewer.name for reviewer in await self.wiring.reviewers.list_all() if reviewer.active}
         chains = {absence.person: find_chain(absences, absence.person, at_ms, active) for absence in current}
-        moved = await self._search({person: chain for person, chain in chains.items() if chain})
+        chains = {person: chain for person, chain in chains.items() if chain}
+        ids, moved = await self.wiring.runs.inbox(0, _NEVER) if chains else [], 0
+        for start in range(0, len(ids), _PAGE):
+            for record in await self.wiring.desk.suspensions.read_many(ids[start : start + _PAGE]):
+                moved += await self._move(record, chains)
         known = self.again_at_ms
         self.again_at_ms = {
             id_: known.get(id_, 0) if id_ not in due else _NEVER if id_ in known else at_ms + _AGAIN_MS
             for id_ in (absence.id for absence in current)
         }
-        return moved
-
-    async def _search(self, chains: Mapping[str, tuple[str, ...]]) -> int:
-        if not chains:
-            return 0
-        ids, moved = await self.wiring.runs.inbox(0, _NEVER), 0
-        for start in range(0, len(ids), _PAGE):
-            for record in await self.wiring.desk.suspensions.read_many(ids[start : start + _PAGE]):
-                moved += await self._move(record, chains)
         return moved
 
     async def _move(self, record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]]) -> bool:

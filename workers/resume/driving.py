@@ -104,9 +104,7 @@ class Drain:
     """One window of the drain job in one process."""
 
     def __init__(self, wiring: Wiring, holder: str, job_id: str | None = None) -> None:
-        self._wiring = wiring
-        self._holder = holder
-        self._job_id = job_id
+        self._wiring, self._holder, self._job_id = wiring, holder, job_id
         self._lease_ms = wiring.settings.lease_s * 1000
         self._name = WaitingWorker(holder, self._lease_ms, job_id or "").name
         self._driving: set[asyncio.Task[None]] = set()

@@ -21,7 +21,7 @@ from sayso.core.records.decisions import Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Doubt, Item, ItemDraft
 from sayso.core.records.run_state import SealedState, StateRef, open_state, seal_state
-from sayso.core.records.suspensions import Intent, Origin, RunEnd, SuspensionRecord
+from sayso.core.records.suspensions import OURS, Intent, RunEnd, SuspensionRecord
 from sayso.core.records.tools import ToolResult
 from sayso.core.transitions.execution import Fence
 from sayso.core.transitions.permits import approved_args, doubt_intent
@@ -63,17 +63,12 @@ class DeskJournal:
         unclaimed: set[int],
         noted: Mapping[str, Noted | None] = MappingProxyType({}),
     ) -> None:
-        self._unclaimed = unclaimed
-        self._desk = wiring.desk
-        self._revocations = wiring.revocation_cache
-        self._record = leased.record
-        self._saved = leased
-        self._fence = fence
+        self._desk, self._revocations = wiring.desk, wiring.revocation_cache
+        self._record, self._saved, self._fence, self._unclaimed = leased.record, leased, fence, unclaimed
+        self._notes, self._noted = find_notes(fence.holder), noted
+        self._earlier = _started_earlier(leased.record, fence)
         self._started: tuple[Intent, ...] = ()
         self._lost = False
-        self._notes = find_notes(fence.holder)
-        self._earlier = _started_earlier(leased.record, fence)
-        self._noted = noted
         unstarted = (intent for intent in self._earlier if self._never_started(intent, leased.now_ms))
         self._never_ran = {intent.index: intent.attempt for intent in unstarted}
 
@@ -212,17 +207,14 @@ class DeskJournal:
         return all(now_ms < item.start_by_ms for item in self._record.items if item.item_id == intent.item_id)
 
     def unfinished(self) -> Mapping[int, Doubt]:
-        finished = self.finished()
-        return {
-            intent.index: self._doubt(intent)
-            for intent in self._earlier
-            if intent.index not in finished and intent.index not in self._never_ran
-        }
-
-    def _doubt(self, intent: Intent) -> Doubt:
-        """Return the doubt about a call, with what it has added to counters when it was asked or when it started."""
-        held = next((item.charges for item in self._record.items if item.item_id == intent.item_id), ())
-        return doubt_intent(intent).model_copy(update={"charges": intent.charges or held})
+        finished, charges = self.finished(), {item.item_id: item.charges for item in self._record.items}
+        doubts: dict[int, Doubt] = {}
+        for intent in self._earlier:
+            if intent.index not in finished and intent.index not in self._never_ran:
+                # what the call has added to counters when it was asked, or when it started
+                held = intent.charges or charges.get(intent.item_id or "", ())
+                doubts[intent.index] = doubt_intent(intent).model_copy(update={"charges": held})
+        return doubts
 
 
 async def open_journal(wiring: Wiring, leased: Saved, fence: Fence, unclaimed: set[int]) -> DeskJournal:
@@ -230,13 +222,10 @@ async def open_journal(wiring: Wiring, leased: Saved, fence: Fence, unclaimed: s
 
     `unclaimed` are the indexes of calls whose permits were redeemed with the lease; it is emptied as they start.
     """
-    own = leased.record.origin.framework == Origin().framework
+    own = leased.record.origin.framework == OURS
     started = _started_earlier(leased.record, fence) if own else ()
-    if not started:
-        return DeskJournal(wiring, leased, fence, unclaimed)
-    return DeskJournal(
-        wiring, leased, fence, unclaimed, await await_notes(wiring.settings.home, started, fence.lease_ms)
-    )
+    noted = await await_notes(wiring.settings.home, started, fence.lease_ms) if started else {}
+    return DeskJournal(wiring, leased, fence, unclaimed, noted)
 
 
 def _started_earlier(record: SuspensionRecord, fence: Fence) -> tuple[Intent, ...]:
@@ -356,14 +345,15 @@ class StartDelays:
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
         """Save every second, and at the end."""
-        keeping = asyncio.create_task(self._keep())
+
+        async def keep() -> None:
+            while True:
+                await asyncio.sleep(SAVED_EVERY_S)
+                await self.save()
+
+        keeping = asyncio.create_task(keep())
         try:
             yield
         finally:
             keeping.cancel()
-            await self.save()
-
-    async def _keep(self) -> None:
-        while True:
-            await asyncio.sleep(SAVED_EVERY_S)
             await self.save()

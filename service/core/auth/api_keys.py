@@ -117,8 +117,7 @@ class ApiKeys:
         successor, plain = await self.create(key.name, None, key.kind, key.id, key.context, key.owner, by, made)
         ends_at_ms = now_ms() + overlap_s * 1000
         await self._change(
-            key_id,
-            lambda old: old.model_copy(update={"ends_at_ms": min(ends_at_ms, old.ends_at_ms or LATEST_MS)}),
+            key_id, lambda old: old.model_copy(update={"ends_at_ms": min(ends_at_ms, old.ends_at_ms or LATEST_MS)})
         )
         return successor, plain
 

@@ -12,14 +12,7 @@ from sayso.core.clock import DAY_MS, HOUR_MS, iso_utc, new_id, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.wire.people import Preferences
 from service.core.auth.groups import check_working_hours
-from service.core.store.directory import (
-    MOST_ABSENCES,
-    Absence,
-    DutyStore,
-    Group,
-    absent_delegate,
-    find_absence,
-)
+from service.core.store.directory import MOST_ABSENCES, Absence, DutyStore, Group, absent_delegate, find_absence
 from service.core.store.people import People
 
 _MOST_SPANS = 30

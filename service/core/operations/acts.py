@@ -128,11 +128,7 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
         "attest": Act("rules_attested"),
         "begin": Act("shadow_begun"),
     },
-    "/rules/-/shadow": {
-        "begin": Act("shadow_begun"),
-        "end": Act("shadow_ended"),
-        "promote": Act("rules_promoted"),
-    },
+    "/rules/-/shadow": {"begin": Act("shadow_begun"), "end": Act("shadow_ended"), "promote": Act("rules_promoted")},
     "/grants/{grant_id}": {
         "confirm": Act("grant_confirmed"),
         "revoke": Act("grant_revoked"),

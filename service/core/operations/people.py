@@ -48,12 +48,7 @@ def identify_request(body: JsonObject, who: Who | None) -> JsonObject:
 
 
 async def create_key(
-    parts: Wiring,
-    by: Principal,
-    name: str,
-    kind: KeyKind,
-    context: JsonObject | None = None,
-    owner: str | None = None,
+    parts: Wiring, by: Principal, name: str, kind: KeyKind, context: JsonObject | None = None, owner: str | None = None
 ) -> tuple[ApiKey, str]:
     """Create a key; return it with its only plain copy. Raises `InvalidInput`, or `Conflict` for a confusable name.
 

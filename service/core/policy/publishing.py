@@ -161,12 +161,7 @@ class RulesInForce:
     """
 
     def __init__(
-        self,
-        store: RuleStore,
-        rulebook: Rulebook,
-        file: Path,
-        needed: int = 0,
-        companions: Sequence[Companion] = (),
+        self, store: RuleStore, rulebook: Rulebook, file: Path, needed: int = 0, companions: Sequence[Companion] = ()
     ) -> None:
         self._store, self._rulebook, self._needed, self._companions = store, rulebook, needed, companions
         self.versions, self.list_asked = store.versions, store.list_asked

@@ -81,9 +81,4 @@ def _pack_state(job: dict[str, Any]) -> JsonObject:
     return {"ref": sealed.ref.model_dump(), "blob": base64.b64encode(sealed.blob).decode()}
 
 
-_JOBS: dict[str, Work] = {
-    "fit": _fit,
-    "judge": judge_job,
-    "rules": _check_rules,
-    "state": _pack_state,
-}
+_JOBS: dict[str, Work] = {"fit": _fit, "judge": judge_job, "rules": _check_rules, "state": _pack_state}

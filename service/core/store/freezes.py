@@ -8,7 +8,7 @@ from sayso.core.records.terms import LONGEST_WAIT_S
 from service.core.store.connection.connecting import as_ms
 from service.core.store.keys import CHANGES
 from service.core.store.suspensions.reading import name_stored
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import StorePart
 
 _KEPT_MS = 2 * LONGEST_WAIT_S * 1000
 
@@ -22,12 +22,8 @@ class Kept:
     at_ms: int = 0
 
 
-class FreezeStore:
+class FreezeStore(StorePart):
     """The freezes of one tenant."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys, self._connections = store.redis, store.keys, store.connections
-        self._readings = store.readings
 
     async def now_ms(self) -> int:
         return as_ms(*await self._redis.time())
@@ -40,16 +36,14 @@ class FreezeStore:
             pipe.time()
             raws, mark, time = await pipe.execute()
         at_ms = as_ms(*time)
-        self._connections.time_read = (at_ms, monotonic_ms())
-        freezes = sorted((self._read(raw, at_ms) for raw in raws), key=lambda freeze: (freeze.at_ms, freeze.id))
-        return Kept(tuple(freezes), int(mark or 0), at_ms)
-
-    def _read(self, raw: bytes, at_ms: int) -> Freeze:
-        """Return a freeze; one that this version cannot read freezes everything, since it may hold anything."""
-        name = name_stored("freeze", raw)
-        read = self._readings.read_other(Freeze, raw, name)
+        self._store.connections.time_read = (at_ms, monotonic_ms())
         reason = "A freeze in the store cannot be read. Run the version of Sayso that wrote it."
-        return read or Freeze(id=name, scope="all", reason=reason, by="desk", at_ms=at_ms)
+        freezes = []
+        for raw in raws:
+            name = name_stored("freeze", raw)
+            read = self._readings.read_other(Freeze, raw, name)  # an unreadable one may hold anything
+            freezes.append(read or Freeze(id=name, scope="all", reason=reason, by="desk", at_ms=at_ms))
+        return Kept(tuple(sorted(freezes, key=lambda freeze: (freeze.at_ms, freeze.id))), int(mark or 0), at_ms)
 
     async def save(self, freeze: Freeze, mark_ms: int | None = None) -> None:
         async with self._redis.pipeline(transaction=True) as pipe:

@@ -55,11 +55,8 @@ class Instances(StorePart):
         saved = instance.model_copy(update={"version": instance.version + 1})
         commit = Commit()
         commit.expect(keys.instance(instance.id), instance.version)
-        commit.expect(keys.idempotency(seen.actor, seen.key), 0)
         commit.write("SET", keys.instance(instance.id), f"{saved.version}|{saved.model_dump_json()}")
-        commit.write(
-            "SET", keys.idempotency(seen.actor, seen.key), f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms
-        )
+        seen.write(commit, keys)
         return saved if await self._send(commit) else None
 
     async def let_in(self, instance: Instance) -> None:

@@ -4,13 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from sayso.core.policy.counters.charging import Counted
-from sayso.core.policy.counters.readings import (
-    Wanted,
-    list_counters,
-    list_mandate_counters,
-    name_scope,
-    name_scope_of,
-)
+from sayso.core.policy.counters.readings import Wanted, list_counters, list_mandate_counters, name_scope, name_scope_of
 from sayso.core.records.decisions import Actor
 from sayso.core.records.permissions import COUNTER_PREFIX, Grant, GrantState, Mandate
 from sayso.core.records.suspensions import Change

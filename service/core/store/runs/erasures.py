@@ -19,7 +19,7 @@ from service.core.store.precedents import list_forgotten
 from service.core.store.runs.runs import read_entry
 from service.core.store.runs.tombstones import erase_record, make_tombstone
 from service.core.store.suspensions.reading import Unpacked, pack_record
-from service.core.store.tenants import EndedRun, TenantStore
+from service.core.store.tenants import EndedRun, StorePart, TenantStore
 
 PROMISED_MS = 8 * DAY_MS  # how long a request of another protocol, its key and its message are kept after its end
 
@@ -75,11 +75,8 @@ class _StoredRun(NamedTuple):
     head: TrailHead
 
 
-class Erasures:
+class Erasures(StorePart):
     """Erasure of the contents of runs of one tenant."""
-
-    def __init__(self, store: TenantStore) -> None:
-        self._store, self._redis, self._keys = store, store.redis, store.keys
 
     async def erase(self, run_id: str, why: Why) -> Erasure:
         """Erase the contents of an ended run, once; return its erasure. Raises `NotFound`, `Unreadable`, `Conflict`."""
@@ -92,9 +89,12 @@ class Erasures:
                 before = read_erasure(erased) if erased is not None else None
             if before is not None:
                 return before
-            await self._delete_messages(run.records)
+            endpoints: list[Any] = await self._redis.hkeys(self._keys.endpoints)
+            ids = [id_ for stored in run.records for id_ in list_event_ids(stored.record)] if endpoints else []
+            for some in _split([self._keys.delivery(f"{id_}.{text(place)}") for id_ in ids for place in endpoints]):
+                await self._redis.unlink(*some)  # messages that endpoints received, or have yet to receive
             erasure = Erasure(by=why.by, at_ms=why.at_ms, reason=why.reason, seq=run.head.seq + 1)
-            if await self._store.send(await self._build(run, erasure)):
+            if await self._send(await self._build(run, erasure)):
                 return erasure
         raise Unavailable("The run changes too often; nothing was erased. Try again in a moment.")
 
@@ -122,12 +122,10 @@ class Erasures:
         for index in (*indexes, self._keys.trails):
             skip = 0
             while True:
-                ids: list[Any] = await self._redis.zrangebyscore(
-                    index, "-inf", age.ended_before_ms, start=skip, num=_PAGE
-                )
-                erased: list[Any] = await self._redis.zmscore(self._keys.erased, ids) if ids else []
+                ids: Any = await self._redis.zrangebyscore(index, "-inf", age.ended_before_ms, start=skip, num=_PAGE)
                 if not ids:
                     break
+                erased = await self._redis.zmscore(self._keys.erased, ids)
                 for run_id, at_ms in zip(ids, erased, strict=True):
                     if at_ms is None:
                         yield text(run_id)
@@ -186,13 +184,6 @@ class Erasures:
         for topic in (keys.tenant, run_id):
             commit.write("PUBLISH", CHANGES + topic, " ".join(stored.record.id for stored in run.records))
         return commit
-
-    async def _delete_messages(self, records: Sequence[Unpacked]) -> None:
-        """Delete the messages about the run that webhook endpoints received, or have yet to receive."""
-        endpoints: list[Any] = await self._redis.hkeys(self._keys.endpoints)
-        events = [event_id for stored in records for event_id in list_event_ids(stored.record)] if endpoints else []
-        for some in _split([self._keys.delivery(f"{event}.{text(id_)}") for event in events for id_ in endpoints]):
-            await self._redis.unlink(*some)
 
 
 async def write_deletions(commit: Commit, store: TenantStore, run: EndedRun) -> None:

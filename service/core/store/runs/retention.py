@@ -1,6 +1,7 @@
 """Deletion of ended runs, each in one commit if it is unchanged, and later of their trails with the comments."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from sayso.core.records.events import TrailHead
@@ -10,16 +11,15 @@ from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import text
 from service.core.store.rules import DEFAULT
 from service.core.store.runs.erasures import PROMISED_MS, Age, Erasures, read_chain, write_deletions
-from service.core.store.tenants import EndedRun, TenantStore
+from service.core.store.tenants import EndedRun, StorePart, TenantStore
 
 
-class Retention:
+class Retention(StorePart):
     """Deletion of the ended runs of one tenant, and erasure of their contents before that."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._store, self._redis, self._keys = store, store.redis, store.keys
+        super().__init__(store)
         self.erasures = Erasures(store)
-        self._send = store.send
 
     async def claim(self, every_s: int) -> bool:
         """Return True once in `every_s`, to one of all processes."""
@@ -56,28 +56,22 @@ class Retention:
 
     async def _forget_in(self, status: RunStatus, age: Age, limit: int) -> int:
         """Delete runs in one status. The index is by start, so runs that ended too recently are skipped."""
-        forgotten = passed = 0
+        forgotten, passed, index = 0, 0, self._keys.runs(status)
         while forgotten < limit:
-            ids: list[Any] = await self._redis.zrangebyscore(
-                self._keys.runs(status), "-inf", age.ended_before_ms, start=passed, num=min(100, limit - forgotten)
-            )
+            most = min(100, limit - forgotten)
+            ids: Any = await self._redis.zrangebyscore(index, "-inf", age.ended_before_ms, start=passed, num=most)
             if not ids:
                 break
             for run_id in ids:
-                gone = await self._forget(text(run_id), age)
+                gone = False
+                with suppress(Unreadable):  # it is kept until it is readable
+                    chain = await read_chain(self._store, text(run_id))
+                    records = [stored.record for stored in chain]
+                    if records and records[0].run_status.ended and age.reached(records[0]):
+                        gone = await self._send(await self._build(records, chain[0].head))
                 forgotten += gone
                 passed += not gone
         return forgotten
-
-    async def _forget(self, run_id: str, age: Age) -> bool:
-        try:
-            chain = await read_chain(self._store, run_id)
-        except Unreadable:
-            return False  # it is kept until it is readable
-        records = [stored.record for stored in chain]
-        if not records or not records[0].run_status.ended or not age.reached(records[0]):
-            return False
-        return await self._send(await self._build(records, chain[0].head))
 
     async def _build(self, records: Sequence[SuspensionRecord], head: TrailHead) -> Commit:
         keys, last, commit = self._keys, records[0], Commit()

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.decisions import Decision, Erasure
+from sayso.core.records.base import Immutable
+from sayso.core.records.decisions import Erasure
 from sayso.core.records.events import EventType, TrailEntry
 from sayso.core.records.items import Item, Prompt
 from sayso.core.records.suspensions import SuspensionRecord
@@ -56,17 +57,15 @@ def _strip(data: Mapping[str, Any]) -> JsonObject:
 
 def erase_record(record: SuspensionRecord, erasure: Erasure) -> SuspensionRecord:
     """Return the next version of the record without the contents of the run and its items."""
-    run = record.run.model_copy(update={"title": "", "tags": (), "facts": {}, "claimed": {}})
-    end = record.end.model_copy(update={"result": None, "error": None}) if record.end is not None else None
     update = {
         "version": record.version + 1,
-        "run": run,
+        "run": record.run.model_copy(update={"title": "", "tags": (), "facts": {}, "claimed": {}}),
         "items": tuple(_erase_item(item, erasure) for item in record.items),
         "state": None,
         "journal": (),
         "typed": (),
         "receipt": record.receipt.model_copy(update={"error": None}),
-        "end": end,
+        "end": _empty(record.end, result=None, error=None),
         "erasure": erasure,
     }
     return record.model_copy(update=update)
@@ -76,6 +75,10 @@ def _erase_item(item: Item, erasure: Erasure) -> Item:
     """Return the item without its arguments and every text about them; its digest names what was decided."""
     if item.erasure is not None:
         return item
+    decisions = tuple(
+        decision.model_copy(update={**_NOTHING_SAID, "number": None, "shown": _empty(decision.shown, paths=())})
+        for decision in item.decisions
+    )
     update: dict[str, object] = {
         "tool": item.tool.model_copy(update={"args": {}}),
         "prompt": Prompt(),
@@ -86,25 +89,22 @@ def _erase_item(item: Item, erasure: Erasure) -> Item:
         "charges": (),
         "assessment": None,
         "learning": None,
-        "doubt": item.doubt.model_copy(update={"charges": ()}) if item.doubt is not None else None,
+        "doubt": _empty(item.doubt, charges=()),
         "secret_number": "",
-        "drill": item.drill.model_copy(update={"signs": ()}) if item.drill is not None else None,
-        "mandate": item.mandate.model_copy(update={"tools": ()}) if item.mandate is not None else None,
-        "decisions": tuple(map(_erase_decision, item.decisions)),
-        "outcome": item.outcome.model_copy(update=_NOTHING_SAID) if item.outcome is not None else None,
+        "drill": _empty(item.drill, signs=()),
+        "mandate": _empty(item.mandate, tools=()),
+        "decisions": decisions,
+        "outcome": _empty(item.outcome, **_NOTHING_SAID),
         "inquiries": tuple(
             inquiry.model_copy(update={"text": "", "answer": None if inquiry.answer is None else ""})
             for inquiry in item.inquiries
         ),
         "erasure": erasure,
     }
-    permit = item.permit
-    if permit is not None and permit.report is not None:
-        report = permit.report.model_copy(update={"output": None, "error": None})
-        update["permit"] = permit.model_copy(update={"report": report})
+    if (permit := item.permit) is not None:
+        update["permit"] = permit.model_copy(update={"report": _empty(permit.report, output=None, error=None)})
     return item.model_copy(update=update)
 
 
-def _erase_decision(decision: Decision) -> Decision:
-    shown = decision.shown.model_copy(update={"paths": ()}) if decision.shown is not None else None
-    return decision.model_copy(update={**_NOTHING_SAID, "number": None, "shown": shown})
+def _empty(record: Immutable | None, **fields: object) -> Immutable | None:
+    return record.model_copy(update=fields) if record is not None else None

@@ -22,7 +22,7 @@ from service.core.store.keys import CHANGES, TenantKeys, keys_of
 from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import pack_record
 from service.core.store.suspensions.schedule import Backlog, Schedule
-from service.core.store.tenants import TenantStore
+from service.core.store.tenants import StorePart, TenantStore
 
 IDEMPOTENCY_MS = DAY_MS  # how long an Idempotency-Key is kept
 
@@ -36,6 +36,12 @@ class Idempotency:
     fingerprint: str
     ref: str
     kept_ms: int = IDEMPOTENCY_MS
+
+    def write(self, commit: Commit, keys: TenantKeys) -> None:
+        """Save the key, unless it is there."""
+        key = keys.idempotency(self.actor, self.key)
+        commit.expect(key, 0)
+        commit.write("SET", key, f"1|{self.fingerprint}|{self.ref}", "PX", self.kept_ms)
 
 
 @dataclass(frozen=True)
@@ -85,9 +91,7 @@ def build_commit(
         commit.expect_waiting(keys, change.handed_to)
         commit.push_copy(keys.handed(change.handed_to), f"{last.id} ", keys.suspension(last.id))
     if seen is not None:
-        key = keys.idempotency(seen.actor, seen.key)
-        commit.expect(key, 0)
-        commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
+        seen.write(commit, keys)
     if room is not None:
         _expect_room(commit, keys, after, room)
     pairs = ((before, after),) if change.following is None else ((before, after), (None, change.following))
@@ -172,11 +176,11 @@ class Opened(NamedTuple):
     owner: str
 
 
-class Intake:
+class Intake(StorePart):
     """The limits from the settings; the store counts for all processes."""
 
     def __init__(self, store: TenantStore, limits: Settings) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        super().__init__(store)
         self._pipeline = store.connections.intake
         self.limits = limits
         self._backlog = Backlog(Schedule(store), limits, store.connections.refresher)
