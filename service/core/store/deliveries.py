@@ -12,7 +12,7 @@ from sayso.core.clock import DAY_MS
 from sayso.errors import Unreadable
 from service.core.store.announcements import LANE, Delivery, pack_delivery, write_message
 from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import text
+from service.core.store.connection.connecting import text, texts
 from service.core.store.lua import read_script
 from service.core.store.tenants import DueList, TenantStore
 
@@ -97,15 +97,13 @@ class Deliveries(DueList):
         key = self._keys.failures
         await self._redis.zremrangebyscore(key, "-inf", now_ms - FAILED_KEPT_MS)
         await self._redis.zremrangebyrank(key, 0, -_MOST_FAILURES - 1)
-        listed: list[Any] = await self._redis.zrange(key, 0, limit - 1, desc=True)
-        names = [text(member) for member in listed]
+        names = texts(await self._redis.zrange(key, 0, limit - 1, desc=True))
         raws = await self._redis.mget([self._keys.delivery(name) for name in names]) if names else []
-        gone = [member for member, raw in zip(listed, raws, strict=True) if raw is None]
+        gone = [name for name, raw in zip(names, raws, strict=True) if raw is None]
         if gone:
             await self._redis.zrem(key, *gone)
-        kept = ((name, _split(raw)[1]) for name, raw in zip(names, raws, strict=True) if raw is not None)
-        read = (self._readings.read_other(Delivery, body, _name(name)) for name, body in kept)
-        return [delivery for delivery in read if delivery is not None]
+        kept = ((_name(name), _split(raw)[1]) for name, raw in zip(names, raws, strict=True) if raw is not None)
+        return self._readings.read_others(Delivery, kept)
 
     async def adopt(self, message_id: str, now_ms: int) -> None:
         """Move a message of an earlier version from the list of lanes into its lane."""

@@ -79,11 +79,9 @@ class ContactStore(StorePart):
         """Return a person's contacts, the oldest first."""
         fields = await self._redis.smembers(self._keys.contacts_of(person))
         raws = await self._redis.hmget(self._keys.contacts, sorted(map(text, fields))) if fields else []
-        read = [self._readings.read_other(Contact, raw, name_stored("contact", raw)) for raw in raws if raw]
-        return sorted(
-            (contact for contact in read if contact is not None and contact.person == person),
-            key=lambda contact: (contact.linked_at_ms, contact.id),
-        )
+        read = self._readings.read_others(Contact, ((name_stored("contact", raw), raw) for raw in raws if raw))
+        own = (contact for contact in read if contact.person == person)
+        return sorted(own, key=lambda contact: (contact.linked_at_ms, contact.id))
 
     async def delete(self, contact: Contact) -> None:
         field = _field(contact.channel, contact.address)
@@ -125,8 +123,8 @@ class GroupStore(StorePart):
 
     async def list_all(self) -> list[Group]:
         stored = await self._redis.hgetall(self._keys.groups)
-        groups = (self._readings.read_other(Group, raw, f"group {text(name)}") for name, raw in stored.items())
-        return sorted((group for group in groups if group is not None), key=lambda group: group.name)
+        named = ((f"group {text(name)}", raw) for name, raw in stored.items())
+        return sorted(self._readings.read_others(Group, named), key=lambda group: group.name)
 
     async def change(self, name: str, change: Callable[[Group | None], Group | None]) -> Group | None:
         """Create, change or delete a group atomically, with the index of its members; return it as saved."""

@@ -17,7 +17,7 @@ from sayso.core.transitions.execution import WaitingWorker
 from sayso.errors import Unavailable
 from service.core.store.announcements import LANE
 from service.core.store.connection.commits import MOST_HANDED
-from service.core.store.connection.connecting import as_ms, text
+from service.core.store.connection.connecting import as_ms, text, texts
 from service.core.store.connection.pipeline import Script
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
@@ -163,8 +163,7 @@ class WaitingWorkers:
         """Return the names of the workers that have not said for a while that they wait."""
         pipeline = self._connections.changes
         until_ms = as_ms(*await pipeline.ask("TIME")) - _ABANDONED_MS
-        names = await pipeline.ask("ZRANGE", self._keys.waiting, "-inf", until_ms, "BYSCORE")
-        return [text(name) for name in names]
+        return texts(await pipeline.ask("ZRANGE", self._keys.waiting, "-inf", until_ms, "BYSCORE"))
 
     async def look(self) -> None:
         """Find out which workers wait. While decisions come often, they do not wait for the answer."""

@@ -10,7 +10,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable
 from sayso.core.records.decisions import KeyKind
 from service.core.settings.limits import LONGEST_SESSION_S
-from service.core.store.connection.connecting import text
+from service.core.store.connection.connecting import text, texts
 from service.core.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.core.store.suspensions.reading import try_read
 from service.core.store.tenants import Connections, StorePart, TenantStore
@@ -139,8 +139,8 @@ class People(StorePart):
             if name not in stored:
                 return None
             known = self._readings.require_other(Reviewer, stored[name], f"person {name}")
-            people = (self._read(Reviewer, raw, f"person {key}") for key, raw in stored.items())
-            changed = change(known, [person for person in people if person is not None])
+            named = ((f"person {key}", raw) for key, raw in stored.items())
+            changed = change(known, self._readings.read_others(Reviewer, named))
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.hset(self._keys.reviewers, name, changed.model_dump_json())
             return changed
@@ -162,8 +162,8 @@ class People(StorePart):
 
     async def list_reviewers(self) -> list[Reviewer]:
         stored = await self._redis.hgetall(self._keys.reviewers)
-        people = (self._read(Reviewer, raw, f"person {text(name)}") for name, raw in stored.items())
-        return sorted((person for person in people if person is not None), key=lambda person: person.name)
+        named = ((f"person {text(name)}", raw) for name, raw in stored.items())
+        return sorted(self._readings.read_others(Reviewer, named), key=lambda person: person.name)
 
     async def find_inactive(self) -> frozenset[str]:
         return frozenset(reviewer.name for reviewer in await self.list_reviewers() if not reviewer.active)
@@ -184,8 +184,7 @@ class People(StorePart):
     async def list_sessions(self, name: str) -> list[OpenSession]:
         """Return a person's sessions, the newest first; remove ended ones from the index."""
         index = self._keys.sessions_of(name)
-        listed: list[Any] = await self._redis.zrange(index, 0, -1, desc=True)
-        hashes = [text(member) for member in listed]
+        hashes = texts(await self._redis.zrange(index, 0, -1, desc=True))
         async with self._redis.pipeline(transaction=False) as pipe:
             for token_hash in hashes:
                 pipe.get(SESSIONS + token_hash)
@@ -216,10 +215,10 @@ class People(StorePart):
 
     async def list_keys(self) -> list[ApiKey]:
         """Return all API keys of the tenant, including revoked ones, the oldest first."""
-        hashes = [*map(text, await self._redis.hvals(self._keys.api_keys))]
+        hashes = texts(await self._redis.hvals(self._keys.api_keys))
         raws = await self._redis.mget([KEYS + hash_ for hash_ in hashes]) if hashes else []
-        keys = (self._read(ApiKey, raw, f"key {hash_[:12]}") for hash_, raw in zip(hashes, raws, strict=True) if raw)
-        return sorted((key for key in keys if key is not None), key=lambda key: key.created_at_ms)
+        named = ((f"key {hash_[:12]}", raw) for hash_, raw in zip(hashes, raws, strict=True) if raw)
+        return sorted(self._readings.read_others(ApiKey, named), key=lambda key: key.created_at_ms)
 
     async def scan_keys(self) -> list[StoredKey]:
         """Return all API keys of the tenant, the oldest first: every record of a key, also beside the index."""

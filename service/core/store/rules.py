@@ -14,7 +14,7 @@ from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.errors import Conflict, NotFound
 from service.core.store.connection.commits import Commit, Update
-from service.core.store.connection.connecting import text
+from service.core.store.connection.connecting import text, texts
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import name_stored
@@ -200,19 +200,15 @@ class VersionStore:
         return self._readings.require_other(RuleVersion, raw, f"version {version} of the rules")
 
     async def list_all(self) -> list[RuleVersion]:
-        ids: list[Any] = await self._redis.zrevrange(self._keys.rule_versions, 0, -1)
-        names = [text(member) for member in ids]
+        names = texts(await self._redis.zrevrange(self._keys.rule_versions, 0, -1))
         raws = await self._redis.mget([self._keys.rule_version(name) for name in names]) if names else []
-        kept = ((name, raw) for name, raw in zip(names, raws, strict=True) if raw)
-        read = self._readings.read_other
-        versions = (read(RuleVersion, raw, f"version {name} of the rules") for name, raw in kept)
-        return [version for version in versions if version is not None]
+        named = ((f"version {name} of the rules", raw) for name, raw in zip(names, raws, strict=True) if raw)
+        return self._readings.read_others(RuleVersion, named)
 
     async def list_changes(self) -> list[ForceChange]:
         raws: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
-        named = ((raw, name_stored("change of the rules", raw)) for raw in reversed(raws))
-        changes = (self._readings.read_other(ForceChange, raw, name) for raw, name in named)
-        return [change for change in changes if change is not None]
+        named = ((name_stored("change of the rules", raw), raw) for raw in reversed(raws))
+        return self._readings.read_others(ForceChange, named)
 
     async def attest(self, digest: str, by: str, now_ms: int) -> None:
         """Record that a person attests these bytes; a second time changes nothing."""

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import cycle, islice
 from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from redis.asyncio import Redis
 
@@ -17,7 +17,7 @@ from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import decide
 from service.core.cache import Refresher
 from service.core.store.connection.commits import Commit, Writer
-from service.core.store.connection.connecting import text
+from service.core.store.connection.connecting import texts
 from service.core.store.connection.pipeline import Pipeline
 from service.core.store.keys import keys_of
 from service.core.store.lua import read_script
@@ -142,8 +142,7 @@ class DueList:
 
     async def due(self, now_ms: int, limit: int = 500) -> list[str]:
         """Return due members, the most overdue first."""
-        members: list[Any] = await self._redis.zrangebyscore(self._list, "-inf", now_ms, start=0, num=limit)
-        return [text(member) for member in members]
+        return texts(await self._redis.zrangebyscore(self._list, "-inf", now_ms, start=0, num=limit))
 
     async def defer(self, member: str, again_at_ms: int) -> None:
         """Postpone a member, unless it is gone, so that it does not delay the others."""

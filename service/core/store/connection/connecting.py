@@ -3,6 +3,7 @@
 import asyncio
 import re
 import socket
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any
@@ -75,6 +76,11 @@ def connect_blocking(url: str, **options: Any) -> BlockingRedis:
 def text(raw: bytes | str) -> str:
     """Decode a name or id from the store."""
     return raw.decode() if isinstance(raw, bytes) else raw
+
+
+def texts(raws: Iterable[Any]) -> list[str]:
+    """Decode names or ids from the store."""
+    return [text(raw) for raw in raws]
 
 
 def as_ms(seconds: bytes | int, micros: bytes | int) -> int:

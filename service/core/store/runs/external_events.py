@@ -69,11 +69,9 @@ class ExternalEvents:
     async def read(self, run_id: str, after: int = 0, limit: int = 200) -> EventPage:
         """Return up to `limit` events after the first `after`."""
         raws = await self._redis.lrange(self._keys.external_events(run_id), after, after + limit - 1)
-        read = (
-            self._readings.read_other(StoredEvent, _unpack(text(raw), number), f"event {number} of {run_id}")
-            for number, raw in enumerate(raws, start=after + 1)
-        )
-        return EventPage([event for event in read if event is not None], after + len(raws))
+        numbered = enumerate(map(text, raws), start=after + 1)
+        named = ((f"event {number} of {run_id}", _unpack(raw, number)) for number, raw in numbered)
+        return EventPage(self._readings.read_others(StoredEvent, named), after + len(raws))
 
     async def read_all(self, run_id: str) -> list[StoredEvent]:
         return (await self.read(run_id, limit=MOST_EVENTS)).events

@@ -19,7 +19,7 @@ from sayso.core.transitions.masking import list_typed, mask_end
 from sayso.core.transitions.states import RunState, count_failed, find_run_state
 from sayso.errors import NotFound
 from service.core.cache import Cache
-from service.core.store.connection.connecting import text
+from service.core.store.connection.connecting import text, texts
 from service.core.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of, split_readable
 from service.core.store.suspensions.turns import Turn, number_turn
 from service.core.store.tenants import StorePart, TenantStore
@@ -31,8 +31,7 @@ class RunIndex(StorePart):
     """The indexes of one tenant."""
 
     async def page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
-        ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
-        return [text(member) for member in ids]
+        return texts(await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first))
 
     async def newest(self, owner: str | None, skip: int, limit: int) -> list[str]:
         """Return the ids of one owner's runs, or of all owners' runs, the newest first."""

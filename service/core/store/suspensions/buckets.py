@@ -11,7 +11,7 @@ from sayso.core.clock import monotonic_ms
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import SaysoError
 from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import as_ms, text
+from service.core.store.connection.connecting import as_ms, text, texts
 from service.core.store.connection.pipeline import Script
 from service.core.store.lua import read_script
 from service.core.store.suspensions.facets import (
@@ -143,8 +143,7 @@ class Buckets:
 
     async def _repair_all(self) -> Comparison:
         began_ms = as_ms(*await self._redis.time())
-        raw: list[Any] = await self._redis.zrange(self._keys.inbox, 0, -1)
-        ids = [text(member) for member in raw]
+        ids = texts(await self._redis.zrange(self._keys.inbox, 0, -1))
         held: dict[str, dict[str, int]] = {}  # the buckets of every member, each with the member's deadline
         for name in {text(name) for name in await self._redis.hkeys(self._keys.buckets)} - _MARKS:
             members: list[Any] = await self._redis.zrange(self._keys.bucket(name), 0, -1, withscores=True)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sayso.errors import TooManyRequests, Unreadable
 from service.core.cache import Cache, Refresher
 from service.core.settings import Settings
-from service.core.store.connection.connecting import WRITING, as_ms, text
+from service.core.store.connection.connecting import WRITING, as_ms, text, texts
 from service.core.store.connection.pipeline import Script
 from service.core.store.keys import FORMAT
 from service.core.store.load import Sizes
@@ -54,12 +54,10 @@ class Schedule(DueList):
 
     async def deadlines(self, after_ms: int, until_ms: int, limit: int) -> list[str]:
         """Return pending suspensions with a deadline after `after_ms` and up to `until_ms`, the earliest first."""
-        ids: list[Any] = await self._redis.zrangebyscore(self._keys.inbox, f"({after_ms}", until_ms, start=0, num=limit)
-        return [text(member) for member in ids]
+        return texts(await self._redis.zrangebyscore(self._keys.inbox, f"({after_ms}", until_ms, start=0, num=limit))
 
     async def everything(self) -> list[str]:
-        ids: list[Any] = await self._redis.zrange(self._keys.schedule, 0, -1)
-        return [text(member) for member in ids]
+        return texts(await self._redis.zrange(self._list, 0, -1))
 
     async def read_queue(self) -> Queue:
         async with self._redis.pipeline(transaction=False) as pipe:
