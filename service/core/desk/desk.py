@@ -1,4 +1,4 @@
-"""The single entry point for changes of suspensions: `Desk`, whose operations save side effects in their commit."""
+"""The single entry point for changes of suspensions: `Desk`, one method per operation, each saved in one commit."""
 
 from collections.abc import Callable
 

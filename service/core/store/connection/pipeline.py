@@ -1,4 +1,4 @@
-"""Pipelined commands and scripts over one connection; see `docs/decisions/one-connection-to-the-store.md`."""
+"""Pipelined commands and scripts over one connection: those of one turn of the event loop go out in one write."""
 
 import asyncio
 import struct
