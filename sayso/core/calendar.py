@@ -66,9 +66,7 @@ Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[Weekday, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 TIME_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
-FURTHEST_DAYS = 400
-"""How far ahead working hours are searched: every yearly holiday occurs within it."""
-
+FURTHEST_DAYS = 400  # how far ahead working hours are searched: every yearly holiday occurs within it
 _ONE_DAY = timedelta(days=1)
 
 

@@ -19,17 +19,11 @@ JsonObject = dict[str, JsonValue]
 
 MAX_DEPTH = 32
 MAX_NODES = 20_000
-MAX_INTEGER = 2**53
-"""The largest integer that every program reads exactly: the limit of counts, not of arguments."""
-
-MAX_DIGITS = 4_000
-"""The digits of an integer. Python reads and writes 4,300 at most."""
-
+MAX_INTEGER = 2**53  # the largest integer that every program reads exactly: the limit of counts, not of arguments
+MAX_DIGITS = 4_000  # the digits of an integer. Python reads and writes 4,300 at most.
 _CONTAINERS = (dict, list)
 
-_LONGEST_STEP = 80
-"""The characters of a key that an error repeats."""
-
+_LONGEST_STEP = 80  # the characters of a key that an error repeats
 _DIFFERENT_FRACTION = re.compile(r"(?:\.0|e\+(?:0[0-9]|1[0-9]|20)|e-0[1-9])[,\]]")
 """One of several numbers, as Python writes a list, that RFC 8785 writes differently."""
 
@@ -59,9 +53,7 @@ class Around(NamedTuple):
 
 NOTHING = Around()
 
-Place = Any
-"""A linked path: the parent place and a key or index; None at the top."""
-
+Place = Any  # a linked path: the parent place and a key or index; None at the top
 TOP: Place = None
 
 

@@ -19,9 +19,7 @@ from sayso.core.rendering.money import AMOUNTS, CURRENCIES, NUMBER, TO, TO_ALSO
 from sayso.core.rendering.views import Flag, normalize, shorten
 from sayso.core.text.language import _
 
-_MOST_VALUES = 200
-"""Values that are read of a call, so that a large one costs no more than a small one."""
-
+_MOST_VALUES = 200  # values that are read of a call, so that a large one costs no more than a small one
 _MOST_QUANTITIES, _MOST_RECIPIENTS, _MOST_PATH_CHARS = 8, 20, 80
 _RECIPIENTS = frozenset((*TO, *TO_ALSO, "recipients", "cc", "bcc", "email", "emailaddress", "toemail", "toaddress"))
 _AMOUNTS, _CURRENCIES = frozenset(AMOUNTS), frozenset(CURRENCIES)
@@ -124,12 +122,9 @@ def _list_keys(before: str, is_recipient: bool, fields: JsonObject) -> Iterator[
         yield f"{before}{key}"[: _MOST_PATH_CHARS + 1], name, is_recipient or name in _RECIPIENTS, value
 
 
-ENOUGH = 5
-"""The earlier calls below which nothing is called unusual."""
-
+ENOUGH = 5  # the earlier calls below which nothing is called unusual
 ENOUGH_FOR_P95 = 20
-FAR_TIMES = 5
-"""The multiple of a median from which a number is far off, however few numbers there are."""
+FAR_TIMES = 5  # the multiple of a median from which a number is far off, however few numbers there are
 
 
 def find_unusual(args: JsonObject, earlier: Sequence[Measures]) -> list[Flag]:

@@ -17,9 +17,7 @@ from typing import Any
 
 from sayso.errors import InvalidSignature
 
-TOLERANCE_S = 300
-"""The largest difference, either way, between now and the time a message was signed."""
-
+TOLERANCE_S = 300  # the largest difference, either way, between now and the time a message was signed
 PREFIX = "whsec_"
 PRIVATE_PREFIX = "whsk_"
 PUBLIC_PREFIX = "whpk_"

@@ -8,8 +8,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Verdict
 from sayso.wire.models import Timestamp, View
 
-Range = Literal["24h", "7d", "30d", "90d"]
-"""The time of a report; it ends now."""
+Range = Literal["24h", "7d", "30d", "90d"]  # the time of a report; it ends now
 
 
 class SettingView(View):

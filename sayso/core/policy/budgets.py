@@ -18,9 +18,7 @@ from pydantic import JsonValue
 from sayso.core.canonical_json import JsonObject
 
 UNBOUNDED = 10.0**9
-MOST_ITERATIONS = 10_000
-"""The limit of the engine; beyond it a condition has no result."""
-
+MOST_ITERATIONS = 10_000  # the limit of the engine; beyond it a condition has no result
 _MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))
 _SLOW = frozenset(("matches", "replace", "split", "join", "format", "lowerAscii", "upperAscii", "charAt", "substring"))
 _TOKEN = re.compile(r"""[rR]?"(?:\\.|[^"\\])*"|[rR]?'(?:\\.|[^'\\])*'|[A-Za-z_]\w*|\d+|\S""", re.DOTALL)
@@ -150,12 +148,8 @@ def weigh_condition(expression: str, size: Size) -> float:
     return 5.0 + _VALUE_US * size.values + rounds * each
 
 
-INLINE_US = 20_000
-"""The estimated microseconds of one evaluation in the event loop. Estimates are upper bounds."""
-
-MOST_ROUNDS = 8
-"""How often rules are evaluated again with the verdicts of deferred conditions."""
-
+INLINE_US = 20_000  # the estimated microseconds of one evaluation in the event loop. Estimates are upper bounds.
+MOST_ROUNDS = 8  # how often rules are evaluated again with the verdicts of deferred conditions
 NOT_HERE = "it needs more work than can be done at once"
 
 Computed = tuple[str, tuple[str | int, ...], str | None, bool, JsonValue]

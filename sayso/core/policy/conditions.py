@@ -25,9 +25,7 @@ from sayso.errors import InvalidInput
 
 VARIABLES = ("args", "tool", "agent", "context", "claimed", "run_id", "step", "now")
 PROVENANCE = ("run", "who", "subagents")
-NAMES = ("lists", "constants")
-"""What a rules file defines for its conditions."""
-
+NAMES = ("lists", "constants")  # what a rules file defines for its conditions
 MAX_EXPRESSION_CHARS = 2000
 
 _TOKEN = re.compile(

@@ -28,9 +28,7 @@ from sayso.core.text.redaction import list_secret_paths, redact
 _POLICY = Actor(id="policy", kind=ActorKind.POLICY)
 MAX_REASON_CHARS = 2000
 MAX_REMEMBERED = 50
-BESIDE = "candidate"
-"""The key of an event for what a candidate in shadow would have done."""
-
+BESIDE = "candidate"  # the key of an event for what a candidate in shadow would have done
 _EMPTY_PAYLOAD = RequestPayload()
 
 

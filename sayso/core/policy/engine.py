@@ -303,8 +303,7 @@ class Policy(Immutable):
         }
 
 
-ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)
-"""The policy without a rules file."""
+ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)  # the policy without a rules file
 
 
 def _try_shadow(rule: PolicyRule, policy: Policy, case: Case, certain: bool) -> ShadowDecision | None:

@@ -15,8 +15,7 @@ from sayso.core.records.suspensions import ModelUsage, Progress, RunRef, Who
 from sayso.core.records.tools import find_alike
 from sayso.errors import InvalidInput
 
-_UNIT = 1_000_000
-"""Prices are per million tokens."""
+_UNIT = 1_000_000  # prices are per million tokens
 
 
 class ModelPrice(Immutable):

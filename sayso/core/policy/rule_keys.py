@@ -17,9 +17,7 @@ from sayso.core.records.terms import RuleTerms, check_each_of, may_reach
 
 COUNTER_KEYS = ("limit", "budget", "over", "unseen", "above", "repeats")
 MOST_CALLS = 1_000_000
-MOST_SAMPLES = 500
-"""The amounts that `above` compares with: the latest ones."""
-
+MOST_SAMPLES = 500  # the amounts that `above` compares with: the latest ones
 SHORTEST_S = 10
 LONGEST_S = 366 * 86_400
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
@@ -149,8 +147,7 @@ class Repeats(Immutable):
     more_than: int = Field(default=1, ge=1, le=1_000)
 
 
-Stated = Sequence[tuple[CounterKey, Any]]
-"""The keys of a rule, with what each states."""
+Stated = Sequence[tuple[CounterKey, Any]]  # the keys of a rule, with what each states
 
 
 def list_stated(fields: Mapping[str, Any]) -> Stated:

@@ -32,9 +32,7 @@ from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach
 
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
-MODEL_FACTS = ("model", "provider")
-"""The keys in `metadata` of a model call."""
-
+MODEL_FACTS = ("model", "provider")  # the keys in `metadata` of a model call
 _NEVER_JUDGED = {
     "subagent": "the start of a sub-agent is not evaluated; write `subagent: NAME`, which matches its tool calls",
     "interaction": "interactions are not evaluated; remove it, and the rule covers tool calls",

@@ -16,8 +16,7 @@ from sayso.core.records.terms import RuleTerms
 if TYPE_CHECKING:
     from sayso.core.policy.events import PolicyEvent
 
-STAGES = ("sayso.features.permissions.judging:STAGE",)
-"""The stages in the order in which they apply, as `module:name`."""
+STAGES = ("sayso.features.permissions.judging:STAGE",)  # the stages in the order in which they apply, as `module:name`
 
 
 class Rulebook(Protocol):

@@ -99,9 +99,7 @@ class Delegate(Actor):
     made_at_ms: int = 0
 
 
-TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")
-"""The author of decisions made by a fallback."""
-
+TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")  # the author of decisions made by a fallback
 COVERED = Actor(id="coverage", kind=ActorKind.POLICY, channel="desk")
 """The author of outcomes closed because one decision of the suspension is enough."""
 
@@ -210,8 +208,7 @@ class Verdict(StrEnum):
     FAILED = "failed"
 
 
-RUNNING = (Verdict.APPROVED, Verdict.ANSWERED)
-"""The verdicts that let a call run."""
+RUNNING = (Verdict.APPROVED, Verdict.ANSWERED)  # the verdicts that let a call run
 
 
 class Outcome(Immutable):

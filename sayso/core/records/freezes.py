@@ -15,9 +15,7 @@ from sayso.core.records.base import Immutable
 from sayso.core.records.suspensions import RunRef, SuspensionRecord
 
 ALL = "all"
-TIME = "time"
-"""The scope of a clock in doubt. Only the clock freezes it."""
-
+TIME = "time"  # the scope of a clock in doubt. Only the clock freezes it.
 SCOPE_PATTERN = r"^(all|agent:[^\x00-\x1f]{1,200}|tool:[^\x00-\x1f]{1,200})$"
 
 
@@ -59,8 +57,7 @@ class Freeze(Immutable):
         return self.jumped_to_ms is not None and record.created_at_ms < self.jumped_to_ms
 
 
-JUMP_MS = 300_000
-"""The smallest step of the store's clock that counts as a jump, and freezes time."""
+JUMP_MS = 300_000  # the smallest step of the store's clock that counts as a jump, and freezes time
 
 
 class ClockReading(Immutable):

@@ -16,12 +16,9 @@ from sayso.core.records.judgements import Assessment, Charge, Remembered, place_
 from sayso.core.records.permissions import Envelope, Learning
 from sayso.core.records.terms import RuleTerms, Terms, freeze_terms
 
-CLAIM_MS = 15 * 60_000
-"""How long a claim lasts."""
-
+CLAIM_MS = 15 * 60_000  # how long a claim lasts
 LONGEST_TEXT = 2000
-MOST_INQUIRIES = 20
-"""The most inquiries about one item."""
+MOST_INQUIRIES = 20  # the most inquiries about one item
 
 
 class Claim(Immutable):
@@ -101,8 +98,7 @@ class Prompt(Immutable):
     metadata: JsonObject = Field(default_factory=dict)
 
 
-_EMPTY_PROMPT = Prompt()
-"""A shared default: pydantic would copy one that holds a dictionary for every item."""
+_EMPTY_PROMPT = Prompt()  # a shared default: pydantic would copy one that holds a dictionary for every item
 
 
 class PresetOutcome(Immutable):

@@ -10,12 +10,8 @@ from pydantic import Field
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable
 
-SLOTS = 60
-"""The number of time slots of a period. A charge counts for its period and at most two slots longer."""
-
-MAX_TOTAL = 2**61
-"""The limit of every counter, so that no sum overflows."""
-
+SLOTS = 60  # the number of time slots of a period. A charge counts for its period and at most two slots longer.
+MAX_TOTAL = 2**61  # the limit of every counter, so that no sum overflows
 CounterKey = Literal["limit", "budget", "over.limit", "over.budget", "unseen", "above", "repeats"]
 """The keys of a rule that remember calls, as a rules file names them."""
 
@@ -107,8 +103,7 @@ class Level(StrEnum):
     HIGH = "high"
 
 
-LEVELS = tuple(Level)
-"""The levels, the lowest first."""
+LEVELS = tuple(Level)  # the levels, the lowest first
 
 
 class Assessment(Immutable):

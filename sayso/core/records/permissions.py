@@ -56,11 +56,8 @@ class OverruledDenial(Immutable):
     at_ms: int
 
 
-NO_ARGUMENTS = digest_json({})
-"""The digest of the other arguments of a grant whose calls have none."""
-
-COUNTER_PREFIX = "grant."
-"""The beginning of the names of counters that grants spend."""
+NO_ARGUMENTS = digest_json({})  # the digest of the other arguments of a grant whose calls have none
+COUNTER_PREFIX = "grant."  # the beginning of the names of counters that grants spend
 
 
 class GrantSum(Immutable):
@@ -201,11 +198,8 @@ class Grant(Permission):
         return GrantState.IN_FORCE if self.is_confirmed else GrantState.WAITING
 
 
-MANDATE = "mandate"
-"""The name of the tool that the item of a mandate shows."""
-
-MANDATE_PREFIX = "man_"
-"""The beginning of the ids of mandates. The rest is that of the suspension that asked about it."""
+MANDATE = "mandate"  # the name of the tool that the item of a mandate shows
+MANDATE_PREFIX = "man_"  # the beginning of the ids of mandates. The rest is that of the suspension that asked about it.
 
 
 class MandateState(StrEnum):

@@ -14,8 +14,7 @@ from sayso.errors import InvalidInput, InvalidJson, TooLarge
 
 MAX_STATE_BYTES = 8 * 1024 * 1024
 _GZIP_FROM_BYTES = 2048
-_GZIP = 31
-"""zlib's `wbits` for a gzip header and the largest window."""
+_GZIP = 31  # zlib's `wbits` for a gzip header and the largest window
 
 
 class StateRef(Immutable):

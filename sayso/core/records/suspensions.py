@@ -20,8 +20,7 @@ from sayso.core.records.run_state import SealedState, StateRef
 from sayso.core.records.terms import Terms
 from sayso.core.records.tools import ToolResult
 
-DUE_AGAIN_MS = 3_000
-"""The delay before a decided suspension without a lease is put on the ready list again."""
+DUE_AGAIN_MS = 3_000  # the delay before a decided suspension without a lease is put on the ready list again
 
 
 class Status(StrEnum):
@@ -85,8 +84,7 @@ class ModelUsage(Immutable):
         )
 
 
-MOST_TOOLS = 200
-"""The limit of different tools of one run whose names are kept."""
+MOST_TOOLS = 200  # the limit of different tools of one run whose names are kept
 
 
 class Progress(Immutable):
@@ -170,8 +168,7 @@ class RunRef(Immutable):
         return {} if self.who is None else {"who": self.who.model_dump(mode="json", exclude_defaults=True)}
 
 
-OURS = "sayso"
-"""The framework of runs that Sayso's own runner drives."""
+OURS = "sayso"  # the framework of runs that Sayso's own runner drives
 
 
 class Origin(Immutable):

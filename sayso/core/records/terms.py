@@ -15,17 +15,10 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, is_empty
 from sayso.core.text.redaction import PATH_PATTERN
 
-APPROVAL_TIMEOUT_S = 300
-"""The default timeout of an approval, as in the tool-call lifecycle (seed 003)."""
-
-LONGEST_WAIT_S = 30 * 86_400
-"""The limit of every term: nothing waits forever."""
-
-REPORT_WITHIN_S = 86_400
-"""The default time for a client to report the result of a call it redeemed."""
-
-GROUP_PREFIX = "group:"
-"""The beginning of a group's name where rules name reviewers."""
+APPROVAL_TIMEOUT_S = 300  # the default timeout of an approval, as in the tool-call lifecycle (seed 003)
+LONGEST_WAIT_S = 30 * 86_400  # the limit of every term: nothing waits forever
+REPORT_WITHIN_S = 86_400  # the default time for a client to report the result of a call it redeemed
+GROUP_PREFIX = "group:"  # the beginning of a group's name where rules name reviewers
 
 
 class FallbackAction(StrEnum):
@@ -229,11 +222,8 @@ TERMS = {
 }
 """The fields of `RuleTerms`."""
 
-DECIDING = tuple(name for name, term in TERMS.items() if term.decides)
-"""The fields that say who may decide."""
-
-REFUSING = {name for name in DECIDING if TERMS[name].strictest is any}
-"""Those of them that refuse somebody."""
+DECIDING = tuple(name for name, term in TERMS.items() if term.decides)  # the fields that say who may decide
+REFUSING = {name for name in DECIDING if TERMS[name].strictest is any}  # those of them that refuse somebody
 
 
 class Terms(Immutable):

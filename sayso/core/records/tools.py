@@ -31,9 +31,7 @@ _PAIRS = str.maketrans({"m": "rn", "w": "vv", "d": "cl"})
 
 _SECOND_HALVES = {"r": "n", "v": "v", "c": "l"}
 _FIRST_HALVES = {second: first for first, second in _SECOND_HALVES.items()}
-_SHORTEST_STRETCH = 3
-"""A pattern with fewer letters in a row, such as `c*`, is no name that another could look like."""
-
+_SHORTEST_STRETCH = 3  # a pattern with fewer letters in a row, such as `c*`, is no name that another could look like
 _FIRST, _LAST = re.compile(r"[*?\[]"), re.compile(r"[*?\]]")
 _WILDCARDS = re.compile(r"[*?]|\[!?\]?[^\]]*\]")
 _PARTS = re.compile(r"(?P<star>\*+)|(?P<one>\?)|(?P<range>\[!?\]?[^\]]*\])|(?P<gap>[_\-./:\s]+)|(?P<letter>.)", re.S)

@@ -41,9 +41,7 @@ _REFERENCES = ("reference", "ref", "orderid", "invoiceid", "invoice", "subject",
 _VERBS = frozenset(
     ("pay", "payment", "payout", "refund", "transfer", "charge", "donate", "withdraw", "deposit", "money")
 )
-NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,8})?")
-"""Numbers that are read exactly; longer ones only name something."""
-
+NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,8})?")  # numbers that are read exactly; longer ones only name something
 _CURRENCY = re.compile(r"[A-Za-z]{3}")
 _MINOR_UNIT = re.compile(r"\b(cents?|pence|minor|smallest|centimes|pennies)\b", re.IGNORECASE)
 _WITHOUT_DECIMALS = frozenset(("CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"))

@@ -16,9 +16,7 @@ from sayso.core.text.invisible import write_piece
 from sayso.core.text.language import _, cut
 from sayso.core.text.summaries import Leaf, collapse, list_values
 
-MAX_PARSED_CHARS = 20_000
-"""Longer texts are shown in full, but not parsed: the flag says so."""
-
+MAX_PARSED_CHARS = 20_000  # longer texts are shown in full, but not parsed: the flag says so
 _SHORT_CHARS = 60
 _SEPARATORS = re.compile(r"[^a-z0-9]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -87,9 +85,7 @@ def shorten(text: str, most: int = _SHORT_CHARS) -> str:
     return cut(" ".join(text[: 4 * most].split()), most)
 
 
-SEVERE = 1
-"""The severity of a flag that a reviewer must not miss; 2 is worth a line."""
-
+SEVERE = 1  # the severity of a flag that a reviewer must not miss; 2 is worth a line
 _MOST_NOTABLE = 6
 _HEADLINE_CHARS = 120
 _MOST_MARKS = 5_000

@@ -18,9 +18,7 @@ from sayso.errors import InvalidInput
 
 MAX_STEPS = 10_000
 
-_WIDE_STEPS = 10
-"""The steps of a class of nearly all characters, which may take several bytes."""
-
+_WIDE_STEPS = 10  # the steps of a class of nearly all characters, which may take several bytes
 _CLASSES = {"d": 1, "w": 1, "s": _WIDE_STEPS, "D": _WIDE_STEPS, "W": _WIDE_STEPS, "S": _WIDE_STEPS}
 _ESCAPES = _CLASSES | dict.fromkeys("bBtnrfv0", 1)
 _REPETITION = re.compile(r"\{([0-9]{1,4})(?:(,)([0-9]{0,4}))?\}")
@@ -91,17 +89,11 @@ MAX_ALTERNATIVES = 1_000
 MAX_REFS = 1_000
 MAX_PATTERNS = 200
 MAX_PATTERN_CHARS = 1_000
-MAX_PARTS = 200_000
-"""The limit of parts after all references are expanded."""
-
+MAX_PARTS = 200_000  # the limit of parts after all references are expanded
 MAX_PROBLEM_CHARS = 1_000
 _INSTANCE_CHARS = 100
-_DIVISION_PARTS = 500
-"""The cost of an exact division of decimal fractions, in parts."""
-
-_UNKNOWN_STEPS = 10**9
-"""The steps of a pattern that cannot be counted."""
-
+_DIVISION_PARTS = 500  # the cost of an exact division of decimal fractions, in parts
+_UNKNOWN_STEPS = 10**9  # the steps of a pattern that cannot be counted
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 _BRANCHES = (*_ALTERNATIVES, "not", "if", "contains", "dependentSchemas", "dependencies", "propertyNames")
 _REFERRING = {"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef", "$vocabulary"}

@@ -17,8 +17,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.schemas.bounds import describe_misfit, resolve, weigh
 from sayso.errors import InvalidInput
 
-LISTED = 5
-"""The problems listed for one value; the search stops after one more."""
+LISTED = 5  # the problems listed for one value; the search stops after one more
 
 
 def check_schema(schema: JsonObject) -> None:

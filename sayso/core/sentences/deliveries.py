@@ -42,8 +42,7 @@ class Delivery(NamedTuple):
     seen_at_ms: int | None
 
 
-_Delivery = CardDelivery | Delivery
-"""A stored delivery, or one from an API response."""
+_Delivery = CardDelivery | Delivery  # a stored delivery, or one from an API response
 
 
 def describe_delivery(delivery: _Delivery) -> Sentence:
@@ -85,9 +84,7 @@ def end_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-NO_REASON = "-"
-"""The reply of somebody who gives no reason."""
-
+NO_REASON = "-"  # the reply of somebody who gives no reason
 LONGEST_REASON = 2000
 
 LINK_FIRST = "This chat is linked to no reviewer. Create a code on your account page in Sayso, and send it here: {}"

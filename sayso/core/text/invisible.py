@@ -7,9 +7,7 @@ from typing import NamedTuple
 from sayso.core.text.language import mark
 from sayso.core.text.lookalikes import find_lookalikes
 
-UNCHECKED = mark("The agent says · not checked")
-"""The mark of text that comes from an agent and is not checked."""
-
+UNCHECKED = mark("The agent says · not checked")  # the mark of text that comes from an agent and is not checked
 _INVISIBLE_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc\U0001107f\U00016fe4\U0001d159")
 """Invisible characters in the categories of letters, marks and symbols."""
 
@@ -130,9 +128,7 @@ _OPENS = re.compile(r"(?:\A|[\s(\u2019'])[\xab\u2039\u2013\u2014\u2022\xa7\u2116
 _SHORT = re.compile(r"(?:\A|[\s(\"'\u2019\xab\u201e\u201c.])(?:[^\W\d_]{1,2}|[^\W\d_]{1,6}\.)\Z")
 _UNIT = re.compile(r"(?:\A|[\s\d(-])[^\W\d_]{1,3}\Z")
 _MONEY = re.compile("[$\xa2-\xa5\u0e3f\u20a0-\u20cf]")
-_FIRST_OF_OTHERS = "\u0590"
-"""Scripts from here on have no letters that commands and addresses are written in."""
-
+_FIRST_OF_OTHERS = "\u0590"  # scripts from here on have no letters that commands and addresses are written in
 _ENDS = frozenset(",.:;!?")
 _WORD = re.compile(r"(?:(?<=\s)|\A)[^\W\d_]+(?=[\s.,;:!?)]|\Z)")
 _PROSE_WORDS = 4
@@ -204,8 +200,7 @@ _FIRST_STRONG, _RIGHT_TO_LEFT, _CLOSER = "\u2068", "\u2067", "\u2069"
 _ANY = re.compile("[\u2066-\u2069]")
 _OVERRIDES = re.compile("[\u202a-\u202e]")
 _DEEPEST = 2
-_MOST = 1_000
-"""A text with more isolates is not checked: none of them counts as balanced."""
+_MOST = 1_000  # a text with more isolates is not checked: none of them counts as balanced
 
 
 def find_balanced(text: str) -> set[int]:

@@ -31,8 +31,7 @@ _COMBINING_AT_MOST = 2
 _MOST_ACCENTS = 30
 """More accents on one letter are marked unread: to sort them takes quadratic time (UAX 15, stream-safe text)."""
 
-_SHORT_CHARS = 64
-"""Longer words are not kept from one text to the next: they would fill the memory."""
+_SHORT_CHARS = 64  # longer words are not kept from one text to the next: they would fill the memory
 
 
 def find_lookalikes(text: str) -> list[int]:
@@ -146,18 +145,14 @@ def _like(fits: Callable[[str], bool]) -> frozenset[str]:
 
 
 _WINDOW = 80
-_MOST = 500
-"""How many letters of a text are checked; all beyond count."""
-
+_MOST = 500  # how many letters of a text are checked; all beyond count
 _WORDS = re.compile(r"[^\W\d_]+")
 _EDGES = " .,;:!?()[]{}\"'\xab\xbb\u2013\u2014\u2018\u2019\u201c\u201d\u201e\u2026\xa0\u202f\u2009"
 _PARTS = re.compile(r"[^\W\d_]+(?:[-\u2013\u2019'][^\W\d_]+)*|[^\W\d_]{1,2}(?:[./][^\W\d_]{1,2})+")
 """A word, or an abbreviation or a unit of measure; not an address."""
 
 _SHORT = 2
-_UNIT = 3
-"""The letters of most units, currencies and short names of months, which stand beside a number."""
-
+_UNIT = 3  # the letters of most units, currencies and short names of months, which stand beside a number
 _AFTER_NUMBER = re.compile(r"\d[.,)]?\s\Z")
 _NUMBER = re.compile(r"\s[-(]?\d")
 _DOTLESS = "\u0131"

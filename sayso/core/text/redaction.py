@@ -24,8 +24,7 @@ _BRANCHES = ("allOf", "anyOf", "oneOf")
 _MOST_PARTS = 2_000
 _NO_SECRETS: frozenset[str] = frozenset()
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_$-]+")
-_SHORTEST_SCRUBBED = 4
-"""Shorter secrets are not searched for in other texts: they would match by chance."""
+_SHORTEST_SCRUBBED = 4  # shorter secrets are not searched for in other texts: they would match by chance
 
 
 class Redacted(NamedTuple):

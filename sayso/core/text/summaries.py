@@ -152,9 +152,7 @@ _RUN = re.compile(
     r"|(?P<indent>(?:(?<=\n)|\A) {1,79}+(?! ))"  # code and JSON may be indented deeply
     rf"|(?P<blanks>{_BLANK}{{16,}}+)"
 )
-_COLLAPSED = re.compile(rf"{_BLANK}{{16}}|\n{_BLANK}*+\n")
-"""What a text has that has such a run."""
-
+_COLLAPSED = re.compile(rf"{_BLANK}{{16}}|\n{_BLANK}*+\n")  # what a text has that has such a run
 _PLURALS = {" ": "spaces", "\t": "tabs"}
 
 

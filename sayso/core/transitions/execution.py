@@ -31,12 +31,8 @@ from sayso.core.transitions.legal import check_step
 from sayso.core.transitions.permits import redeem_permit
 from sayso.errors import Conflict, IllegalTransition, LeaseHeld, StaleAttempt
 
-MAX_TRIES = 5
-"""The limit of resumes before the run is given up; an admin can revive it."""
-
-_MAX_DUE_AGAIN_MS = 10 * DUE_AGAIN_MS
-"""The longest delay before a decided run is due again."""
-
+MAX_TRIES = 5  # the limit of resumes before the run is given up; an admin can revive it
+_MAX_DUE_AGAIN_MS = 10 * DUE_AGAIN_MS  # the longest delay before a decided run is due again
 _REQUEUED = "No worker has leased it yet; it was queued again."
 _QUEUED = "No worker has leased it yet; it is queued."
 

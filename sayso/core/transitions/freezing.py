@@ -16,8 +16,7 @@ from sayso.core.transitions.closing import change_terms, next_due
 from sayso.core.transitions.legal import check_step
 from sayso.errors import ClockInDoubt, Frozen
 
-FROZEN_RETRY_MS = 5_000
-"""The delay before a frozen record is due again."""
+FROZEN_RETRY_MS = 5_000  # the delay before a frozen record is due again
 
 
 def doubt_time(freezes: tuple[Freeze, ...], mark_ms: int, now_ms: int) -> tuple[Freeze, ...]:

@@ -31,8 +31,7 @@ class Reading(Immutable):
     denials: tuple[EarlierDenial, ...] = ()
 
 
-Readings = Mapping[str, Reading]
-"""Readings by counter."""
+Readings = Mapping[str, Reading]  # readings by counter
 
 
 class Wanted(NamedTuple):
@@ -57,12 +56,8 @@ def is_counter(wanted: Wanted) -> bool:
     return not (wanted.grants or wanted.denials) and wanted.tool is None and wanted.question is None
 
 
-UNIT = 1_000_000
-"""The units of 1."""
-
-MAX_AMOUNT = 9_000_000_000
-"""The largest amount that is counted; sums stay exact in the store."""
-
+UNIT = 1_000_000  # the units of 1
+MAX_AMOUNT = 9_000_000_000  # the largest amount that is counted; sums stay exact in the store
 _DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,30})?")
 
 

@@ -34,8 +34,7 @@ _FIELDS = {
 }
 """The names by which rules count, and the fields of the event; `owner` and `person` are fields of its `who`."""
 
-_PREPARED = 4_096
-"""The limit of cached names; a rulebook has as many as its rules use."""
+_PREPARED = 4_096  # the limit of cached names; a rulebook has as many as its rules use
 
 
 def name_counter(
@@ -139,15 +138,12 @@ class _Part(NamedTuple):
     at_least: int = 0
 
 
-_Unknown = tuple[CounterKey, str]
-"""A key, and why its counter is unknown."""
-
+_Unknown = tuple[CounterKey, str]  # a key, and why its counter is unknown
 Parts = dict[str, tuple[Stated, Sequence[_Part | _Unknown]]]
 """By rule what its keys state, and what they have read of an event."""
 
 _NOTHING = Remembered(rule_id="", key="limit", counter="", per_s=0, total=0, amount=0)
-_NO_CHARGE = Charge(counter="", per_s=0)
-"""Copies of these need no validation."""
+_NO_CHARGE = Charge(counter="", per_s=0)  # copies of these need no validation
 
 
 def list_wanted(rule: PolicyRule, event: PolicyEvent) -> Iterator[Wanted]:

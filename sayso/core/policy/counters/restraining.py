@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from sayso.core.policy.rules import PolicyRule
 
 
-MOST_DENIALS = 20
-"""The denials of one call that are kept, the latest."""
+MOST_DENIALS = 20  # the denials of one call that are kept, the latest
 
 
 class NamedDenial(NamedTuple):
@@ -89,9 +88,7 @@ def _is_of(denial: EarlierDenial, run_id: str, thread_id: str | None) -> bool:
     return denial.run_id == run_id or (thread_id is not None and denial.thread_id == thread_id)
 
 
-RUN_S = 30 * DAY_MS // 1000
-"""How long the requests of a run count."""
-
+RUN_S = 30 * DAY_MS // 1000  # how long the requests of a run count
 _MINUTE_S = 60
 _MOST_CHARS = 1_500
 

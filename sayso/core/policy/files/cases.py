@@ -22,15 +22,11 @@ from sayso.core.records.envelopes import GrantRequest
 GRANTED_KEYS = ("call", "for", "ago", *(name for name in GrantRequest.model_fields if name != "for_s"))
 KEY = "tests"
 ASK = "ask"
-DEFAULT = "default"
-"""The name of the default in `rule`."""
-
+DEFAULT = "default"  # the name of the default in `rule`
 _CALL_KEYS = {"tool": "tool_name", "args": "tool_args", "subagent": "subagent_name", "event": "event_type"}
 _OTHERS = {*_CALL_KEYS.values(), "readings", "at_ms", "definition", "thread_id"}
 _EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _OTHERS} | _CALL_KEYS
-_AT = "at"
-"""When the agent asks: a date, or a time with a zone. Rules that read the time need it."""
-
+_AT = "at"  # when the agent asks: a date, or a time with a zone. Rules that read the time need it.
 CALL_KEYS = (*_EVENT_KEYS, _AT)
 CASE_KEYS = ("name", "call", "granted", "after", "expect", "rule")
 EXPECTATIONS = (ASK, *Action, "defer")

@@ -20,8 +20,7 @@ from sayso.core.records.terms import GROUP_PREFIX, group_of
 from sayso.core.records.tools import ToolDefinition
 
 MOST_FINDINGS = 100
-MOST_PAIRS = 200_000
-"""The limit of rule pairs that are compared; a rulebook of some hundred rules has fewer."""
+MOST_PAIRS = 200_000  # the limit of rule pairs that are compared; a rulebook of some hundred rules has fewer
 
 
 @dataclass(frozen=True)

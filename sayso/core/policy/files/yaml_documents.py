@@ -18,9 +18,7 @@ from sayso.core.canonical_json import MAX_DIGITS
 MAX_BYTES = 262_144
 MAX_DEPTH = 24
 
-Loc = tuple[str | int, ...]
-"""The keys and indexes from the top of the document to a value."""
-
+Loc = tuple[str | int, ...]  # the keys and indexes from the top of the document to a value
 _TAG = "tag:yaml.org,2002:"
 _SCALARS: dict[str, tuple[str, str, Callable[[str], JsonValue]]] = {
     f"{_TAG}null": (r"^(?:~|null|Null|NULL|)$", "~nN", lambda _: None),

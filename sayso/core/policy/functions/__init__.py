@@ -38,11 +38,8 @@ def check_characters(text: str) -> None:
 
 MOST_ENTRY_CHARS = 1_000
 
-Scalar = Annotated[str, Field(max_length=MOST_ENTRY_CHARS)] | bool | int | float
-"""An entry of a list, or a constant."""
-
-Stamp = tuple[int, int, int] | None
-"""The time of change, size and inode of a file; None for one that cannot be read."""
+Scalar = Annotated[str, Field(max_length=MOST_ENTRY_CHARS)] | bool | int | float  # an entry of a list, or a constant
+Stamp = tuple[int, int, int] | None  # the time of change, size and inode of a file; None for one that cannot be read
 
 
 class Names(NamedTuple):

@@ -14,8 +14,7 @@ from sayso.errors import SaysoError
 
 Path = tuple[str | int, ...]
 
-MOST_PARTS = 1_000
-"""More parts than a reader finds in most texts; a loop over more ends at the engine's own limit."""
+MOST_PARTS = 1_000  # more parts than a reader finds in most texts; a loop over more ends at the engine's own limit
 
 
 class Computing:

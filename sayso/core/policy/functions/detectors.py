@@ -11,11 +11,8 @@ from sayso.core.policy.functions import Uncomputable
 from sayso.core.text.ibans import begins_with_iban
 from sayso.core.text.lookalikes import has_stacked_accents
 
-MOST_CHARS = 100_000
-"""The limit of all texts of one value together."""
-MOST_NUMBERS = 10_000
-"""The limit of numbers in one value whose checksums are computed."""
-
+MOST_CHARS = 100_000  # the limit of all texts of one value together
+MOST_NUMBERS = 10_000  # the limit of numbers in one value whose checksums are computed
 _MAIL = re.compile(r"[\w.+%'-]@(?:[\w-]+\.)+[^\W\d_]{2,}")
 _SEPARATORS = re.compile("[ ._/-]{1,3}")
 """What people write between the groups of a number; longer runs part two numbers."""

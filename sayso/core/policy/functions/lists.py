@@ -19,9 +19,7 @@ MOST_FILE_BYTES = 1_048_576
 _INTEGERS = 2**63
 _TOO_LARGE = "conditions compare no integer of more than 64 bits; write a text in quotes"
 
-_NAMING = ("tool", "agent")
-"""The keys of a rule that may name a list."""
-
+_NAMING = ("tool", "agent")  # the keys of a rule that may name a list
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _RESERVED = re.compile(
     "as|break|const|continue|else|false|for|function|if|import|in|let|loop|namespace|null|package|return|true|var|void|while"

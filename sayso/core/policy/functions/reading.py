@@ -14,9 +14,7 @@ from sayso.core.policy.functions import Uncomputable
 from sayso.core.policy.functions.shorthands import SHORTHANDS, Shorthand
 from sayso.errors import InvalidInput
 
-MOST_VARIABLES = 32
-"""The limit of different values of one kind that a condition reads."""
-
+MOST_VARIABLES = 32  # the limit of different values of one kind that a condition reads
 _SOURCES = ("args", "context", "claimed")
 _TOKEN = re.compile(
     r"""(?P<text>

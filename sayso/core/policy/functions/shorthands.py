@@ -118,9 +118,7 @@ SHORTHANDS: dict[str, Shorthand] = {
 
 
 MOST_SHOWN = 20
-MOST_SHOWN_CHARS = 200
-"""The limits of entries, and of characters in each text, that are recorded of one value."""
-
+MOST_SHOWN_CHARS = 200  # the limits of entries, and of characters in each text, that are recorded of one value
 _ARGUMENT = re.compile(r"\w+\(args\.?([^.\[,)]*)")
 
 

@@ -20,8 +20,7 @@ from sayso.core.policy.functions.shell.quoting import Word, Words, check_variabl
 from sayso.core.policy.functions.shell.syntax import RESERVED, read_script
 from sayso.core.policy.functions.shell.tools import PLAIN, TOOLS
 
-COMPUTED = "$"
-"""Stands for a word that the shell computes and that may be an option."""
+COMPUTED = "$"  # stands for a word that the shell computes and that may be an option
 
 
 def name_calls(name: str, args: Words) -> list[str]:
@@ -125,13 +124,9 @@ def _list_doubtful(call: str, harmless: Harmless | None, args: Words) -> Iterato
 
 
 MOST_CHARS = 4_000
-MOST_ENTRIES = 1_000
-"""The limit of words, of a list or of a text."""
-MOST_NESTING = 16
-"""The limit of subshells, substitutions and loops within each other."""
-MOST_DEPTH = 3
-"""The limit of commands in the text of commands, such as `sh -c "sh -c ls"`."""
-
+MOST_ENTRIES = 1_000  # the limit of words, of a list or of a text
+MOST_NESTING = 16  # the limit of subshells, substitutions and loops within each other
+MOST_DEPTH = 3  # the limit of commands in the text of commands, such as `sh -c "sh -c ls"`
 _BIN = re.compile(r"/(?:usr/(?:local/)?)?s?bin/([^/]+)")
 _NAME = re.compile(r"[A-Za-z0-9_./+@%:,~^-]+|\[")
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/")

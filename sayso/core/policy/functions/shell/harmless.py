@@ -85,5 +85,4 @@ def words(*texts: str) -> frozenset[str]:
     return frozenset(word for text in texts for word in text.split())
 
 
-GROUP = Tool()
-"""A subcommand with a second part, and no options between them."""
+GROUP = Tool()  # a subcommand with a second part, and no options between them

@@ -33,8 +33,7 @@ BUILTINS = frozenset(
 )
 
 _SET = re.compile(r"-[eu]+|-[eu]*o|pipefail|errexit|nounset")
-_COUNTS = re.compile(r"%[^A-Za-z%]*[hjlLtz]*n")
-"""A format that sets a variable to the number of signs."""
+_COUNTS = re.compile(r"%[^A-Za-z%]*[hjlLtz]*n")  # a format that sets a variable to the number of signs
 _TESTS = frozenset(("-d", "-e", "-f", "-h", "-L", "-n", "-r", "-s", "-w", "-x", "-z"))
 _COMPARES = frozenset(("=", "==", "!="))
 _LITERAL_TEST = re.compile(r"!|[a-zA-Z0-9_./:@%+=~ -]*")
@@ -86,9 +85,7 @@ def list_settings(name: str, args: Words) -> list[tuple[str, Word | None]]:
 
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash"))
-_UNREADABLE = frozenset(("su", "watch"))
-"""Programs that run a text that Sayso does not read."""
-
+_UNREADABLE = frozenset(("su", "watch"))  # programs that run a text that Sayso does not read
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=", re.ASCII)
 
 

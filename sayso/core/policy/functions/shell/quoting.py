@@ -30,9 +30,7 @@ class Word(NamedTuple):
         return self.splits or self.known.startswith("-") or (self.text is None and not self.lead)
 
 
-ANYTHING = Word(None, splits=True)
-"""Words that the text does not show, such as those that `xargs` adds."""
-
+ANYTHING = Word(None, splits=True)  # words that the text does not show, such as those that `xargs` adds
 Words = list[Word]
 
 
@@ -83,8 +81,7 @@ _VALUES = {
 }
 """Variables that are harmless with these values alone."""
 
-_DELAYED = frozenset("$`[]")
-"""Signs of a text that bash may evaluate later, such as `a[$(ls)]`."""
+_DELAYED = frozenset("$`[]")  # signs of a text that bash may evaluate later, such as `a[$(ls)]`
 
 
 def check_variable(name: str, value: Word | None = None) -> None:

@@ -24,9 +24,7 @@ _SHOWN = (
     "--source --full-history --ancestry-path --invert-grep --pickaxe-regex --pickaxe-all --boundary --no-notes --cc"
 )
 _REVISIONS = replace(harmless(_SHOWN, refused="%G"), refuses_words=False)
-_RUNNING = "::"
-"""A remote such as `ext::sh -c x` runs a program."""
-
+_RUNNING = "::"  # a remote such as `ext::sh -c x` runs a program
 _HARMLESS = {
     **dict.fromkeys(("log", "show", "diff", "rev-list", "whatchanged", "diff-tree"), _REVISIONS),
     "shortlog": harmless(

@@ -149,10 +149,8 @@ def list_before_parentheses(database: str, changes: bool) -> frozenset[str]:
 
 
 MOST_TOKENS = 1_000
-MOST_NESTED = 16
-"""The limit of open parentheses, brackets and `case` at one place."""
-MOST_INDEXES = 4
-"""The limit of brackets one after another, as in `a[1][2]`: the parser copies what is before each."""
+MOST_NESTED = 16  # the limit of open parentheses, brackets and `case` at one place
+MOST_INDEXES = 4  # the limit of brackets one after another, as in `a[1][2]`: the parser copies what is before each
 MOST_QUERIES = 60
 _NESTED_TYPES = frozenset(("array", "map", "struct"))
 
@@ -195,8 +193,7 @@ _PREFIXES = {
 }
 _TYPED = frozenset(("date", "time", "timestamp", "datetime", "interval", "json"))
 
-_OUTER_JOIN = "(+)"
-"""A sign of Oracle that is three tokens here."""
+_OUTER_JOIN = "(+)"  # a sign of Oracle that is three tokens here
 
 
 class Token(NamedTuple):

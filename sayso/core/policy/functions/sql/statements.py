@@ -54,8 +54,7 @@ _PLACES = {
     "truncate": ("TruncateTable",),
 }
 """The nodes of words that begin statements: each word of a text has one."""
-MOST_DOTTED = 8
-"""The limit of qualified names before parentheses in changes, such as `insert into shop.orders (id)`."""
+MOST_DOTTED = 8  # the limit of qualified names before parentheses in changes, such as `insert into shop.orders (id)`
 _NONE, _END = Token("", "", 0, 0), Token("sign", ";", 0, 0)
 
 

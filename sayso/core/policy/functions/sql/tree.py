@@ -100,10 +100,8 @@ _STATEMENTS = (
     *("Select", "SetOperation", "Subquery", "Values", "Describe", "Insert", "Update", "Delete", "Merge", "Create"),
     *("Drop", "Alter", "TruncateTable", "Transaction", "Commit", "Rollback", "Use", "Pragma"),
 )
-_HINTS = frozenset(("nolock", "readpast", "readuncommitted"))
-"""Hints of T-SQL that lock no row."""
-_VIRTUAL = re.compile(r"pragma_\w+|sqlite_dbpage|dbstat")
-"""Tables of SQLite that are no tables."""
+_HINTS = frozenset(("nolock", "readpast", "readuncommitted"))  # hints of T-SQL that lock no row
+_VIRTUAL = re.compile(r"pragma_\w+|sqlite_dbpage|dbstat")  # tables of SQLite that are no tables
 _CLAUSES = parse_list("match_recognize model option pivot sample settings table tablesample unpivot window")
 """Words before a parenthesis that the parser may take as an alias with columns."""
 _MOST_PARTS = 3
