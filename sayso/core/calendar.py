@@ -252,14 +252,12 @@ class TimeWindow(BaseModel, frozen=True, extra="forbid"):
 
     @cached_property
     def working(self) -> WorkingHours:
-        """The window as working hours."""
         start, _, end = self.hours.partition("-")
         country, _, subdivision = self.holidays.partition("-")
         span = Hours(start=start, end="00:00" if end == "24:00" else end, weekdays=self.days)
         return WorkingHours(time_zone=self.zone, hours=span, country=country, subdivision=subdivision)
 
     def covers(self, at_ms: int) -> bool:
-        """Return whether the window covers a moment."""
         return is_working(self.working, at_ms)
 
 

@@ -97,7 +97,6 @@ class OutcomeView(View):
 
     @property
     def may_run(self) -> bool:
-        """Whether the call may run."""
         return self.verdict in ("approved", "answered")
 
 
@@ -338,5 +337,4 @@ class AttachmentContent(View):
 
     @property
     def bytes(self) -> bytes:
-        """The bytes of the file."""
         return base64.b64decode(self.content)

@@ -95,7 +95,6 @@ class Policy(Immutable):
 
     @cached_property
     def names(self) -> Names:
-        """The lists and constants that conditions may read."""
         return Names(self.lists, self.constants)
 
     @cached_property

@@ -95,7 +95,6 @@ class PolicyEvent(Immutable):
         return {}
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with some fields replaced. The new values are not validated."""
         copied = super().model_copy(update=update, deep=deep)
         if update is None or update.keys() != {"readings"}:
             vars(copied).pop("parts", None)

@@ -238,7 +238,6 @@ class Scrutiny(Immutable):
     reason: str | None = Field(default=None, min_length=1, max_length=500)
 
     def add_to(self, terms: RuleTerms) -> RuleTerms:
-        """Return the terms with this scrutiny."""
         quorum = terms.quorum.model_copy(update={"approve": max(terms.quorum.approve, self.quorum or 1)})
         update = {"quorum": quorum, "reviewers": self.reviewers or terms.reviewers}
         return terms.model_copy(update=update | {"match_number": terms.match_number or self.match_number})

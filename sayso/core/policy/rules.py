@@ -209,7 +209,6 @@ class PolicyRule(Restrained):
 
     @property
     def is_live(self) -> bool:
-        """Whether the rule can decide."""
         return self.enabled and self.mode is Mode.LIVE
 
     @property
@@ -218,13 +217,11 @@ class PolicyRule(Restrained):
 
     @cached_property
     def reads_time(self) -> bool:
-        """Whether the rule needs the time of a call."""
         condition = self.condition
         windows = condition.during is not None or condition.outside is not None
         return self.has_dates or windows or (condition.when is not None and reads_any(condition.when, ("now",)))
 
     def is_valid(self, at_ms: int) -> bool:
-        """Return whether a moment is within the dates of the rule."""
         begun = self.valid_from is None or find_start_ms(self.valid_from) <= at_ms
         return begun and (self.valid_until is None or at_ms < find_end_ms(self.valid_until))
 

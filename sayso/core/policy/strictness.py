@@ -88,7 +88,6 @@ def _measure_timeout_ms(terms: RuleTerms) -> int:
 
 
 def _choose_sample(samples: Sequence[Sample]) -> Sample | None:
-    """Return the largest share of each kind."""
     if not samples:
         return None
     shares = {

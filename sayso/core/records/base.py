@@ -23,7 +23,6 @@ class Immutable(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with some fields replaced. The new values are not validated."""
         if deep or self.__pydantic_private__ is not None:
             return super().model_copy(update=update, deep=deep)
         cls = type(self)

@@ -195,7 +195,6 @@ class EarlierDenial(Immutable):
 
     @property
     def place(self) -> tuple[str, str]:
-        """The suspension and the item that was denied."""
         return self.suspension_id, self.item_id
 
 

@@ -48,7 +48,6 @@ class CardDelivery(Immutable):
 
     @property
     def proven(self) -> bool:
-        """Whether the provider accepted the card."""
         return self.state in (DeliveryState.SENT, DeliveryState.SEEN)
 
 

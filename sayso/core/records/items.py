@@ -277,7 +277,6 @@ class Item(_ItemFields):
 
     @property
     def start_by_ms(self) -> int:
-        """The latest start of the call; 0 without an outcome."""
         return self.outcome.start_by_ms + self.grace_ms if self.outcome is not None else 0
 
 

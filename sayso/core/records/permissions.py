@@ -44,7 +44,6 @@ class Denial(Immutable):
 
     @property
     def place(self) -> tuple[str, str]:
-        """The suspension and the item that was denied."""
         return self.suspension_id, self.item_id
 
 
@@ -107,12 +106,10 @@ class Permission(Immutable):
 
     @property
     def count_counter(self) -> str:
-        """The name of the counter of its calls."""
         return f"{COUNTER_PREFIX}{self.id}.count"
 
     @property
     def sum_counter(self) -> str:
-        """The name of the counter of what its calls add up."""
         return f"{COUNTER_PREFIX}{self.id}.sum"
 
 
@@ -148,7 +145,6 @@ class Grant(Permission):
 
     @property
     def scope(self) -> GrantScope:
-        """Which arguments its calls may have."""
         if ALL_ARGUMENTS in self.free:
             return GrantScope.ANY
         return GrantScope.EXACT if self.constraints or self.free or self.keeps_others else GrantScope.NONE
@@ -165,7 +161,6 @@ class Grant(Permission):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether everybody has granted it who must."""
         return len(self.granters) >= self.people and list_filled(self.each_of, self.granters) == [*self.each_of]
 
     @property
@@ -186,7 +181,6 @@ class Grant(Permission):
         return self.on_probation and self.find_state(now_ms) in (GrantState.PROBATION, GrantState.WAITING)
 
     def find_state(self, now_ms: int) -> GrantState:
-        """Return whether it lets calls run at this time."""
         if self.revoked_at_ms is not None:
             return GrantState.REVOKED
         if self.denial is not None:
@@ -286,7 +280,6 @@ class Mandate(Permission):
         return f"{COUNTER_PREFIX}{self.id}.{tool.place}.{kind}"
 
     def find_state(self, now_ms: int) -> GrantState:
-        """Return whether it lets calls run at this time."""
         if self.revoked_at_ms is not None:
             return GrantState.REVOKED
         return GrantState.ENDED if now_ms >= self.until_ms else GrantState.IN_FORCE

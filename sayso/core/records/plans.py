@@ -56,7 +56,6 @@ class PlannedCalls(Bounds):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The arguments with a limit."""
         return (*self.equal, *self.at_most, *self.one_of, *self.hosts, *self.within)
 
     @model_validator(mode="after")

@@ -74,7 +74,6 @@ class ModelUsage(Immutable):
     model_calls: int | None = Field(default=None, description="Null for runs of earlier versions.")
 
     def plus(self, other: "ModelUsage") -> "ModelUsage":
-        """Return the sum with another usage of the same model."""
         calls = self.model_calls, other.model_calls
         return ModelUsage(
             model=self.model,
@@ -283,7 +282,6 @@ class SuspensionRecord(Immutable):
 
     @property
     def binding(self) -> Binding:
-        """The identity that the digests of this suspension's items include."""
         return Binding(tenant=self.tenant, run_id=self.run.id, attempt=1, suspension_id=self.id)
 
     @property
@@ -297,7 +295,6 @@ class SuspensionRecord(Immutable):
 
     @property
     def stops_calls(self) -> bool:
-        """Whether a denied call keeps the others from running."""
         return self.on_deny != "continue" and any(item.outcome and not item.outcome.may_run for item in self.items)
 
     @property
@@ -314,7 +311,6 @@ class SuspensionRecord(Immutable):
         return RunStatus.CANCELLED if self.status is Status.CANCELLED else RunStatus.RUNNING
 
     def with_item(self, item: Item) -> "SuspensionRecord":
-        """Return the record with this item in the place of the one with its id."""
         items = tuple(item if other.item_id == item.item_id else other for other in self.items)
         return self.model_copy(update={"items": items})
 

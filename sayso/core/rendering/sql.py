@@ -127,7 +127,6 @@ def _read(text: str, reading: re.Pattern[str]) -> list[_Token]:
 
 
 def _part(tokens: Sequence[_Token]) -> list[list[_Token]]:
-    """Return the statements, without blanks and comments."""
     statements: list[list[_Token]] = [[]]
     for token in tokens:
         if token.text == ";":
@@ -179,7 +178,6 @@ def _check_write(verb: str, statement: list[_Token]) -> Iterator[Flag]:
 
 
 def _unwrap(condition: list[_Token]) -> list[_Token]:
-    """Return a condition without parentheses around all of it."""
     for _depth in range(_DEEPEST):
         wrapped = len(condition) > 1 and condition[0].text == "(" and condition[-1].text == ")"
         if not wrapped or any(token.depth == condition[0].depth for token in condition[1:-1]):
@@ -189,7 +187,6 @@ def _unwrap(condition: list[_Token]) -> list[_Token]:
 
 
 def _find_tables(statement: Sequence[_Token]) -> Iterator[list[_Token]]:
-    """Yield the tokens of each table's name."""
     for place, token in enumerate(statement):
         if token.word not in _BEFORE_TABLE:
             continue

@@ -32,7 +32,6 @@ class Call:
 
     @cached_property
     def leaves(self) -> dict[str, Leaf]:
-        """All values by path."""
         return {leaf.path: leaf for leaf in list_values(self.args)} if self.args else {}
 
     @cached_property
@@ -44,7 +43,6 @@ class Call:
 
     @cached_property
     def tool_words(self) -> frozenset[str]:
-        """The words in the tool's name, in lower case."""
         return frozenset(map(str.lower, _WORD.findall(self.tool)))
 
     @property
@@ -59,7 +57,6 @@ class Call:
         return [leaf for key in keys for leaf in list_values({key: self.args[key]})]
 
     def find_texts(self, *names: str) -> list[Leaf]:
-        """Return those values that are texts and not blank."""
         return [leaf for leaf in self.find(*names) if not leaf.literal and read_text(leaf).strip()]
 
 
@@ -166,7 +163,6 @@ class View:
 
     @property
     def severe(self) -> bool:
-        """Whether a flag has severity 1."""
         return any(flag.severity == SEVERE for flag in self.flags)
 
 

@@ -163,7 +163,6 @@ def describe_resemblance(names: Sequence[str]) -> str:
 
 
 def _describe_lack(item: Item, decision: Decision) -> str:
-    """Return how many more decisions like this one the quorum needs."""
     if decision.action is DecisionAction.DENY:
         lack = item.terms.quorum.deny - _count_decisions(item)[1]
     else:

@@ -257,7 +257,6 @@ def describe_decision(decision: PolicyDecision) -> str:
 
 
 def _describe_waiting(terms: RuleTerms, payload: RequestPayload | None = None) -> str:
-    """Return how long a call waits, and for whom."""
     target = payload.target_arg if payload is not None else None
     wish = f"a value of {target} from " if target is not None else ""
     return f"{describe_wait(terms)} for {wish}{describe_who(terms)}"

@@ -35,7 +35,6 @@ class Redacted(NamedTuple):
 
     @property
     def masked(self) -> bool:
-        """Whether any value was replaced."""
         return bool(self.secrets)
 
     def scrub(self, text: str) -> str:

@@ -82,12 +82,10 @@ def _is_explained(text: str, place: int, among_lines: bool) -> bool:
 
 
 def _find_sides(text: str, place: int) -> tuple[str, str]:
-    """Return the characters before and after a place, empty at the ends of the text."""
     return text[place - 1 : place] if place else "", text[place + 1 : place + 2]
 
 
 def _cut_line(text: str, place: int) -> tuple[str, str]:
-    """Return the parts of the line before and after a place, of a bounded length."""
     before = text[max(0, place - _WINDOW) : place].rpartition("\n")[2]
     return before, text[place + 1 : place + 1 + _WINDOW].partition("\n")[0].removesuffix("\r")
 

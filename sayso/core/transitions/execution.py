@@ -289,7 +289,6 @@ class WaitingWorker(NamedTuple):
 
     @classmethod
     def read(cls, name: str) -> "WaitingWorker":
-        """Return the worker of a name."""
         holder, lease_ms, job_id = name.split(" ", 2)
         return cls(holder, int(lease_ms), job_id)
 

@@ -33,7 +33,6 @@ class Seen(NamedTuple):
 
     @property
     def ran(self) -> bool:
-        """Whether the call was let run."""
         return self.verdict == "allowed" or self.verdict in RUNNING
 
 

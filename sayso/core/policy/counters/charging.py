@@ -104,7 +104,6 @@ class CounterBook:
         self._denials: dict[str, tuple[EarlierDenial, ...]] = {}
 
     def read(self, wanted: Iterable[Wanted], now_ms: int) -> Readings:
-        """Return what the counters hold at this time."""
         readings: dict[str, Reading] = {}
         for need in wanted:
             if need.question is not None:
@@ -136,15 +135,12 @@ class CounterBook:
             self.note_denial(name, denial)
 
     def note_denial(self, name: str, denial: EarlierDenial) -> None:
-        """Keep a denial among those of the same call."""
         self._denials[name] = (*self._denials.get(name, ()), denial)[-MOST_DENIALS:]
 
     def find_mandate(self, mandate_id: str) -> Mandate | None:
-        """Return the mandate with this id, or None."""
         return self._mandates.get(mandate_id)
 
     def keep_mandate(self, mandate: Mandate) -> None:
-        """Save a mandate, new or changed."""
         self._mandates[mandate.id] = mandate
 
     def add(self, charges: Iterable[Charge]) -> None:
@@ -162,7 +158,6 @@ class CounterBook:
                 self._sums.setdefault(charge.counter, Counter())[charge.slot] += charge.amount
 
     def remove(self, charges: Iterable[Charge]) -> None:
-        """Take placed charges back."""
         for charge in charges:
             if charge.sample and (charge.slot, charge.amount) in self._samples.get(charge.counter, []):
                 self._samples[charge.counter].remove((charge.slot, charge.amount))

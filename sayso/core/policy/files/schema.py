@@ -240,7 +240,6 @@ def _build_rule(model: _Schema, condition: _Schema) -> _Schema:
 
 
 def _list_conditions() -> list[_Schema]:
-    """Return what the keys of a rule say about each other."""
     asked = ("target_arg", "response_schema", "choices")
     no_answer = {"properties": {"ask": {"properties": dict.fromkeys(asked, False)}}}
     needs_target = {"properties": {"ask": {"required": ["target_arg"]}}, "required": ["ask"]}

@@ -29,7 +29,6 @@ class Computing:
 
     @property
     def has_any(self) -> bool:
-        """Whether any value was computed."""
         return bool(self._found)
 
     def compute(self, reading: Reading) -> dict[str, JsonValue]:

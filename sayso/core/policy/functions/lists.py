@@ -217,7 +217,6 @@ def _parse_file(raw: bytes) -> tuple[str, ...]:
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
-    """Whether a path leads into a folder, also after its links are followed."""
     try:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError):

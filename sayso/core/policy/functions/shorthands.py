@@ -58,7 +58,6 @@ class Shorthand:
     recorded: bool = True
 
     def load(self, *parameter: str) -> None:
-        """Read the sample, if there is one."""
         if self.sample:
             with suppress(SaysoError):  # a parameter that can never work is reported elsewhere
                 self.compute(self.sample, *parameter)

@@ -198,7 +198,6 @@ def _read(text: str, findings: Findings, depth: int) -> None:
 
 
 def _add_program(words: Words, findings: Findings, depth: int) -> None:
-    """Add the program of a command, and those that it starts by its arguments."""
     findings.started += 1
     while words:
         name, args = _name_program(words[0]), words[1:]

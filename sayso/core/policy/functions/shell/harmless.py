@@ -30,7 +30,6 @@ class Harmless:
     bundles: bool = True
 
     def knows(self, option: str) -> bool:
-        """Whether an option is harmless."""
         if self.refused is not None and self.refused.search(option):
             return False
         name = option.partition("=")[0] if option.startswith("--") else option
@@ -45,7 +44,6 @@ class Harmless:
         return self.bundles and bundle is not None and all(f"-{letter}" in self.options for letter in bundle[1])
 
     def takes(self, word: Word, place: int) -> bool:
-        """Whether a word that is no option is harmless at its place."""
         if place > self.most_words:
             return False
         refused = self.refused if self.refuses_words else None

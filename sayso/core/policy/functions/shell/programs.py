@@ -220,5 +220,4 @@ def _read_option(name: str, flags: list[str], valued: list[str], rest: Words) ->
 
 
 def _replace(word: Word, replaced: str) -> Word:
-    """Return a word in which another program replaces a text."""
     return Word(None, word.known.partition(replaced)[0], word.splits) if replaced in word.known else word

@@ -170,7 +170,6 @@ class WordReader(ABC):
         return self.text.startswith(sign, self.place)
 
     def sees_word(self) -> bool:
-        """Whether a word begins here."""
         sign = self.peek()
         return self.peek(2) in ("<(", ">(") or (sign != "" and sign not in _META)
 
@@ -226,7 +225,6 @@ class WordReader(ABC):
         raise Uncomputable("a here-document is not closed")
 
     def read_word(self) -> Word:
-        """Return the word that begins here."""
         self.words_left -= 1
         if self.words_left < 0:
             raise Uncomputable("it has too many words")

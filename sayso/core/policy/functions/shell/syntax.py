@@ -273,7 +273,6 @@ class _Reader(WordReader):
         self.pending = pending
 
     def read_quoted_script(self, text: str) -> None:
-        """Read the commands between backticks."""
         self.script.substitutes = True
         self.descend()
         inner = _Reader(text, self.script, self.words_left, self.most_nesting)

@@ -143,11 +143,9 @@ class Tree:
                 raise Uncomputable(f"it has {node.name} after a table, which the reader does not know")
 
     def has(self, *classes: str) -> bool:
-        """Whether it has a node of one of the classes."""
         return any(is_a(node, *classes) for node in self._nodes)
 
     def count(self, *classes: str) -> int:
-        """Return the number of nodes of these classes."""
         return sum(is_a(node, *classes) for node in self._nodes)
 
     @property
@@ -191,7 +189,6 @@ class Tree:
         return all(where is not None and self._names_column(where.this) for where in wheres)
 
     def find(self, *classes: str) -> Iterator[Any]:
-        """Return the nodes of these classes."""
         return (node for node in self._nodes if is_a(node, *classes))
 
     def _list_names(self, table: Any) -> list[str]:
