@@ -13,6 +13,7 @@ from typing import Any, Self
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.policy import matching
 from sayso.core.policy.counters.assessing import list_strictest, try_assessment, want_assessment, weigh_assessment
 from sayso.core.policy.counters.readings import Wanted
 from sayso.core.policy.counters.recalling import list_shadow_charges, list_wanted, weigh_counters
@@ -21,17 +22,6 @@ from sayso.core.policy.decisions import PolicyDecision, ShadowDecision, stricter
 from sayso.core.policy.events import ModelPrice, PolicyEvent, digest_prices
 from sayso.core.policy.functions import Names, Scalar, Stamp
 from sayso.core.policy.managers import settle_managers
-from sayso.core.policy.matching import (
-    MAX_ERROR_CHARS,
-    Case,
-    describe_error,
-    may_be_about,
-    merge_payloads,
-    take_stricter,
-    try_coverage,
-    try_rule,
-    unname,
-)
 from sayso.core.policy.rules import ASKING, Action, Glob, Mode, PolicyRule, Subject, check_fallback, check_quorum
 from sayso.core.policy.stages import load_stages
 from sayso.core.policy.strictness import STRICTNESS, guard_terms, strictest_terms
@@ -153,14 +143,15 @@ class Policy(Immutable):
             return
         yield from want_restraints(self.live, event)
         try:
-            case = Case(event, self.names, self.model_prices)
+            case = matching.Case(event, self.names, self.model_prices)
             alike = find_alike(self.tool_names, event.tool_name or "")
         except SaysoError:
             return  # a person is asked without reading counters
         tried = [
-            unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule for rule in self.remembering
+            matching.unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule
+            for rule in self.remembering
         ]
-        covering = [rule for rule in tried if try_coverage(rule, case) is True]
+        covering = [rule for rule in tried if matching.try_coverage(rule, case) is True]
         for stage in _STAGES:
             yield from stage.want(self, event, covering)
         for rule in covering:
@@ -168,12 +159,12 @@ class Policy(Immutable):
         if any(rule.assess for rule in self.remembering):
             yield from self._want_assessments(case, alike)
 
-    def _want_assessments(self, case: Case, alike: frozenset[str]) -> Iterator[Wanted]:
+    def _want_assessments(self, case: matching.Case, alike: frozenset[str]) -> Iterator[Wanted]:
         """Yield what to ask the assessors of rules that may decide: none after a rule that decides in any case."""
-        named = [unname(rule) for rule in self.live if alike and not alike.isdisjoint(rule.condition.tools)]
+        named = [matching.unname(rule) for rule in self.live if alike and not alike.isdisjoint(rule.condition.tools)]
         for rules in (self.live, named):
             for rule in rules:
-                if try_coverage(rule, case) is True:
+                if matching.try_coverage(rule, case) is True:
                     yield from want_assessment(rule, case.event)
                     if not rule.condition.counters:
                         break
@@ -181,12 +172,12 @@ class Policy(Immutable):
     def judge(self, event: PolicyEvent) -> PolicyDecision:
         """Return the decision on `event`, never raise: what cannot be evaluated is asked about, model calls denied."""
         try:
-            case = Case(event, self.names, self.model_prices)
+            case = matching.Case(event, self.names, self.model_prices)
             decision = PolicyDecision.model_validate(self._weigh(case) | {"at_ms": event.at_ms})
             for stage in _STAGES:
                 decision = stage.apply(self, event, decision)
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
-            decision = self._ask_unevaluated(event, describe_error(error))
+            decision = self._ask_unevaluated(event, matching.describe_error(error))
         else:
             if self._shadows and case.subject is Subject.TOOL_CALL:
                 tried = [_try_shadow(rule, policy, case, decision.in_doubt is None) for rule, policy in self._shadows]
@@ -204,23 +195,23 @@ class Policy(Immutable):
     def judge_beside(self, event: PolicyEvent, definition: ToolDefinition, *, registered: bool) -> JsonObject | None:
         """Return what to record of rules that judge beside these without effect; None without such rules."""
 
-    def _weigh(self, case: Case) -> dict[str, Any]:
+    def _weigh(self, case: matching.Case) -> dict[str, Any]:
         own = self._try_rules(case)
         alike = find_alike(self.tool_names, case.event.tool_name or "")
         if not alike:
             return own
-        rules = tuple(unname(rule) for rule in self.live if not alike.isdisjoint(rule.condition.tools))
+        rules = tuple(matching.unname(rule) for rule in self.live if not alike.isdisjoint(rule.condition.tools))
         others = Policy.model_construct(rules=rules, default=Action.ALLOW, terms=self.terms)
         other = PolicyDecision.model_validate(others._try_rules(case))
-        return take_stricter(PolicyDecision.model_validate(own), other, tuple(sorted(alike)))
+        return matching.take_stricter(PolicyDecision.model_validate(own), other, tuple(sorted(alike)))
 
-    def _try_rules(self, case: Case) -> dict[str, Any]:
+    def _try_rules(self, case: matching.Case) -> dict[str, Any]:
         deciding: PolicyRule | None = None
         matched: list[str] = []
         doubted: list[PolicyRule] = []  # rules that might have decided
         problems: list[str] = []
         for rule in self.live:
-            verdict = try_rule(rule, case)
+            verdict = matching.try_rule(rule, case)
             if verdict is True and deciding is None:
                 verdict = try_assessment(rule, case.event)
             if isinstance(verdict, str):
@@ -230,7 +221,7 @@ class Policy(Immutable):
             elif verdict:
                 matched.append(rule.rule_id)
                 deciding = rule if deciding is None else deciding
-        error = "; ".join(problems)[:MAX_ERROR_CHARS] or None
+        error = "; ".join(problems)[: matching.MAX_ERROR_CHARS] or None
         hard = next((rule for rule in doubted if rule.absolute), None)
         if deciding is not None and deciding.absolute:
             decided = self._decide(deciding, tuple(matched), error)  # denied, even if doubted rules matched
@@ -267,12 +258,12 @@ class Policy(Immutable):
     def _ask_unevaluated(self, event: PolicyEvent, error: str) -> PolicyDecision:
         reason = "The call could not be evaluated, so a reviewer decides."
         try:
-            rules = [rule for rule in self.live if may_be_about(rule, event.tool_name or "")]
+            rules = [rule for rule in self.live if matching.may_be_about(rule, event.tool_name or "")]
             if hard := next((rule for rule in rules if rule.absolute and rule.covers(event.subject)), None):
                 return PolicyDecision.model_validate(self._deny_unevaluated(hard, error))
             return PolicyDecision.model_validate(self._ask(reason, error, doubted=rules))
         except Exception as fault:  # noqa: BLE001 - use the file's terms
-            errors = f"{error}; {describe_error(fault)}"[:MAX_ERROR_CHARS]
+            errors = f"{error}; {matching.describe_error(fault)}"[: matching.MAX_ERROR_CHARS]
             return PolicyDecision.model_validate(self._ask(reason, errors))
 
     def _ask(
@@ -293,7 +284,7 @@ class Policy(Immutable):
         return {
             "action": Action.REQUEST_APPROVAL,
             "reason": reason,
-            "request_payload": merge_payloads(asking),
+            "request_payload": matching.merge_payloads(asking),
             "matched_rules": matched,
             "terms": guard_terms(strictest_terms(terms or [self.terms])),
             "rule_version": self.version,
@@ -305,16 +296,16 @@ class Policy(Immutable):
 ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)  # the policy without a rules file
 
 
-def _try_shadow(rule: PolicyRule, policy: Policy, case: Case, certain: bool) -> ShadowDecision | None:
+def _try_shadow(rule: PolicyRule, policy: Policy, case: matching.Case, certain: bool) -> ShadowDecision | None:
     """Return what a shadow rule would decide in `policy`, None for nothing; `certain`: live rules were evaluated."""
     try:
         alike = find_alike(frozenset(rule.condition.tools), case.event.tool_name or "")
-        verdict = try_rule(unname(rule) if alike else rule, case)
+        verdict = matching.try_rule(matching.unname(rule) if alike else rule, case)
         if verdict is False:
             return None
         weighed = policy._weigh(case)
     except Exception as error:  # noqa: BLE001 - a shadow rule never changes what happens to a call
-        return ShadowDecision(rule_id=rule.rule_id, error=describe_error(error))
+        return ShadowDecision(rule_id=rule.rule_id, error=matching.describe_error(error))
     if weighed.get("policy_id") == rule.rule_id:
         return ShadowDecision(rule_id=rule.rule_id, action=weighed["action"])
     failed = certain and isinstance(verdict, str) and weighed.get("in_doubt") is not None

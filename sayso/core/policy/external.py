@@ -5,18 +5,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sayso.core.canonical_json import JsonObject
+from sayso.core.policy import decisions
 from sayso.core.policy.budgets import complete
 from sayso.core.policy.counters.assessing import recall_assessment
 from sayso.core.policy.counters.charging import NO_READINGS, Ledger
 from sayso.core.policy.counters.readings import Readings, Wanted
-from sayso.core.policy.decisions import (
-    PolicyDecision,
-    build_item,
-    describe_judged,
-    describe_progress,
-    find_misplaced,
-    put_question,
-)
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent, make_event
 from sayso.core.policy.matching import may_be_about
@@ -95,18 +88,18 @@ def evaluate_calls(
         beside = ledger.judge_beside(event, external.definition, registered=external.known)
         decision = ledger.judge_request(event)
         if external.known:
-            decision = put_question(external.definition, external.call.args, decision)
-        if misplaced := find_misplaced(external.definition, decision):
+            decision = decisions.put_question(external.definition, external.call.args, decision)
+        if misplaced := decisions.find_misplaced(external.definition, decision):
             decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
-        drafts.append(build_item(external.definition, external.call, decision))
-        events.append(describe_judged(external.call, decision, external.definition, beside))
+        drafts.append(decisions.build_item(external.definition, external.call, decision))
+        events.append(decisions.describe_judged(external.call, decision, external.definition, beside))
     return tuple(drafts), tuple(events)
 
 
 def describe_begun(run: RunRef, names: list[str], step: int, progress: Progress | None = None) -> Event:
     """Return the event with which the trail of a client's calls begins."""
     data: JsonObject = {"tool_call_count": len(names), "step": step, "tool_names": [*names]}
-    data |= {"agent": run.agent, "owner": run.owner, **run.describe_who()} | describe_progress(progress)
+    data |= {"agent": run.agent, "owner": run.owner, **run.describe_who()} | decisions.describe_progress(progress)
     return Event(EventType.TOOL_BATCH_STARTED, data)
 
 
@@ -116,7 +109,7 @@ class FinalJudgement(NamedTuple):
     The rules do not evaluate a call in doubt.
     """
 
-    decision: PolicyDecision | None
+    decision: decisions.PolicyDecision | None
     renewed: ItemDraft | None
 
 
@@ -137,14 +130,14 @@ def judge_final(
         return FinalJudgement(None, None)
     judged = Ledger(policy, readings).judge(describe_item(record, item, args))
     if definition is not None and record.resume.mode != "poll":
-        judged = put_question(definition, args, judged)
+        judged = decisions.put_question(definition, args, judged)
     name = item.tool.name
     if judged.action is not Action.DENY and judged.in_doubt is Action.DENY:
         raise PolicyForbids(
             f"The rules might deny {name} with these final arguments, but cannot evaluate them: {judged.error}. "
             "Use the types that the rules compare, or deny the item."
         )
-    misplaced = find_misplaced(definition, judged) if definition is not None else None
+    misplaced = decisions.find_misplaced(definition, judged) if definition is not None else None
     if judged.action is Action.DENY or misplaced:
         why = (misplaced or judged.reason or "").removesuffix(".")
         raise PolicyForbids(
@@ -164,10 +157,10 @@ def judge_final(
             update={"terms": guard_terms(strictest_terms([judged.terms, state_terms(item.terms)]))}
         )
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
-    return FinalJudgement(judged, build_item(definition, call, judged))
+    return FinalJudgement(judged, decisions.build_item(definition, call, judged))
 
 
-def _needs_asking(item: Item, args: JsonObject, judged: PolicyDecision) -> bool:
+def _needs_asking(item: Item, args: JsonObject, judged: decisions.PolicyDecision) -> bool:
     if same_json(args, item.tool.args):
         return False
     other = judged.policy_id not in (None, item.terms.rule_id)

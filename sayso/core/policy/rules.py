@@ -9,25 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from sayso.core.calendar import Day, Moment, TimeWindow, find_end_ms, find_start_ms
 from sayso.core.canonical_json import JsonObject
+from sayso.core.policy import rule_keys
 from sayso.core.policy.conditions import compile_condition, find_misnamed, find_text_order, reads_any
 from sayso.core.policy.managers import names_managers, refuse_expressions
-from sayso.core.policy.rule_keys import (
-    Above,
-    Assess,
-    Budget,
-    Grants,
-    Limit,
-    Over,
-    Repeats,
-    Restrained,
-    Stated,
-    Unseen,
-    check_assess,
-    check_counters,
-    check_grants,
-    list_stated,
-    read_names,
-)
 from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach
 
@@ -106,7 +90,9 @@ class RuleCondition(Immutable):
     agent: Glob | None = None
     agents: tuple[Glob, ...] | None = Field(default=None, min_length=1, max_length=1000)
     subagent_name: Glob | None = None
-    after: Annotated[tuple[Glob, ...] | None, BeforeValidator(read_names)] = Field(None, min_length=1, max_length=1000)
+    after: Annotated[tuple[Glob, ...] | None, BeforeValidator(rule_keys.read_names)] = Field(
+        None, min_length=1, max_length=1000
+    )
     context_equals: JsonObject = Field(default_factory=dict)
     context_has_keys: tuple[str, ...] = ()
     claimed_equals: JsonObject = Field(default_factory=dict)
@@ -115,17 +101,17 @@ class RuleCondition(Immutable):
     during: TimeWindow | None = None
     outside: TimeWindow | None = None
     when: str | None = None
-    limit: Limit | None = None
-    budget: Budget | None = None
-    over: Over | None = None
-    unseen: Unseen | None = None
-    above: Above | None = None
-    repeats: Repeats | None = None
+    limit: rule_keys.Limit | None = None
+    budget: rule_keys.Budget | None = None
+    over: rule_keys.Over | None = None
+    unseen: rule_keys.Unseen | None = None
+    above: rule_keys.Above | None = None
+    repeats: rule_keys.Repeats | None = None
 
     @cached_property
-    def counters(self) -> Stated:
+    def counters(self) -> rule_keys.Stated:
         """The keys of the rule that remember earlier calls, with what each states; empty for most rules."""
-        return list_stated(vars(self))
+        return rule_keys.list_stated(vars(self))
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -182,7 +168,7 @@ class Mode(StrEnum):
     SHADOW = "shadow"
 
 
-class PolicyRule(Restrained):
+class PolicyRule(rule_keys.Restrained):
     """One rule: its condition, its action and its terms. Nothing lifts the denial of an `absolute` rule.
 
     Outside `valid_from` and `valid_until` a rule does not apply. `owner` and `review_by` are for people.
@@ -203,9 +189,11 @@ class PolicyRule(Restrained):
     condition: RuleCondition = RuleCondition()
     request_payload: RequestPayload | None = Field(default=None, validate_default=True)
     terms: RuleTerms = RuleTerms()
-    grants: Annotated[Grants | None, AfterValidator(check_grants)] = None
-    mandates: Annotated[Grants | None, AfterValidator(check_grants)] = None
-    assess: Annotated[Assess | None, AfterValidator(check_assess)] = Field(default=None, exclude_if=is_empty)
+    grants: Annotated[rule_keys.Grants | None, AfterValidator(rule_keys.check_grants)] = None
+    mandates: Annotated[rule_keys.Grants | None, AfterValidator(rule_keys.check_grants)] = None
+    assess: Annotated[rule_keys.Assess | None, AfterValidator(rule_keys.check_assess)] = Field(
+        default=None, exclude_if=is_empty
+    )
 
     @property
     def is_live(self) -> bool:
@@ -267,7 +255,9 @@ class PolicyRule(Restrained):
         event, subjects = condition.event_type, info.data.get("subjects")
         wanted = {SUBJECTS[event]} if event else set(subjects or (Subject.TOOL_CALL,))
         if action := info.data.get("action"):
-            check_counters(condition.counters, allows=action is Action.ALLOW, models=wanted != {Subject.TOOL_CALL})
+            rule_keys.check_counters(
+                condition.counters, allows=action is Action.ALLOW, models=wanted != {Subject.TOOL_CALL}
+            )
         if event and subjects and not {Subject.ANY, *wanted} & set(subjects):
             raise ValueError(f"event {event} is none of the rule's subjects; remove one of the two")
         if event and wanted == {Subject.LLM_CALL} and info.data.get("action") in ASKING:

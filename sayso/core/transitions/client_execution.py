@@ -17,18 +17,10 @@ from sayso.core.records.judgements import Charge, place_charges
 from sayso.core.records.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.core.records.tools import ToolCall, ToolResult
+from sayso.core.transitions import permits
 from sayso.core.transitions.closing import END_EVENTS, end_suspension, follow, note_resumed
 from sayso.core.transitions.deciding import find_item, suspend
 from sayso.core.transitions.legal import check_step
-from sayso.core.transitions.permits import (
-    Choice,
-    approved_args,
-    may_start,
-    next_lapse,
-    put_in_doubt,
-    read_choice,
-    redeem_permit,
-)
 from sayso.errors import AlreadyRedeemed, Conflict, IllegalTransition, StaleAttempt
 
 _STATUSES = {"continue": RunStatus.COMPLETED, "degrade": RunStatus.DEGRADED, "fail": RunStatus.FAILED}
@@ -51,14 +43,14 @@ def client_redeem(
             reported=before.report is not None,
         )
     check_step(record, "client_redeem")
-    if item.permit is None and item.outcome is not None and item.outcome.may_run and not may_start(item):
+    if item.permit is None and item.outcome is not None and item.outcome.may_run and not permits.may_start(item):
         raise IllegalTransition(f"The answer about item {item.item_id} does not allow another run of its call.")
     if record.stops_calls:
         raise IllegalTransition("A call of this suspension was denied, so no other call may run.")
     attempt = before.attempt + 1 if before is not None else 1
     report_by_ms = now_ms + report_within_s * 1000
     permit = Permit(redeemed_at_ms=now_ms, attempt=attempt, holder=key, report_by_ms=report_by_ms)
-    redeemed = _put(record, redeem_permit(record, item, permit, now_ms), now_ms)
+    redeemed = _put(record, permits.redeem_permit(record, item, permit, now_ms), now_ms)
     lease = Lease(holder=key, attempt=record.lease.attempt + 1 if record.lease else 1, until_ms=report_by_ms)
     receipt = record.receipt.model_copy(update={"leased_at_ms": record.receipt.leased_at_ms or now_ms})
     redeemed = redeemed.model_copy(update={"status": Status.RESUMING, "lease": lease, "receipt": receipt})
@@ -128,7 +120,7 @@ def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionR
     if permit is None or permit.report is not None:
         raise IllegalTransition(f"Item {item_id} is not in doubt: its call was not started, or its result is known.")
     others = [other for other in record.items if other.item_id != item_id]
-    if any(may_start(other) or (other.permit is not None and other.permit.report is None) for other in others):
+    if any(permits.may_start(other) or (other.permit is not None and other.permit.report is None) for other in others):
         raise IllegalTransition("Other calls of this suspension are unfinished. Run and report them first.")
     doubt = Doubt(
         begun_at_ms=permit.redeemed_at_ms,
@@ -137,8 +129,8 @@ def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionR
         idempotency_key=key_of(record, item),
         charges=item.charges,
     )
-    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=approved_args(item))
-    drafts = (put_in_doubt(call, item.tool.definition, doubt, item.terms.secrets, by_client=True),)
+    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=permits.approved_args(item))
+    drafts = (permits.put_in_doubt(call, item.tool.definition, doubt, item.terms.secrets, by_client=True),)
     suspended = suspend(following.model_copy(update=follow(record)), drafts, now_ms)
     ended = end_suspension(record, now_ms, {"following_id": following.id, "updated_at_ms": now_ms})
     return Change(ended, suspended.events, following=suspended.record)
@@ -166,7 +158,7 @@ def _put(record: SuspensionRecord, item: Item, now_ms: int) -> SuspensionRecord:
 
 
 def _postpone_due(record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
-    due_at_ms = min(_moments_ahead(record, now_ms), default=next_lapse(record, now_ms))
+    due_at_ms = min(_moments_ahead(record, now_ms), default=permits.next_lapse(record, now_ms))
     return record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms})
 
 
@@ -177,7 +169,7 @@ def _moments_ahead(record: SuspensionRecord, now_ms: int) -> list[int]:
 
 
 def _waits_for_start(record: SuspensionRecord, item: Item) -> bool:
-    return may_start(item) and not record.stops_calls
+    return permits.may_start(item) and not record.stops_calls
 
 
 def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
@@ -209,11 +201,11 @@ def _answer_of(item: Item) -> Report | None:
         return Report(success=True, output="The plan was approved.", at_ms=0)
     if item.doubt is None or item.outcome is None:
         return None
-    answer = read_choice(item.outcome.value)
-    if answer.choice is Choice.REPORTED:
+    answer = permits.read_choice(item.outcome.value)
+    if answer.choice is permits.Choice.REPORTED:
         result = ToolResult.model_validate(answer.result)
         return Report(success=result.success, output=result.output, error=result.error, at_ms=item.outcome.at_ms)
-    return Report(success=True, output=answer.result, at_ms=0) if answer.choice is Choice.SKIP else None
+    return Report(success=True, output=answer.result, at_ms=0) if answer.choice is permits.Choice.SKIP else None
 
 
 def _result_of(record: SuspensionRecord, item: Item) -> ToolResult:
@@ -235,7 +227,7 @@ def _describe_failure(record: SuspensionRecord, item: Item) -> str:
         return f"{name} was started at {iso_utc(permit.redeemed_at_ms)}, and its client reported no result."
     if outcome is not None and not outcome.may_run:
         return f"{name} was {outcome.verdict} by {outcome.by.id}" + (f": {outcome.message}" if outcome.message else ".")
-    if item.doubt is not None and not may_start(item):
+    if item.doubt is not None and not permits.may_start(item):
         return f"{name} may have run, and the answer was to fail the run."
     if not _waits_for_start(record, item):
         return f"{name} was skipped because another call of its suspension was denied."

@@ -13,20 +13,7 @@ from sayso.core.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.core.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolResult
 from sayso.core.text.redaction import redact
-from sayso.core.transitions.closing import (
-    change_terms,
-    close_item,
-    close_suspension,
-    close_with_preset,
-    describe_decided,
-    describe_decision,
-    describe_item,
-    describe_unanswered,
-    next_due,
-    put_item,
-    queue_outcome,
-    stop,
-)
+from sayso.core.transitions import closing
 from sayso.core.transitions.deadlines import expire
 from sayso.core.transitions.decision_checks import check_change, check_decision, check_reviewer, is_repeat
 from sayso.core.transitions.legal import check_step
@@ -43,9 +30,9 @@ def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -
     record = new.model_copy(update=update)
     if not items:
         about = {"agent": run.agent, "claimed_title": run.title, "owner": run.owner, **run.describe_who()}
-        return close_suspension(record, (Event(EventType.RUN_STARTED, about),), now_ms)
+        return closing.close_suspension(record, (Event(EventType.RUN_STARTED, about),), now_ms)
     items = tuple(
-        close_with_preset(record, item, draft.preset, now_ms) if draft.preset else item
+        closing.close_with_preset(record, item, draft.preset, now_ms) if draft.preset else item
         for item, draft in zip(items, drafts, strict=True)
     )
     record = record.model_copy(update={"items": items})
@@ -63,8 +50,8 @@ def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -
     about = {"tool_name": shown[0]["tool_name"], "reason": shown[0]["reason"]}
     events = (Event(EventType.RUN_PAUSED, about | {"payload": {"suspension_id": record.id, "items": shown}}),)
     if not any(item.open for item in record.items):
-        return close_suspension(record, (*events, describe_decided(record)), now_ms)
-    expired = expire(record.model_copy(update={"due_at_ms": next_due(record)}), now_ms)
+        return closing.close_suspension(record, (*events, closing.describe_decided(record)), now_ms)
+    expired = expire(record.model_copy(update={"due_at_ms": closing.next_due(record)}), now_ms)
     return Change(expired.record, events + expired.events, ready=expired.ready)
 
 
@@ -82,7 +69,7 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
     item = item.model_copy(update={"decisions": (*item.decisions, decision)})
     alone = item.drill is not None and item.drill.reviewer  # nobody else can complete its quorum
     if alone or is_quorum_met(item, decision):
-        item = close_item(record, item, decision, now_ms)
+        item = closing.close_item(record, item, decision, now_ms)
     data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
     data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
     data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
@@ -91,8 +78,8 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
         data["second_look"] = sample.after
     if item.drill is not None:
         data |= {"drill": item.drill.template, "caught": decision.action is DecisionAction.DENY}
-    recorded = Event(EventType.DECISION_RECORDED, data | describe_decision(item, decision))
-    return put_item(record, item, (recorded,), now_ms)
+    recorded = Event(EventType.DECISION_RECORDED, data | closing.describe_decision(item, decision))
+    return closing.put_item(record, item, (recorded,), now_ms)
 
 
 def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:
@@ -105,9 +92,9 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries}
     kept |= {"drill": item.drill, "asked": item.asked}
     replacement = replacement.model_copy(update=kept)
-    data = describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
+    data = closing.describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
     asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})
-    return put_item(record, replacement, (asked,), now_ms)
+    return closing.put_item(record, replacement, (asked,), now_ms)
 
 
 def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
@@ -119,9 +106,9 @@ def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, 
             value: JsonObject = {"choice": "reported", "result": result.model_dump(mode="json")}
             by = Actor(id=holder, kind=ActorKind.WORKER, channel="worker")
             preset = PresetOutcome(verdict=Verdict.ANSWERED, by=by, value=value)
-            closed = close_with_preset(record, item, preset, now_ms)
+            closed = closing.close_with_preset(record, item, preset, now_ms)
             data = {"suspension_id": record.id, "item_id": item.item_id, "worker": holder, "success": result.success}
-            return put_item(record, closed, (Event(EventType.RESULT_REPORTED, data),), now_ms)
+            return closing.put_item(record, closed, (Event(EventType.RESULT_REPORTED, data),), now_ms)
     return Change(record)
 
 
@@ -134,9 +121,9 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
         latest_ms = item.terms.extend_until_ms
         limit = f"Choose a later one, up to {iso_utc(latest_ms)}." if latest_ms else "Its terms allow no extension."
         raise InvalidInput(f"The deadline of {item.tool.name} cannot be moved to {iso_utc(until_ms)}. {limit}")
-    extended = change_terms(record, item, {"deadline_at_ms": until_ms})
-    data = {**describe_item(record, extended), "by": by.model_dump(mode="json")}
-    return put_item(record, extended, (Event(EventType.DEADLINE_EXTENDED, data),), now_ms)
+    extended = closing.change_terms(record, item, {"deadline_at_ms": until_ms})
+    data = {**closing.describe_item(record, extended), "by": by.model_dump(mode="json")}
+    return closing.put_item(record, extended, (Event(EventType.DEADLINE_EXTENDED, data),), now_ms)
 
 
 def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
@@ -145,13 +132,13 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
         return Change(record)
     check_step(record, "cancel")
     end = RunEnd(status=RunStatus.CANCELLED, error=f"Cancelled by {by.id}" + (f": {reason}" if reason else ""))
-    items = tuple(queue_outcome(record, item, by) if item.open else item for item in record.items)
-    cancelled = stop(record.model_copy(update={"items": items}), Status.CANCELLED, end, now_ms)
+    items = tuple(closing.queue_outcome(record, item, by) if item.open else item for item in record.items)
+    cancelled = closing.stop(record.model_copy(update={"items": items}), Status.CANCELLED, end, now_ms)
     in_flight = [intent.call_id for intent in record.journal if intent.result is None]
     if record.resume.mode == "poll":
         in_flight = [item.call_id for item in record.items if item.permit is not None and item.permit.report is None]
     data: JsonObject = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": [*in_flight]}
-    unanswered = [describe_unanswered(item) for item in record.items if item.open]
+    unanswered = [closing.describe_unanswered(item) for item in record.items if item.open]
     data |= {"suspension_id": record.id, "unanswered": [*unanswered]} if unanswered else {}
     return Change(cancelled, (Event(EventType.RUN_CANCELLED, data),))
 
@@ -186,7 +173,7 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
         )
         kept = tuple(decision for decision in item.decisions if decision not in lost)
         changed = item.model_copy(update={"decisions": kept, "voided": (*item.voided, *voided)})
-        record = put_item(record, changed, (), now_ms).record
+        record = closing.put_item(record, changed, (), now_ms).record
         about = {"suspension_id": record.id, "item_id": item.item_id}
         for decision in voided:
             data = about | {"decision_id": decision.id} | decision.model_dump(mode="json", include={"action", "by"})

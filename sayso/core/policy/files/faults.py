@@ -8,23 +8,9 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from sayso.core.calendar import TimeWindow
+from sayso.core.policy import rule_keys
 from sayso.core.policy.events import ModelPrice
 from sayso.core.policy.files.yaml_documents import Document, Loc
-from sayso.core.policy.rule_keys import (
-    COUNTER_KEYS,
-    Above,
-    Asks,
-    Assess,
-    Budget,
-    GrantedSum,
-    Grants,
-    Learn,
-    Limit,
-    Over,
-    Repeats,
-    Scrutiny,
-    Unseen,
-)
 from sayso.core.policy.rules import RequestPayload
 from sayso.core.records.terms import EscalationStep, Fallback, Quorum, RuleTerms, Sample
 
@@ -46,7 +32,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("during",): ("condition", "during"),
     ("outside",): ("condition", "outside"),
     ("when",): ("condition", "when"),
-    **{(name,): ("condition", name) for name in COUNTER_KEYS},
+    **{(name,): ("condition", name) for name in rule_keys.COUNTER_KEYS},
     ("ask",): ("request_payload",),
     ("terms",): ("terms",),
     **{(name,): (name,) for name in ("grants", "mandates", "assess", "after_denial", "asks")},
@@ -65,20 +51,20 @@ _INNER: dict[str, type[BaseModel]] = {
     "quorum": Quorum,
     "escalate": EscalationStep,
     "sample": Sample,
-    "limit": Limit,
-    "budget": Budget,
-    "over": Over,
-    "unseen": Unseen,
-    "above": Above,
-    "repeats": Repeats,
-    "grants": Grants,
-    "assess": Assess,
-    "asks": Asks,
-    "medium": Scrutiny,
-    "high": Scrutiny,
-    "mandates": Grants,
-    "sum": GrantedSum,
-    "learn": Learn,
+    "limit": rule_keys.Limit,
+    "budget": rule_keys.Budget,
+    "over": rule_keys.Over,
+    "unseen": rule_keys.Unseen,
+    "above": rule_keys.Above,
+    "repeats": rule_keys.Repeats,
+    "grants": rule_keys.Grants,
+    "assess": rule_keys.Assess,
+    "asks": rule_keys.Asks,
+    "medium": rule_keys.Scrutiny,
+    "high": rule_keys.Scrutiny,
+    "mandates": rule_keys.Grants,
+    "sum": rule_keys.GrantedSum,
+    "learn": rule_keys.Learn,
 }
 
 

@@ -13,16 +13,7 @@ from sayso.core.policy.files.cases import KEY as TESTS
 from sayso.core.policy.files.cases import check_cases
 from sayso.core.policy.files.faults import LISTED, PARTS, PATTERN, describe_unknown, label, list_names, report_fault
 from sayso.core.policy.files.yaml_documents import MAX_BYTES, Document, Loc, Problem, read_document
-from sayso.core.policy.functions import Names, Stamp
-from sayso.core.policy.functions.lists import (
-    Folder,
-    ReadList,
-    check_rules,
-    keep_texts,
-    read_names,
-    refuse_files,
-    resolve_rules,
-)
+from sayso.core.policy.functions import Names, Stamp, lists
 from sayso.core.policy.rules import Action
 from sayso.core.records.terms import LONGEST_WAIT_S, RuleTerms
 from sayso.core.schemas.validators import check_schema, check_value
@@ -77,8 +68,8 @@ def parse_beside(
     texts: dict[str, str] | None = None,
 ) -> Policy:
     """Return the policy in the bytes of a file; its lists are beside it, and `texts` gets their texts by name."""
-    folder = Folder(path.parent)
-    read = folder.read if texts is None else keep_texts(folder.read, texts)
+    folder = lists.Folder(path.parent)
+    read = folder.read if texts is None else lists.keep_texts(folder.read, texts)
     try:
         policy = parse_rulebook(raw, file=str(path), terms=terms, check=check, read_list=read)
     except RulebookError as error:
@@ -93,13 +84,13 @@ def parse_rulebook(
     file: str,
     terms: RuleTerms = DEFAULT_TERMS,
     check: CheckValue = check_value,
-    read_list: ReadList = refuse_files,
+    read_list: lists.ReadList = lists.refuse_files,
 ) -> Policy:
     """Return the policy in `raw`; raises `RulebookError` with every problem and its place in `file`."""
     document = read_document(raw, file)
     content = document.content
     if isinstance(content, dict):
-        names = read_names(document, content, read_list)
+        names = lists.read_names(document, content, read_list)
         policy = _read_policy(document, content, names, terms, check)
         if policy and not document.problems:
             return policy
@@ -128,8 +119,8 @@ def _read_policy(
                 line, _ = document.values["rules", first[rule_id], "id"]
                 problem = f"the id `{rule_id}` is used twice, first on line {line}; rename one"
                 document.report(("rules", index, "id"), problem)
-        check_rules(document, rules, names)
-        resolved = enumerate(resolve_rules(document, rules, names))
+        lists.check_rules(document, rules, names)
+        resolved = enumerate(lists.resolve_rules(document, rules, names))
         whole["rules"] = [_shape_rule(document, ("rules", index), rule, start, check) for index, rule in resolved]
     elif "rules" not in content:
         document.report((), "rules: is missing; add it, at least as `rules: []`")

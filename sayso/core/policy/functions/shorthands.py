@@ -10,15 +10,7 @@ from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.budgets import weigh_mail, weigh_search, weigh_shell, weigh_sql, weigh_texts, weigh_values
-from sayso.core.policy.functions.addresses import (
-    check_root,
-    check_schemes,
-    is_within,
-    read_hosts,
-    read_mail,
-    read_path,
-    read_url,
-)
+from sayso.core.policy.functions import addresses
 from sayso.core.policy.functions.detectors import has_card, has_iban, has_mail, has_secret, list_scalars
 from sayso.core.policy.functions.shell.commands import read_shell
 from sayso.core.policy.functions.sql.statements import check_database, read_sql
@@ -103,11 +95,13 @@ SHORTHANDS: dict[str, Shorthand] = {
         example="query",
         sample="select 1",
     ),
-    "http": Shorthand(read_url, fields=_URL, parameter='"ftp"', check=check_schemes, example="url"),
-    "path": Shorthand(read_path, fields=_PATH, example="file"),
-    "mail": Shorthand(read_mail, fields=_MAIL, weigh=weigh_mail, example="to"),
-    "host": Shorthand(read_hosts, Kind.ANY, parameter='"ftp"', check=check_schemes, example="url"),
-    "within": Shorthand(is_within, parameter='"/srv/data"', needs_parameter=True, check=check_root, example="file"),
+    "http": Shorthand(addresses.read_url, fields=_URL, parameter='"ftp"', check=addresses.check_schemes, example="url"),
+    "path": Shorthand(addresses.read_path, fields=_PATH, example="file"),
+    "mail": Shorthand(addresses.read_mail, fields=_MAIL, weigh=weigh_mail, example="to"),
+    "host": Shorthand(addresses.read_hosts, Kind.ANY, parameter='"ftp"', check=addresses.check_schemes, example="url"),
+    "within": Shorthand(
+        addresses.is_within, parameter='"/srv/data"', needs_parameter=True, check=addresses.check_root, example="file"
+    ),
     "leaves": Shorthand(list_scalars, Kind.TEXTS, weigh=weigh_values, any_value=True, recorded=False),
     "has_mail": Shorthand(has_mail, weigh=weigh_search, any_value=True),
     "has_iban": Shorthand(has_iban, weigh=weigh_search, any_value=True),

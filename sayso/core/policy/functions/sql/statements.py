@@ -17,24 +17,11 @@ from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.functions import Uncomputable, read_text
+from sayso.core.policy.functions.sql import lexing
 from sayso.core.policy.functions.sql.functions import BARE, FUNCTIONS
-from sayso.core.policy.functions.sql.lexing import (
-    CHANGES,
-    QUERY_STARTS,
-    STARTS,
-    TYPES,
-    Token,
-    check_budget,
-    check_spans,
-    list_before_parentheses,
-    list_reserved,
-    list_tokens,
-    list_words,
-    parse_list,
-)
 from sayso.core.policy.functions.sql.tree import Tree, is_a
 
-_BEFORE_TEXT = parse_list(
+_BEFORE_TEXT = lexing.parse_list(
     """
     and as between by case date datetime else escape from glob ilike in interval is json like not on or regexp returning
     rlike select separator similar then time timestamp timestamptz to when where zone match set values limit return
@@ -55,7 +42,7 @@ _PLACES = {
 }
 """The nodes of words that begin statements: each word of a text has one."""
 MOST_DOTTED = 8  # the limit of qualified names before parentheses in changes, such as `insert into shop.orders (id)`
-_NONE, _END = Token("", "", 0, 0), Token("sign", ";", 0, 0)
+_NONE, _END = lexing.Token("", "", 0, 0), lexing.Token("sign", ";", 0, 0)
 
 
 @dataclass
@@ -69,14 +56,14 @@ class Words:
     statements: int = 0
 
 
-def read_tokens(tokens: Sequence[Token], database: str) -> Words:
+def read_tokens(tokens: Sequence[lexing.Token], database: str) -> Words:
     """Return what each word is; raises `Uncomputable` for calls and starts of statements that are not known."""
     starts = [token for before, token in pairwise([_END, *tokens]) if before.text == ";" and token.text != ";"]
     for start in starts:
-        if start.text != "(" and start.word not in STARTS:
+        if start.text != "(" and start.word not in lexing.STARTS:
             raise Uncomputable(f"it has a statement that begins with {start.text}, which the reader does not know")
-    changes = any(start.word in STARTS - QUERY_STARTS for start in starts)
-    changes = changes or any(token.word in CHANGES for token in tokens)
+    changes = any(start.word in lexing.STARTS - lexing.QUERY_STARTS for start in starts)
+    changes = changes or any(token.word in lexing.CHANGES for token in tokens)
     reader = _Reader(database, changes)
     reader.words.statements = len(starts)
     padded = [_NONE, *tokens, _NONE, _NONE, _NONE]
@@ -93,18 +80,18 @@ class _Reader:
         self.words = Words()
         self._database, self._changes = database, changes
         self._dotted = 0
-        self._known = list_words(database, changes)
-        self._shapes = list_before_parentheses(database, changes)
+        self._known = lexing.list_words(database, changes)
+        self._shapes = lexing.list_before_parentheses(database, changes)
         self._functions = FUNCTIONS[database]
 
-    def add(self, token: Token, before: Token, after: Sequence[Token]) -> None:
+    def add(self, token: lexing.Token, before: lexing.Token, after: Sequence[lexing.Token]) -> None:
         """Sort a word or a name in quotes, by the tokens around it."""
         name = token.word.lstrip("#") or token.text[1:-1].lower()
         is_outer_join = self._database == "oracle" and [sign.text for sign in after] == ["(", "+", ")"]
         is_call = after[0].text == "(" and not is_outer_join
         if token.word and not (is_call and name in self._functions):
             self.words.counts[name] += 1
-        if before.text in ("", ";") and token.word in STARTS:
+        if before.text in ("", ";") and token.word in lexing.STARTS:
             return
         if before.text == "." or after[0].text == "." or not token.word:
             if is_call and before.text == ".":
@@ -118,24 +105,24 @@ class _Reader:
             self._add_call(name, before, after[1])
         elif name in BARE and name in self._functions:
             self.words.functions.append(name)
-        elif name not in self._known and name not in TYPES:
+        elif name not in self._known and name not in lexing.TYPES:
             self.words.names.add(name)
 
-    def check_value(self, before: Token) -> None:
+    def check_value(self, before: lexing.Token) -> None:
         """Refuse a text or parameter after a name: it may be an alias or the value of a type."""
         alone = before.word in self.words.names and before.word not in _BEFORE_TEXT
         if alone or before.kind == "name" or before.word in _BEFORE_TABLE:
             raise Uncomputable(f"it has {before.text} before a value, which databases read differently")
 
-    def _add_call(self, name: str, before: Token, argument: Token) -> None:
+    def _add_call(self, name: str, before: lexing.Token, argument: lexing.Token) -> None:
         if (name == "replace" and before.text in ("*", ")")) or (name == "filter" and argument.word == "where"):
             return
         if name in self._functions:
             self.words.functions.append(name)
-        elif name not in self._shapes and name not in TYPES:
+        elif name not in self._shapes and name not in lexing.TYPES:
             self._add_shape(name, argument)
 
-    def _add_shape(self, name: str, argument: Token) -> None:
+    def _add_shape(self, name: str, argument: lexing.Token) -> None:
         """Count a name with columns in parentheses, which the tree must have as one."""
         if argument.kind not in ("word", "name"):
             raise refuse_call(name, self._database)
@@ -157,7 +144,7 @@ def check_words(words: Words, tree: Tree, database: str) -> None:
         raise refuse_call(unknown[0], database)
     if unknown := sorted(words.names - tree.names):
         raise Uncomputable(f"it has the word {unknown[0]}, which the reader does not know")
-    if reserved := sorted(list_reserved(database) & tree.bare_names):
+    if reserved := sorted(lexing.list_reserved(database) & tree.bare_names):
         raise Uncomputable(f"it has {reserved[0]} as a name without quotes, which databases read differently")
     parts = {  # words in a part of a statement, such as `do update`
         "update": sum(bool(node.expressions) for node in tree.find("OnConflict")),
@@ -193,13 +180,13 @@ def read_sql(value: JsonValue, database: JsonValue = None) -> JsonObject:
     name = "" if database is None else check_database(database)
     if "\\" in text:
         raise Uncomputable("it has a backslash, which escapes in some databases")
-    tokens = list_tokens(text, name)
-    check_budget(tokens)
+    tokens = lexing.list_tokens(text, name)
+    lexing.check_budget(tokens)
     words = read_tokens(tokens, name)
     dialect, parser = _make_parser(name)
     try:
         parsed_tokens = dialect.tokenize(text)
-        check_spans(text, tokens, [(token.start, token.end + 1) for token in parsed_tokens])
+        lexing.check_spans(text, tokens, [(token.start, token.end + 1) for token in parsed_tokens])
         limit = FEW_STEPS + MOST_STEPS_PER_TOKEN * len(tokens)
         parsed = parser(limit, dialect=dialect).parse(parsed_tokens, text)
     except (import_module("sqlglot.errors").SqlglotError, LookupError, TypeError, ValueError, AttributeError) as error:
