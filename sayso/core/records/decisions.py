@@ -163,12 +163,8 @@ class Decision(Immutable):
     at_ms: int
     idempotency_key: str | None = None
     grant_id: str = Field(default="", exclude_if=is_empty, description="What the decision also granted, if anything.")
-    offer: Offered | None = Field(
-        default=None, exclude_if=is_empty, description="The call that the denial offers instead, if any."
-    )
-    suspends: tuple[str, ...] = Field(
-        default=(), exclude_if=is_empty, description="The learned grants that the denial suspends."
-    )
+    offer: Offered | None = Field(None, exclude_if=is_empty)  # the call that the denial offers instead, if any
+    suspends: tuple[str, ...] = Field((), exclude_if=is_empty)  # the learned grants that the denial suspends
 
 
 class VoidedDecision(Immutable):
@@ -221,9 +217,8 @@ class Outcome(Immutable):
     at_ms: int
     start_by_ms: int
     digest: str
-    offer: Offered | None = Field(
-        default=None, exclude_if=is_empty, description="The call that passes once instead of this denied one, if any."
-    )
+    # The call that passes once instead of this denied one, if any.
+    offer: Offered | None = Field(None, exclude_if=is_empty)
 
     @property
     def may_run(self) -> bool:

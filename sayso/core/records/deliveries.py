@@ -25,9 +25,7 @@ class CardDelivery(Immutable):
     """
 
     channel: str = Field(description="The channel's name in the channels file.")
-    person: str = Field(
-        default="", description="A reviewer or `group:<name>`; empty for the channel's own destination."
-    )
+    person: str = ""  # a reviewer or `group:<name>`; empty for the channel's own destination
     step: int = Field(default=0, description="The escalation step that added the person; 0 for the rule's reviewers.")
     outcome: bool = Field(default=False, description="Whether it notifies the requester of the outcome.")
     state: DeliveryState = DeliveryState.QUEUED

@@ -132,11 +132,7 @@ class Drill(Immutable):
     template: str
     signs: tuple[str, ...]
     planted_by: str
-    reviewer: str = Field(
-        default="",
-        exclude_if=is_empty,
-        description="Who alone decides it; empty for a drill whose terms name only them.",
-    )
+    reviewer: str = Field("", exclude_if=is_empty)  # who alone decides it; empty for a drill whose terms name only them
 
 
 class _ItemFields(Immutable):
@@ -154,31 +150,21 @@ class _ItemFields(Immutable):
     target_arg: str | None = None
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
     judged_at_ms: int | None = Field(default=None, description="The time that the rules saw, if they read the time.")
-    computed: JsonObject | None = Field(
-        default=None, description="What Sayso computed from the call for the rules, by the words of their conditions."
-    )
+    # What Sayso computed from the call for the rules, by the words of their conditions.
+    computed: JsonObject | None = None
     remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
     charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
-    asked: tuple[Charge, ...] = Field(
-        default=(), exclude_if=is_empty, description="What asking about it has added to counters."
-    )
-    assessment: Assessment | None = Field(
-        default=None, exclude_if=is_empty, description="What the rule's assessor said about the call."
-    )
+    asked: tuple[Charge, ...] = Field((), exclude_if=is_empty)  # what asking about it has added to counters
+    assessment: Assessment | None = Field(None, exclude_if=is_empty)  # what the rule's assessor said about the call
     grant_id: str = Field(default="", description="The grant that allowed its call, if any.")
-    learning: Learning | None = Field(
-        default=None, exclude_if=is_empty, description="What the decision on it teaches, if its rule learns grants."
-    )
+    # What the decision on it teaches, if its rule learns grants.
+    learning: Learning | None = Field(None, exclude_if=is_empty)
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")
     drawn: str = Field(default="", exclude_if=is_empty, description="The HMAC that drew it for a second look; hex.")
-    drill: Drill | None = Field(
-        default=None, exclude_if=is_empty, description="Marks a false call, whose permit is void."
-    )
-    mandate: Envelope | None = Field(
-        default=None, exclude_if=is_empty, description="The plan that the item asks about, if any."
-    )
+    drill: Drill | None = Field(None, exclude_if=is_empty)  # marks a false call, whose permit is void
+    mandate: Envelope | None = Field(None, exclude_if=is_empty)  # the plan that the item asks about, if any
 
 
 class ItemDraft(_ItemFields):
@@ -242,9 +228,7 @@ class Item(_ItemFields):
     terms: Terms
     digest: str
     decisions: tuple[Decision, ...] = ()
-    voided: tuple[VoidedDecision, ...] = Field(
-        default=(), exclude_if=is_empty, description="Decisions that no longer count."
-    )
+    voided: tuple[VoidedDecision, ...] = Field((), exclude_if=is_empty)  # decisions that no longer count
     outcome: Outcome | None = None
     permit: Permit | None = None
     reminded: int = 0
@@ -257,9 +241,7 @@ class Item(_ItemFields):
     claim: Claim | None = None
     inquiries: tuple[Inquiry, ...] = ()
     grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
-    erasure: Erasure | None = Field(
-        default=None, exclude_if=is_empty, description="Who erased its contents, if anybody."
-    )
+    erasure: Erasure | None = Field(None, exclude_if=is_empty)  # who erased its contents, if anybody
 
     @property
     def open(self) -> bool:

@@ -134,9 +134,7 @@ class Grant(Permission):
     count: int | None = None
     sum: GrantSum | None = None
     people: int = Field(default=1, description="How many people must grant it before it is in force.")
-    each_of: tuple[str, ...] = Field(
-        default=(), exclude_if=is_empty, description="For each, a different granter must stand."
-    )
+    each_of: tuple[str, ...] = Field((), exclude_if=is_empty)  # for each, a different granter must stand
     reason: str = ""
     offered: bool = False
     learned: Learned | None = None

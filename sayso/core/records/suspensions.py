@@ -139,11 +139,8 @@ class RunRef(Immutable):
     claimed: JsonObject = Field(default_factory=dict, validation_alias=AliasChoices("claimed", "context"))
     started_at_ms: int = 0
     key_id: str | None = Field(default=None, description="Null for a session, and for runs of earlier versions.")
-    key_maker: str = Field(
-        default="",
-        exclude_if=is_empty,
-        description="The person who made the key; empty for a session, and where nobody is known.",
-    )
+    # The person who made the key; empty for a session, and where nobody is known.
+    key_maker: str = Field("", exclude_if=is_empty)
     tenant: str = "default"
     environment: str = ""
     who: Who | None = None
@@ -268,17 +265,12 @@ class SuspensionRecord(Immutable):
     waits_for: tuple[str, ...] = Field(default=(), description="The tools that a freeze keeps from starting.")
     failed_calls: int = Field(default=0, description="How many approved calls failed before this suspension.")
     progress: Progress | None = Field(default=None, description="Of the run, when its calls were judged.")
-    typed: tuple[str, ...] = Field(
-        default=(),
-        exclude_if=is_empty,
-        description="Secrets that people typed in earlier suspensions of the run, to mask where results quote them.",
-    )
+    # Secrets that people typed in earlier suspensions of the run, to mask where results quote them.
+    typed: tuple[str, ...] = Field((), exclude_if=is_empty)
     previous_id: str | None = None
     following_id: str | None = None
     due_at_ms: int | None = Field(default=None, description="The next moment due; the schedule has a copy.")
-    erasure: Erasure | None = Field(
-        default=None, exclude_if=is_empty, description="Who erased the run's contents, if anybody."
-    )
+    erasure: Erasure | None = Field(None, exclude_if=is_empty)  # who erased the run's contents, if anybody
 
     @property
     def binding(self) -> Binding:
