@@ -190,7 +190,12 @@ def build_item(
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
     response = None if target is None else payload.response_schema or _schema_of(definition, target)
     secrets = list_secret_paths(response, target) if target is not None and response is not None else ()
-    traits = definition.traits
+    traits, terms = definition.traits, decision.terms
+    update: dict[str, object] = {}
+    if timeout_s is not None and "timeout_s" not in terms.model_fields_set:
+        update["timeout_s"] = timeout_s
+    if traits.secrets or secrets:
+        update["secrets"] = tuple(dict.fromkeys((*terms.secrets, *traits.secrets, *secrets)))
     tool = ItemTool(name=call.name, args=call.args, definition=traits.digest, idempotent=definition.idempotent)
     reason = decision.reason[:MAX_REASON_CHARS]
     metadata = payload.metadata | ({"judging_error": decision.error} if decision.error else {})
@@ -207,7 +212,7 @@ def build_item(
         choices=payload.choices,
         response_schema=response,
         target_arg=target,
-        terms=_terms(decision, timeout_s, (*traits.secrets, *secrets)),
+        terms=terms.model_copy(update=update) if update else terms,
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
@@ -221,16 +226,6 @@ def build_item(
         learning=decision.learning,
         preset=PresetOutcome(verdict=verdict, by=_POLICY, message=decision.reason or None) if verdict else None,
     )
-
-
-def _terms(decision: PolicyDecision, timeout_s: int | None, secrets: tuple[str, ...]) -> RuleTerms:
-    """Return the terms of the rules, with the agent's timeout if they have none, and with the schemas' secrets."""
-    update: dict[str, object] = {}
-    if timeout_s is not None and "timeout_s" not in decision.terms.model_fields_set:
-        update["timeout_s"] = timeout_s
-    if secrets:
-        update["secrets"] = tuple(dict.fromkeys((*decision.terms.secrets, *secrets)))
-    return decision.terms.model_copy(update=update) if update else decision.terms
 
 
 def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:

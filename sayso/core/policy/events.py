@@ -129,7 +129,20 @@ def make_event(run: RunRef, step: int, progress: Progress | None = None, **call:
 
 def describe_provenance(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
     """Return the values of `run`, `who` and `subagents`, without those that are unknown."""
-    facts: dict[str, Any] = {"run": _describe_run(event, prices), "who": _describe_who(event)}
+    run: dict[str, Any] = {name: getattr(event, name) for name in ("started_by", "tenant", "environment")}
+    progress = event.progress
+    if progress is not None and progress.tools is not None:
+        run["tools"] = list(progress.tools)
+    if progress is not None and progress.usage is not None:
+        run |= count_usage(progress.usage) | {"cost": compute_cost(progress.usage, prices)}
+    people: dict[str, Any] = {"key": event.key}
+    if (who := event.who) is not None:
+        people |= {"owner": who.owner, "person": who.person, "issuer": who.issuer}
+        people["groups"] = list(who.groups) if who.owner is not None else None
+    parts = (("run", run), ("who", people))
+    facts: dict[str, Any] = {
+        part: {name: value for name, value in known.items() if value not in (None, "")} for part, known in parts
+    }
     if event.subagent_name is not None:
         facts["subagents"] = [name for name in event.subagent_name.split("/") if name]
     return facts
@@ -143,21 +156,3 @@ def check_after(patterns: tuple[str, ...], progress: Progress | None, *, loosely
     if any(fnmatchcase(name, pattern) for name in tools for pattern in patterns):
         return True
     return loosely and any(find_alike(frozenset(patterns), name) for name in tools)
-
-
-def _describe_run(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
-    facts: dict[str, Any] = {"started_by": event.started_by, "tenant": event.tenant, "environment": event.environment}
-    progress = event.progress
-    if progress is not None and progress.tools is not None:
-        facts["tools"] = list(progress.tools)
-    if progress is not None and progress.usage is not None:
-        facts |= count_usage(progress.usage) | {"cost": compute_cost(progress.usage, prices)}
-    return {name: value for name, value in facts.items() if value not in (None, "")}
-
-
-def _describe_who(event: PolicyEvent) -> dict[str, Any]:
-    facts: dict[str, Any] = {"key": event.key}
-    if (who := event.who) is not None:
-        facts |= {"owner": who.owner, "person": who.person, "issuer": who.issuer}
-        facts["groups"] = list(who.groups) if who.owner is not None else None
-    return {name: value for name, value in facts.items() if value not in (None, "")}

@@ -145,7 +145,9 @@ def judge_final(
             f"{f': {why}' if why else ''}. Change them, or deny the item.",
             policy_id=judged.policy_id,
         )
-    if judged.action not in ASKING or not _needs_asking(item, args, judged):
+    other = judged.policy_id not in (None, item.terms.rule_id) or judged.in_doubt is not None
+    again = not same_json(args, item.tool.args) and (other or is_stricter(judged.terms, item.terms))
+    if judged.action not in ASKING or not again:
         return FinalJudgement(judged, None)
     if definition is None:
         raise PolicyForbids(
@@ -158,13 +160,6 @@ def judge_final(
         )
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
     return FinalJudgement(judged, decisions.build_item(definition, call, judged))
-
-
-def _needs_asking(item: Item, args: JsonObject, judged: decisions.PolicyDecision) -> bool:
-    if same_json(args, item.tool.args):
-        return False
-    other = judged.policy_id not in (None, item.terms.rule_id)
-    return other or judged.in_doubt is not None or is_stricter(judged.terms, item.terms)
 
 
 def _changes_type(before: Any, after: Any) -> bool:

@@ -30,10 +30,14 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
     approve, deny = max(terms.quorum.approve for terms in all_terms), min(terms.quorum.deny for terms in all_terms)
     each_of = tuple(dict.fromkeys(name for terms in all_terms for name in terms.quorum.each_of))
     approve = max(approve, len(each_of))
-    sample = _choose_sample([terms.sample for terms in all_terms if terms.sample is not None])
+    samples = [terms.sample for terms in all_terms if terms.sample is not None]
+    before = max((sample.before or 0 for sample in samples), default=0) or None
+    after = max((sample.after or 0 for sample in samples), default=0) or None
+    sample = Sample(before=before, after=after) if samples else None
     reviewers = _choose_reviewers(all_terms, approve + (sample is not None and sample.before is not None), each_of)
     same_steps = all(terms.escalate == first.escalate for terms in all_terms)
     steps = first.escalate if same_steps and any(terms.reviewers == reviewers for terms in all_terms) else ()
+    fallback = min((terms.fallback for terms in all_terms), key=lambda fallback: _FALLBACKS.index(fallback.action))
     update: dict[str, Any] = {
         name: term.strictest(getattr(terms, name) for terms in all_terms)
         for name, term in TERMS.items()
@@ -43,7 +47,7 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
         "reviewers": reviewers,
         "quorum": Quorum(approve=approve, deny=deny, each_of=each_of),
         "escalate": steps,
-        "fallback": _choose_fallback(all_terms, bool(steps)),
+        "fallback": Fallback() if fallback.action is FallbackAction.ESCALATE and not steps else fallback,
         "sample": sample,
     }
     stated = {name: [getattr(terms, name) for terms in all_terms if name in terms.model_fields_set] for name in _TIMES}
@@ -87,15 +91,6 @@ def _measure_timeout_ms(terms: RuleTerms) -> int:
     return measure_ms(terms.timeout, hours.working.hours) if terms.timeout is not None and hours is not None else 0
 
 
-def _choose_sample(samples: Sequence[Sample]) -> Sample | None:
-    if not samples:
-        return None
-    shares = {
-        name: max((getattr(sample, name) or 0 for sample in samples), default=0) or None for name in ("before", "after")
-    }
-    return Sample(**shares)
-
-
 def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int, each_of: tuple[str, ...]) -> tuple[str, ...]:
     named = [terms.reviewers for terms in all_terms if terms.reviewers]
     if not named:
@@ -112,8 +107,3 @@ def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int, each_of: tupl
         everybody = tuple(dict.fromkeys(name for names in (each_of, *named) for name in names))
         return each_of if may_reach(each_of, quorum) else everybody
     return min(enough, key=len) if enough else max(all_terms, key=lambda terms: terms.quorum.approve).reviewers
-
-
-def _choose_fallback(all_terms: Sequence[RuleTerms], may_escalate: bool) -> Fallback:
-    chosen = min((terms.fallback for terms in all_terms), key=lambda fallback: _FALLBACKS.index(fallback.action))
-    return Fallback() if chosen.action is FallbackAction.ESCALATE and not may_escalate else chosen

@@ -9,7 +9,7 @@ from sayso.core.rendering.views import SEVERE, Call, Flag, Place, Sketch, name_s
 from sayso.core.text.invisible import write_signs
 from sayso.core.text.language import _
 from sayso.core.text.lookalikes import find_lookalikes
-from sayso.core.text.summaries import Leaf, list_texts
+from sayso.core.text.summaries import list_texts
 
 _MOST = 5
 _LABEL = re.compile(r"(?<![A-Za-z0-9-])xn--[A-Za-z0-9-]{1,59}(?![A-Za-z0-9-])", re.IGNORECASE)
@@ -59,6 +59,13 @@ def render(call: Call) -> Sketch | None:
         who = name_several([read_text(leaf) for leaf in bcc])
         sentence = _("Bcc: %(who)s gets a copy that the other recipients do not see.", who=who)
         flags.insert(0, Flag(sentence, label="Bcc"))
+    sentence = _("The name %(name)s is itself an address, but the mail goes to %(address)s.")
+    pairs = [pair for leaf in (*to, *cc, *bcc) for pair in getaddresses([read_text(leaf)[:_PARSED_CHARS]])]
+    misnamed = [
+        Flag(sentence % {"name": shorten(name), "address": shorten(address)}, SEVERE, _("name differs"))
+        for name, address in pairs
+        if "@" in name and name.strip().lower() != address.lower()
+    ]
     return Sketch(
         headline=f"{headline}{subject}",
         notable=[Place(leaf.path) for leaf in (*bcc, *to, *cc)],
@@ -67,15 +74,5 @@ def render(call: Call) -> Sketch | None:
             *(Place(leaf.path, "prose") for leaf in bodies),
             *(Place(leaf.path) for leaf in call.find(*_ATTACHMENTS)),
         ],
-        flags=[*flags, *_check_names([*to, *cc, *bcc])],
+        flags=[*flags, *misnamed],
     )
-
-
-def _check_names(leaves: list[Leaf]) -> list[Flag]:
-    sentence = _("The name %(name)s is itself an address, but the mail goes to %(address)s.")
-    pairs = [pair for leaf in leaves for pair in getaddresses([read_text(leaf)[:_PARSED_CHARS]])]
-    return [
-        Flag(sentence % {"name": shorten(name), "address": shorten(address)}, SEVERE, _("name differs"))
-        for name, address in pairs
-        if "@" in name and name.strip().lower() != address.lower()
-    ]

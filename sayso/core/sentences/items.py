@@ -99,7 +99,10 @@ def describe_quorum(item: Item) -> str:
             counts = _("%(most)s of %(needed)s have approved the same arguments")
         approved = counts % {"most": max(approvals.values(), default=0), "needed": quorum.approve}
     if quorum.each_of:
-        approved = _describe_each(quorum.each_of, approved if quorum.approve > 1 else "", _list_leading(item))
+        agreed = [group_of(name) or name for name in list_filled(quorum.each_of, _list_leading(item))]
+        needs = _("needs %(names)s", names=name_each(quorum.each_of))
+        agreement = _("%(names)s agreed", names=join_words(agreed)) if agreed else ""
+        approved = "; ".join(filter(None, (approved if quorum.approve > 1 else "", needs, agreement)))
     if item.drawn:
         approved = _("drawn by chance for a second look: %(approvals)s", approvals=approved)
     denied = _("1 denial is enough")
@@ -168,14 +171,6 @@ def _describe_lack(item: Item, decision: Decision) -> str:
     else:
         lack = _count_lacking(item.terms.quorum, list_agreeing(item, decision))
     return _("Waiting for %(count)s more.", count=lack)
-
-
-def _describe_each(names: Sequence[str], counts: str, agreeing: Sequence[Actor]) -> str:
-    """Return of whom each must approve and who has, after the counts: `needs one of finance and one of legal`."""
-    needs = _("needs %(names)s", names=name_each(names))
-    agreed = [group_of(name) or name for name in list_filled(names, agreeing)]
-    said = _("%(names)s agreed", names=join_words(agreed)) if agreed else ""
-    return "; ".join(part for part in (counts, needs, said) if part)
 
 
 def _list_leading(item: Item) -> list[Actor]:

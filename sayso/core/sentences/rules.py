@@ -37,7 +37,12 @@ def describe_remembered(counter: Remembered) -> str:
     if counter.key == "repeats":
         return _("Equal calls in %(span)s: %(count)s", count=counter.total, span=span)
     if counter.of:
-        return _describe_sum(counter, {"argument": argument, "span": span})
+        words = {"argument": argument, "span": span, "total": write_amount(counter.total)}
+        words |= {"most": write_amount(counter.most or 0), "amount": write_amount(counter.amount or 0)}
+        template = _("%(total)s of %(most)s %(argument)s in %(span)s; this call adds %(amount)s")
+        if counter.amount is None:
+            template = _("%(total)s of %(most)s %(argument)s in %(span)s")
+        return template % words
     return _("%(total)s of %(most)s calls in %(span)s", total=counter.total, most=counter.most or 0, span=span)
 
 
@@ -52,14 +57,6 @@ def list_remembered(item: Item) -> list[tuple[str, str, str]]:
         )
         for counter in remembered
     ]
-
-
-def _describe_sum(counter: Remembered, words: dict[str, str]) -> str:
-    words |= {"total": write_amount(counter.total), "most": write_amount(counter.most or 0)}
-    if counter.amount is None:
-        return _("%(total)s of %(most)s %(argument)s in %(span)s", **words)
-    words["amount"] = write_amount(counter.amount)
-    return _("%(total)s of %(most)s %(argument)s in %(span)s; this call adds %(amount)s", **words)
 
 
 def describe_counters(condition: RuleCondition) -> Iterator[str]:

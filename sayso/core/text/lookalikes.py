@@ -190,11 +190,9 @@ def _is_explained(text: str, begin: int, end: int) -> bool:
     window = f"{before} {after}"
     others = [word for word in _WORDS.findall(window) if word != token]
     script = scripts.pop()
-    return _is_turkic(token, others) if script == "LATIN" else _is_own(token, script, others)
-
-
-def _is_turkic(token: str, others: list[str]) -> bool:
-    """Return whether only a dotless i looks like another letter, among letters of alphabets that have one."""
+    if script != "LATIN":
+        return _is_own(token, script, others)
+    # Only a dotless i looks like another letter, among letters of alphabets that have one.
     odd = {letter for letter in token if not letter.isascii() and not has_own_shape(letter)}
     return odd == {_DOTLESS} and not _TURKIC.isdisjoint({*token, *(letter for word in others for letter in word)})
 

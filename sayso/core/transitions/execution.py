@@ -300,7 +300,11 @@ def hand_over(change: Change, worker: WaitingWorker, now_ms: int) -> Change:
     ready, or one with calls in doubt, is returned as it is.
     """
     record, (holder, lease_ms, job_id) = change.record, worker
-    if not change.ready or change.following is not None or not _can_be_handed(record):
+    # The record alone tells which calls start, but for other frameworks, and after a call in doubt.
+    alone = record.resume.resumer == "runner" or (record.resume.resumer == "calls" and record.state is None)
+    plain = not record.journal and not any(item.doubt or item.permit or item.is_void for item in record.items)
+    by_worker = record.resume.mode == "worker" and record.status is Status.DECIDED
+    if not change.ready or change.following is not None or not (by_worker and alone and plain):
         return change
     leased = lease(record, holder, lease_ms, now_ms, job_id or None)
     taken = leased.record.lease
@@ -340,12 +344,3 @@ def forget_start(record: SuspensionRecord) -> SuspensionRecord:
     """Return a handed record as it was before its permits were redeemed, to plan its calls again."""
     items = tuple(item.model_copy(update={"permit": None}) if item.permit else item for item in record.items)
     return record.model_copy(update={"items": items, "journal": ()})
-
-
-def _can_be_handed(record: SuspensionRecord) -> bool:
-    """Whether the record alone tells which calls start: not for other frameworks, nor after a call in doubt."""
-    resumer = record.resume.resumer
-    alone = resumer == "runner" or (resumer == "calls" and record.state is None)
-    plain = not record.journal and not any(item.doubt or item.permit or item.is_void for item in record.items)
-    by_worker = record.resume.mode == "worker" and record.status is Status.DECIDED
-    return by_worker and alone and plain

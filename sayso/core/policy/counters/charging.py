@@ -25,7 +25,7 @@ from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.rule_keys import MOST_SAMPLES
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import EarlierDenial
-from sayso.core.records.judgements import Assessment, Charge, Level, Question, assess_unanswered, find_slot, first_slot
+from sayso.core.records.judgements import Assessment, Charge, Level, assess_unanswered, find_slot, first_slot
 from sayso.core.records.permissions import Grant, GrantState, Mandate
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
@@ -113,8 +113,14 @@ class CounterBook:
             if need.denials:
                 readings[need.counter] = Reading(denials=self._denials.get(need.counter, ()))
                 continue
-            grants = self._list_grants(need.counter, now_ms) if need.grants else ()
-            mandates = self._list_mandates(need.counter, now_ms) if need.tool is not None else ()
+            name = need.counter
+            grants, mandates = tuple[Grant, ...](), tuple[Mandate, ...]()
+            if need.grants:
+                named = (grant for grant in self._grants.values() if name_scope(grant.rule_id, grant.agent) == name)
+                grants = tuple(grant for grant in named if grant.find_state(now_ms) is GrantState.IN_FORCE)
+            if need.tool is not None:
+                plans = (mandate for mandate in self._mandates.values() if name_scope_of(mandate) == name)
+                mandates = tuple(plan for plan in plans if plan.find_state(now_ms) is GrantState.IN_FORCE)
             held = need.grants or need.tool is not None
             readings[need.counter] = Reading(grants=grants, mandates=mandates) if held else self._read(need, now_ms)
             counters = [counter for grant in grants for counter in list_counters(grant)]
@@ -164,14 +170,6 @@ class CounterBook:
             elif not charge.sample:
                 self._sums.setdefault(charge.counter, Counter())[charge.slot] -= charge.amount
 
-    def _list_grants(self, scope: str, now_ms: int) -> tuple[Grant, ...]:
-        grants = (grant for grant in self._grants.values() if name_scope(grant.rule_id, grant.agent) == scope)
-        return tuple(grant for grant in grants if grant.find_state(now_ms) is GrantState.IN_FORCE)
-
-    def _list_mandates(self, scope: str, now_ms: int) -> tuple[Mandate, ...]:
-        mandates = (mandate for mandate in self._mandates.values() if name_scope_of(mandate) == scope)
-        return tuple(mandate for mandate in mandates if mandate.find_state(now_ms) is GrantState.IN_FORCE)
-
     def _read(self, wanted: Wanted, now_ms: int) -> Reading:
         first = first_slot(wanted.per_s, find_slot(wanted.per_s, now_ms))
         if wanted.percentile is None:
@@ -191,15 +189,15 @@ def remember(policy: Policy, event: PolicyEvent, times: int = 0, readings: Readi
     """Return the event as rules see it after the same call ran so often, from `readings`; assessors say low."""
     if not policy.remembering:
         return event
-    blank = {need.counter: Reading(assessment=_assume_low(need.question)) for need in policy.list_wanted(event)}
+    blank: dict[str, Reading] = {}
+    for need in policy.list_wanted(event):
+        asked = need.question
+        low = asked and Assessment(key=asked.key, assessor=asked.assessor, level=Level.LOW)
+        blank[need.counter] = Reading(assessment=low)
     ledger = Ledger(policy, blank | dict(readings))
     for _ in range(times):
         ledger.judge_start(event, by_person=False)
     return event.model_copy(update={"readings": ledger.readings})
-
-
-def _assume_low(question: Question | None) -> Assessment | None:
-    return question and Assessment(key=question.key, assessor=question.assessor, level=Level.LOW)
 
 
 class Ledger:

@@ -169,8 +169,15 @@ def recall(rule: PolicyRule, event: PolicyEvent) -> Recalled:
         says.append((part.key, _say(part, reading)))
         if part.fault:
             continue
-        remembered.append(_note(rule, part, reading))
-        charges.append(_charge(part, reading))
+        counter, per_s = part.wanted.counter, part.wanted.per_s
+        note = {"rule_id": rule.rule_id, "key": part.key, "counter": counter, "per_s": per_s, "total": reading.total}
+        note |= {"amount": part.amount, "most": part.most, "samples": reading.samples, "of": part.of, "by": part.by}
+        remembered.append(_NOTHING.model_copy(update=note))
+        # With a limit if the judgement relies on the call being within it.
+        within = part.most is not None and reading.total + part.amount <= part.most
+        charge = {"counter": counter, "per_s": per_s, "amount": part.amount, "most": part.most if within else None}
+        charge["sample"] = part.wanted.percentile is not None
+        charges.append(_NO_CHARGE.model_copy(update=charge))
     return Recalled(_combine(says), tuple(remembered), tuple(charges))
 
 
@@ -212,50 +219,18 @@ def _say(part: _Part, reading: Reading) -> bool | str:
     return fits if part.key in ("limit", "budget") else not fits
 
 
-def _note(rule: PolicyRule, part: _Part, reading: Reading) -> Remembered:
-    return _NOTHING.model_copy(
-        update={
-            "rule_id": rule.rule_id,
-            "key": part.key,
-            "counter": part.wanted.counter,
-            "per_s": part.wanted.per_s,
-            "total": reading.total,
-            "amount": part.amount,
-            "most": part.most,
-            "samples": reading.samples,
-            "of": part.of,
-            "by": part.by,
-        }
-    )
-
-
-def _charge(part: _Part, reading: Reading) -> Charge:
-    """Return the charge, with a limit if the judgement relies on the call being within it."""
-    within = part.most is not None and reading.total + part.amount <= part.most
-    return _NO_CHARGE.model_copy(
-        update={
-            "counter": part.wanted.counter,
-            "per_s": part.wanted.per_s,
-            "amount": part.amount,
-            "most": part.most if within else None,
-            "sample": part.wanted.percentile is not None,
-        }
-    )
-
-
 def _list_parts(rule: PolicyRule, event: PolicyEvent) -> Sequence[_Part | _Unknown]:
     """Return each key with its counter, or with the reason why its counter is unknown; each event is read once."""
     stated, held = rule.condition.counters, event.parts.get(rule.rule_id)
     if held is None or held[0] is not stated:
-        held = event.parts[rule.rule_id] = stated, tuple(_try_part(rule, key, value, event) for key, value in stated)
+        parts: list[_Part | _Unknown] = []
+        for key, value in stated:
+            try:
+                parts.append(_read_part(rule, key, value, event))
+            except SaysoError as error:
+                parts.append((key, f"{key}: {error.message}"))
+        held = event.parts[rule.rule_id] = stated, parts
     return held[1]
-
-
-def _try_part(rule: PolicyRule, key: CounterKey, stated: Any, event: PolicyEvent) -> _Part | _Unknown:
-    try:
-        return _read_part(rule, key, stated, event)
-    except SaysoError as error:
-        return key, f"{key}: {error.message}"
 
 
 def _read_part(rule: PolicyRule, key: CounterKey, stated: Any, event: PolicyEvent) -> _Part:

@@ -123,7 +123,9 @@ def restrain(
     doubtful = decision.in_doubt is not None or bool(decision.resembles)
     asking = [rule for rule in _list_about(rules, event) if doubtful or rule.rule_id == decision.policy_id]
     for rule in asking:
-        if rule.after_denial is AfterDenial.DENY and (denial := _find_denial(event, readings)) is not None:
+        denials = readings.get(_name_denials(event)) if rule.after_denial is AfterDenial.DENY else None
+        denial = find_first(denials.denials, event.run_id, event.thread_id) if denials is not None else None
+        if denial is not None:
             return _deny(decision, _describe(denial))
         for cap in _list_caps(rule, event):
             reading = readings.get(cap.wanted.counter)
@@ -169,11 +171,6 @@ def _name_denials(event: "PolicyEvent") -> str:
         return name_denials(event.started_by or "", event.tool_name or "", event.tool_args)
     except SaysoError:
         return ""
-
-
-def _find_denial(event: "PolicyEvent", readings: Readings) -> EarlierDenial | None:
-    reading = readings.get(_name_denials(event))
-    return find_first(reading.denials, event.run_id, event.thread_id) if reading is not None else None
 
 
 def _describe(denial: EarlierDenial) -> str:
