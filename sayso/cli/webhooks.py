@@ -9,7 +9,7 @@ from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client import webhooks as requests
 from sayso.errors import InvalidInput
-from sayso.wire.webhooks import NewEndpointView, NewSenderView
+from sayso.wire.channels import NewEndpointView, NewSenderView
 
 senders = typer.Typer(help="Manage senders of signed decisions. Requires an admin.", no_args_is_help=True)
 

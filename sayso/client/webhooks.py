@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sayso.client.requests import Request, segment
 from sayso.core.canonical_json import JsonObject
-from sayso.wire import webhooks as views
+from sayso.wire import channels as views
 from sayso.wire.models import Empty
 
 _ENDPOINTS = "/api/v1/webhooks/endpoints"

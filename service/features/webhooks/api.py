@@ -7,8 +7,7 @@ from pydantic import Field
 
 from sayso.core.records.events import WebhookEvent
 from sayso.core.signing import public_key_of
-from sayso.wire.models import RequestBody, moment
-from sayso.wire.webhooks import (
+from sayso.wire.channels import (
     EndpointList,
     EndpointView,
     EventList,
@@ -21,6 +20,7 @@ from sayso.wire.webhooks import (
     SenderList,
     SenderView,
 )
+from sayso.wire.models import RequestBody, moment
 from service.channels.webhook_events import describe_schema
 from service.core.store.announcements import Delivery
 from service.edge.api.dependencies import Admin, Caller, Parts

@@ -13,7 +13,7 @@ from sayso.core.records.decisions import ActorKind
 from sayso.core.records.events import WebhookEvent
 from sayso.core.signing import new_signing_key, new_signing_secret
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from sayso.wire.webhooks import Scheme
+from sayso.wire.channels import Scheme
 from service.core.auth.credentials import Principal
 from service.core.auth.reviewers import require_role
 from service.core.operations.challenges import Challenge, challenge_receiver

@@ -11,7 +11,7 @@ from sayso.core.records.events import WebhookEvent
 from sayso.core.signing import public_key_of
 from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput
-from sayso.wire.webhooks import Scheme
+from sayso.wire.channels import Scheme
 from service.core.auth.reviewers import require_role
 from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of

@@ -7,7 +7,7 @@ from redis.asyncio.client import Pipeline
 
 from sayso.core.records.base import Immutable
 from sayso.core.records.events import WebhookEvent
-from sayso.wire.webhooks import EndpointState
+from sayso.wire.channels import EndpointState
 from service.core.store.announcements import Announcement
 from service.core.store.connection.connecting import text, translated
 from service.core.store.suspensions.reading import name_stored

@@ -13,7 +13,7 @@ from demo.journeys import REVIEWER
 from launch.stops import wait_until
 from sayso.client.webhooks import create_endpoint, create_sender, delete_endpoint, verify_endpoint
 from sayso.core.clock import now_ms
-from sayso.wire.webhooks import NewSenderView
+from sayso.wire.channels import NewSenderView
 from tests.journeys.channels.desks import BANK, ChannelDesk, signed_in
 from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls
 from tests.journeys.stacks import PATIENCE_S

@@ -9,11 +9,11 @@ from pydantic_core import to_json
 
 from sayso.client.people import change_group, save_preferences
 from sayso.wire.administration import KeyView, ReviewerView, SessionView
+from sayso.wire.channels import EventList
 from sayso.wire.models import View, read_view
 from sayso.wire.people import GroupView, Preferences
 from sayso.wire.rulebook import ReplayStatus, ReplayView
 from sayso.wire.suspensions import EventView, RedeemedItem, RunRefView, RunView, SuspensionPage, SuspensionView
-from sayso.wire.webhooks import EventList
 from tests.sayso.views import view
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
