@@ -141,13 +141,6 @@ def is_far(number: Decimal, known: Sequence[Decimal]) -> bool:
     return middle > 0 and number > FAR_TIMES * middle
 
 
-def name_ratio(number: Decimal, known: Sequence[Decimal]) -> str:
-    """Return how much larger a number is than usual, such as `38x usual`."""
-    middle = median(known)
-    ratio = number / middle if middle > 0 else Decimal(0)
-    return _("%(times)sx usual", times=f"{ratio:.0f}") if ratio >= 2 else _("more than usual")
-
-
 def _check_quantities(measures: Measures, earlier: Sequence[Measures]) -> Iterator[Flag]:
     for key, number in measures.quantities.items():
         known = sorted(call.quantities[key] for call in earlier if key in call.quantities)
@@ -155,7 +148,9 @@ def _check_quantities(measures: Measures, earlier: Sequence[Measures]) -> Iterat
             continue
         if len(known) < ENOUGH_FOR_P95 and not is_far(number, known):
             continue
-        label = name_ratio(number, known)
+        middle = median(known)
+        ratio = number / middle if middle > 0 else Decimal(0)
+        label = _("%(times)sx usual", times=f"{ratio:.0f}") if ratio >= 2 else _("more than usual")
         sentence = _(
             "%(label)s: %(name)s %(number)s is above 95%% of the last %(count)s approved calls of this agent; "
             "their median is %(median)s.",
@@ -163,7 +158,7 @@ def _check_quantities(measures: Measures, earlier: Sequence[Measures]) -> Iterat
             name=shorten(key),
             number=f"{number:,}",
             count=len(known),
-            median=f"{median(known):,}",
+            median=f"{middle:,}",
         )
         yield Flag(sentence[:1].upper() + sentence[1:], label=label)
 

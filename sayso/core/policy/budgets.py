@@ -220,7 +220,7 @@ class Work:
             self._known[key, when] = verdict
 
 
-_WORK: ContextVar[Work | None] = ContextVar("work", default=None)
+WORK: ContextVar[Work | None] = ContextVar("work", default=None)  # the budget in use
 
 
 class Settle(Protocol):
@@ -239,19 +239,14 @@ Compute = Callable[[Job], Awaitable[Sequence[Verdict]]]
 """Evaluates the conditions of a job where they can be killed; every one has a verdict."""
 
 
-def find_work() -> Work | None:
-    """Return the budget in use, None without one."""
-    return _WORK.get()
-
-
 @contextmanager
 def working(work: Work) -> Iterator[None]:
     """Use a budget for the length of a block."""
-    before = _WORK.set(work)
+    before = WORK.set(work)
     try:
         yield
     finally:
-        _WORK.reset(before)
+        WORK.reset(before)
 
 
 def complete(evaluate: Callable[P, T]) -> Callable[P, T]:
@@ -262,7 +257,7 @@ def complete(evaluate: Callable[P, T]) -> Callable[P, T]:
         try:
             return evaluate(*args, **kwargs)
         finally:
-            if (work := _WORK.get()) is not None:
+            if (work := WORK.get()) is not None:
                 work.check()
 
     return run

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from sayso.core.calendar import check_time_zone
 from sayso.core.canonical_json import JsonObject
-from sayso.core.policy.budgets import Size, find_work, measure, weigh_condition
+from sayso.core.policy.budgets import WORK, Size, measure, weigh_condition
 from sayso.core.policy.functions import NO_NAMES, Names
 from sayso.core.policy.functions.computing import Computing
 from sayso.core.policy.functions.reading import MOST_VARIABLES, Reading, WordFault, read_words
@@ -72,7 +72,7 @@ class Condition:
 
         What costs more than the budget in use is deferred, and has no result until its verdict is known.
         """
-        work = find_work()
+        work = WORK.get()
         if work is None or work.admits(facts.weigh(self)):
             return self.evaluate(facts)
         verdict = work.find(facts.key, self.expression, facts.describe)
@@ -261,13 +261,6 @@ def find_args(expression: str) -> list[str]:
     return list(dict.fromkeys(name for _, _, name in _find_reads(_TOKEN.findall(expression))))
 
 
-def find_members(expression: str, variable: str) -> list[str]:
-    """Return the names that a condition reads of a variable; none where the expression binds another value to it."""
-    tokens = _TOKEN.findall(expression)
-    bound = any(tokens[place - 1 : place + 2] == ["(", variable, ","] for place in range(1, len(tokens)))
-    return [] if bound else list(dict.fromkeys(name for _, _, name in _find_reads(tokens, variable)))
-
-
 @lru_cache(maxsize=4096)
 def reads_any(expression: str, variables: tuple[str, ...]) -> bool:
     """Return whether a condition names one of the variables."""
@@ -329,8 +322,10 @@ MEMBERS = {
 
 def find_misnamed(expression: str) -> str | None:
     """Return why a condition reads a fact that no call has, such as `run.tool`; None if all exist."""
+    tokens = _TOKEN.findall(expression)
     for variable, known in MEMBERS.items():
-        for name in find_members(expression, variable):
-            if name not in known:
+        bound = any(tokens[place - 1 : place + 2] == ["(", variable, ","] for place in range(1, len(tokens)))
+        for _, _, name in _find_reads(tokens, variable):
+            if not bound and name not in known:  # an expression may bind another value to a variable
                 return f"there is no `{variable}.{name}`; use {', '.join(f'{variable}.{fact}' for fact in known)}"
     return None

@@ -19,7 +19,7 @@ from sayso.core.policy.counters.readings import Wanted
 from sayso.core.policy.counters.recalling import list_shadow_charges, list_wanted, weigh_counters
 from sayso.core.policy.counters.restraining import want_restraints
 from sayso.core.policy.decisions import PolicyDecision, ShadowDecision, stricter
-from sayso.core.policy.events import ModelPrice, PolicyEvent, digest_prices
+from sayso.core.policy.events import ModelPrice, PolicyEvent
 from sayso.core.policy.functions import Names, Scalar, Stamp
 from sayso.core.policy.managers import settle_managers
 from sayso.core.policy.rules import ASKING, Action, Glob, Mode, PolicyRule, Subject, check_fallback, check_quorum
@@ -74,7 +74,8 @@ class Policy(Immutable):
         # One digest per rule: a digest is limited in size, and a rulebook is not.
         rules = [digest_json(rule.model_dump(mode="json")) for rule in self.rules]
         content: JsonObject = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": [*rules]}
-        content |= self.names.digest() | digest_prices(self.model_prices)
+        prices = [[name, price.input, price.output] for name, price in self.model_prices.items()]  # in order of trial
+        content |= self.names.digest() | ({"model_prices": prices} if prices else {})
         self._version = digest_json(content)[:16]
         return self
 

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.readings import Reading
 from sayso.core.policy.rules import SUBJECTS, EventType, Subject
 from sayso.core.records.base import Immutable
@@ -27,19 +26,6 @@ class ModelPrice(Immutable):
 
 Prices = Mapping[str, ModelPrice]
 """The prices by the name of a model, or by a pattern; an exact name has priority, then the first pattern."""
-
-
-def digest_prices(prices: Prices) -> JsonObject:
-    """Return what the version of the rules includes of the prices, in the order in which they are tried."""
-    return {"model_prices": [[name, price.input, price.output] for name, price in prices.items()]} if prices else {}
-
-
-def count_usage(usage: Sequence[ModelUsage]) -> dict[str, int | None]:
-    """Return the tokens and the model calls of a run; the calls are None if unknown."""
-    given, made = sum(use.input_tokens for use in usage), sum(use.output_tokens for use in usage)
-    known = [use.model_calls for use in usage if use.model_calls is not None]
-    calls = sum(known) if len(known) == len(usage) else None
-    return {"tokens": given + made, "input_tokens": given, "output_tokens": made, "model_calls": calls}
 
 
 def compute_cost(usage: Sequence[ModelUsage], prices: Prices) -> float | None:
@@ -134,7 +120,12 @@ def describe_provenance(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
     if progress is not None and progress.tools is not None:
         run["tools"] = list(progress.tools)
     if progress is not None and progress.usage is not None:
-        run |= count_usage(progress.usage) | {"cost": compute_cost(progress.usage, prices)}
+        usage = progress.usage
+        given, made = sum(use.input_tokens for use in usage), sum(use.output_tokens for use in usage)
+        counts = [use.model_calls for use in usage if use.model_calls is not None]
+        run |= {"tokens": given + made, "input_tokens": given, "output_tokens": made}
+        run |= {"cost": compute_cost(usage, prices)}
+        run["model_calls"] = sum(counts) if len(counts) == len(usage) else None
     people: dict[str, Any] = {"key": event.key}
     if (who := event.who) is not None:
         people |= {"owner": who.owner, "person": who.person, "issuer": who.issuer}

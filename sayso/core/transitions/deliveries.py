@@ -81,7 +81,9 @@ def record_deliveries(record: SuspensionRecord, reports: Sequence[DeliveryReport
         return change
     change = Change(change.record.model_copy(update={"updated_at_ms": now_ms}), tuple(events))
     for item in change.record.items:
-        if needs_next_step(item):
+        current = [card for card in item.deliveries if card.step == item.escalated]
+        unreached = bool(current) and all(card.off_duty or card.state is DeliveryState.FAILED for card in current)
+        if item.open and unreached and item.escalated < len(item.terms.escalate):
             escalated = add_reviewers(change.record, item, item.terms.deadline_at_ms, now_ms)
             change = Change(escalated.record, change.events + escalated.events)
     return change
@@ -115,10 +117,3 @@ def move_cards(record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]], 
     if tuple(items) == record.items:
         return Change(record)
     return Change(record.model_copy(update={"items": tuple(items), "updated_at_ms": now_ms}), tuple(events))
-
-
-def needs_next_step(item: Item) -> bool:
-    """Return whether another step follows, and every delivery of the current one failed or waits for working hours."""
-    current = [card for card in item.deliveries if card.step == item.escalated]
-    unreached = bool(current) and all(card.off_duty or card.state is DeliveryState.FAILED for card in current)
-    return item.open and unreached and item.escalated < len(item.terms.escalate)

@@ -69,11 +69,6 @@ def find_value(event: PolicyEvent, name: str) -> Any:
     return value
 
 
-def find_argument(args: JsonObject, path: str) -> Any:
-    """Return the argument at a path such as `args.order.total`, or None."""
-    return _follow(args, _split(path).steps)
-
-
 def _follow(value: Any, steps: tuple[str, ...]) -> Any:
     for step in steps:
         value = value.get(step) if isinstance(value, dict) else None
@@ -184,7 +179,7 @@ def recall(rule: PolicyRule, event: PolicyEvent) -> Recalled:
 def hide_amounts(remembered: Iterable[Remembered], masked: JsonObject) -> tuple[Remembered, ...]:
     """Return what rules remembered without amounts that are masked in these arguments of the call."""
     return tuple(
-        entry.model_copy(update={"amount": None}) if entry.of and find_argument(masked, entry.of) == MASK else entry
+        entry.model_copy(update={"amount": None}) if _follow(masked, _split(entry.of).steps) == MASK else entry
         for entry in remembered
     )
 

@@ -72,12 +72,6 @@ def describe_denial(record: SuspensionRecord, item: Item) -> NamedDenial:
     return NamedDenial(name_denials(run.owner, item.tool.name, item.tool.args), denial)
 
 
-def find_first(denials: Iterable[EarlierDenial], run_id: str, thread_id: str | None) -> EarlierDenial | None:
-    """Return the first denial in this run or thread."""
-    held = [denial for denial in denials if _is_of(denial, run_id, thread_id)]
-    return min(held, key=lambda denial: denial.at_ms, default=None)
-
-
 def find_last(denials: Iterable[EarlierDenial], run: RunRef, place: tuple[str, str]) -> EarlierDenial | None:
     """Return the last denial in this run or thread, or of this agent, but for that of the item itself."""
     about = [denial for denial in denials if denial.agent == run.agent or _is_of(denial, run.id, run.thread_id)]
@@ -124,9 +118,9 @@ def restrain(
     asking = [rule for rule in _list_about(rules, event) if doubtful or rule.rule_id == decision.policy_id]
     for rule in asking:
         denials = readings.get(_name_denials(event)) if rule.after_denial is AfterDenial.DENY else None
-        denial = find_first(denials.denials, event.run_id, event.thread_id) if denials is not None else None
-        if denial is not None:
-            return _deny(decision, _describe(denial))
+        held = denials.denials if denials is not None else ()
+        if about := [denial for denial in held if _is_of(denial, event.run_id, event.thread_id)]:
+            return _deny(decision, _describe(min(about, key=lambda denial: denial.at_ms)))
         for cap in _list_caps(rule, event):
             reading = readings.get(cap.wanted.counter)
             if reading is not None and reading.total >= cap.most:
