@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from benchmarks.agentdojo.plays import CallPlayed, IsHeld
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.plans import Plan
+from sayso.core.records.permissions import Plan
 
 LASTS_S = 3_600
 MOST_CALLS = 100

@@ -12,8 +12,7 @@ from benchmarks.agentdojo.plays import DecidedItem
 from sayso import Client
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.rules import same_json
-from sayso.core.records.permissions import MANDATE
-from sayso.core.records.plans import Plan
+from sayso.core.records.permissions import MANDATE, Plan
 from sayso.wire.items import ItemView
 
 POLL_S = 0.05

@@ -17,7 +17,7 @@ from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.wire.administration import KeyList, KeyView, NewKeyView, SessionView
 from sayso.wire.items import AttachmentContent, AttachmentPage, CommentPage, ItemView
 from sayso.wire.models import ViewT
-from sayso.wire.permissions import MandateView
+from sayso.wire.rulebook import MandateView
 from sayso.wire.suspensions import (
     DecidedItem,
     ExternalEventsResponse,

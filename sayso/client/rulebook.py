@@ -5,8 +5,16 @@ from collections.abc import Mapping
 from sayso.client.requests import Request, segment
 from sayso.core.canonical_json import JsonObject
 from sayso.wire.models import Empty
-from sayso.wire.permissions import GrantList, GrantView, MandateList, MandateView
-from sayso.wire.rulebook import ReplayView, ShadowsView, VersionList, VersionText
+from sayso.wire.rulebook import (
+    GrantList,
+    GrantView,
+    MandateList,
+    MandateView,
+    ReplayView,
+    ShadowsView,
+    VersionList,
+    VersionText,
+)
 
 NO_LISTS: Mapping[str, str] = {}
 _GRANTS, _MANDATES = "/api/v1/grants", "/api/v1/mandates"

@@ -10,8 +10,7 @@ from pydantic_core import to_json
 from sayso.core.canonical_json import digest_json
 from sayso.core.policy.counters.readings import list_mandate_counters
 from sayso.core.records.decisions import Actor, ActorKind
-from sayso.core.records.permissions import GrantState, MandateState
-from sayso.core.records.plans import MOST_TOOLS, Plan, PlannedCalls
+from sayso.core.records.permissions import MOST_TOOLS, GrantState, MandateState, Plan, PlannedCalls
 from sayso.core.records.suspensions import ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions.deciding import cancel, suspend

@@ -7,9 +7,8 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Actor, DecisionAction, Shown, Verdict
-from sayso.core.records.deliveries import DeliveryState
 from sayso.core.records.envelopes import ConstraintKind
-from sayso.core.records.items import Answer, ItemKind, ItemTool, Prompt
+from sayso.core.records.items import Answer, DeliveryState, ItemKind, ItemTool, Prompt
 from sayso.core.records.judgements import Level, Remembered
 from sayso.core.records.terms import EscalationStep, Fallback, Quorum
 from sayso.core.transitions.states import ItemState

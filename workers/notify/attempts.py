@@ -9,8 +9,7 @@ from typing import Protocol, TypeVar
 import structlog
 
 from sayso.core.clock import iso_utc, now_ms
-from sayso.core.records.deliveries import CardDelivery, DeliveryState
-from sayso.core.records.items import Item
+from sayso.core.records.items import CardDelivery, DeliveryState, Item
 from sayso.errors import TooManyRequests
 from sayso.wire.people import Preferences
 from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDigests, SharedOnly, destination_of

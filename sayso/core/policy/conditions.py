@@ -18,8 +18,7 @@ from sayso.core.calendar import check_time_zone
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.budgets import WORK, Size, measure, weigh_condition
 from sayso.core.policy.functions import NO_NAMES, Names
-from sayso.core.policy.functions.computing import Computing
-from sayso.core.policy.functions.reading import MOST_VARIABLES, Reading, WordFault, read_words
+from sayso.core.policy.functions.reading import MOST_VARIABLES, Computing, Reading, WordFault, read_words
 from sayso.core.policy.functions.shorthands import Kind
 from sayso.errors import InvalidInput
 

@@ -1,4 +1,4 @@
-"""Frozen models for items, what reviewers do with one before they decide, and the digest that binds decisions to it."""
+"""Frozen models for items, their cards, what reviewers do before they decide, and the digest that binds decisions."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -10,7 +10,6 @@ from pydantic import Field, JsonValue
 from sayso.core.canonical_json import JsonObject, canonical_json, digest_json
 from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.decisions import RUNNING, Actor, Decision, Erasure, Outcome, Permit, Verdict, VoidedDecision
-from sayso.core.records.deliveries import CardDelivery, queue_deliveries
 from sayso.core.records.envelopes import Offered
 from sayso.core.records.judgements import Assessment, Charge, Remembered, place_charges
 from sayso.core.records.permissions import Envelope, Learning
@@ -62,6 +61,62 @@ def find_claim(claim: Claim | None, now_ms: int) -> Claim | None:
 def find_open_inquiry(inquiries: tuple[Inquiry, ...]) -> Inquiry | None:
     """Return the inquiry without an answer; there is at most one."""
     return next((inquiry for inquiry in inquiries if inquiry.open), None)
+
+
+class DeliveryState(StrEnum):
+    """The state of one delivery. `sent` means that the provider accepted it."""
+
+    QUEUED = "queued"
+    SENT = "sent"
+    SEEN = "seen"
+    FAILED = "failed"
+
+
+class CardDelivery(Immutable):
+    """The delivery of an item's card over one channel to one person, group or shared destination.
+
+    A delivery of the `outcome` is queued when the item closes: for the requester, on the first channel of the rule
+    where they have an address.
+    """
+
+    channel: str = Field(description="The channel's name in the channels file.")
+    person: str = ""  # a reviewer or `group:<name>`; empty for the channel's own destination
+    step: int = Field(default=0, description="The escalation step that added the person; 0 for the rule's reviewers.")
+    outcome: bool = Field(default=False, description="Whether it notifies the requester of the outcome.")
+    state: DeliveryState = DeliveryState.QUEUED
+    tries: int = Field(default=0, description="Failed attempts since the last success.")
+    reason: str | None = Field(default=None, max_length=500, description="Why the last attempt failed.")
+    next_try_at_ms: int | None = None
+    off_duty: bool = Field(default=False, description="Whether it waits for the working hours of the person.")
+    sent_at_ms: int | None = None
+    seen_at_ms: int | None = None
+    references: dict[str, str] = Field(default_factory=dict, description="The provider's id of the card, by address.")
+    shown: str = Field(default="", description="The version of the card that the provider accepted last.")
+    reminded: int = Field(default=0, description="How many reminders were sent to this person.")
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What identifies the delivery within its item: the channel and the person, or that it is of the outcome."""
+        return (self.channel, self.person) if not self.outcome else ("outcome",)
+
+    @property
+    def proven(self) -> bool:
+        return self.state in (DeliveryState.SENT, DeliveryState.SEEN)
+
+
+class DeliveryReport(NamedTuple):
+    """The result of attempts at one delivery: what replaces it. A group becomes one delivery per member."""
+
+    item_id: str
+    key: tuple[str, ...]
+    became: tuple[CardDelivery, ...]
+
+
+def queue_deliveries(channels: tuple[str, ...], people: tuple[str, ...], step: int = 0) -> tuple[CardDelivery, ...]:
+    """Return one queued delivery per channel and person; without people one per channel."""
+    return tuple(
+        CardDelivery(channel=channel, person=person, step=step) for channel in channels for person in people or ("",)
+    )
 
 
 class ItemKind(StrEnum):

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import COVERED, Actor, Decision, DecisionAction, Outcome, Verdict
-from sayso.core.records.deliveries import CardDelivery
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.items import Item, PresetOutcome, digest_item, final_args
+from sayso.core.records.items import CardDelivery, Item, PresetOutcome, digest_item, final_args
 from sayso.core.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.terms import REFUSING
 from sayso.core.text.redaction import redact

@@ -5,9 +5,8 @@ A sighting is one, too: it records that a reviewer opened an item or decided on 
 
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import TIMEOUT, Actor, ActorKind, Decision, DecisionAction
-from sayso.core.records.deliveries import DeliveryState, queue_deliveries
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.items import Item
+from sayso.core.records.items import DeliveryState, Item, queue_deliveries
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.records.terms import FallbackAction
 from sayso.core.transitions.closing import (

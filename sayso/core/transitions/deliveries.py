@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from sayso.core.canonical_json import digest_json
-from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.items import Item
+from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState, Item
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.transitions.deadlines import add_reviewers
 from sayso.core.transitions.legal import check_step

@@ -14,7 +14,7 @@ from sayso.client.clients import Client
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.policy.rule_keys import read_period
 from sayso.errors import InvalidInput, InvalidJson
-from sayso.wire.permissions import GrantView
+from sayso.wire.rulebook import GrantView
 from sayso.wire.suspensions import DecidedItem
 
 app = typer.Typer(help="List, confirm, revoke and reinstate standing grants.", no_args_is_help=True)

@@ -17,8 +17,7 @@ from sayso.core.policy.strictness import guard_terms, strictest_terms
 from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.envelopes import Constraint, ConstraintKind
 from sayso.core.records.items import Answer, ItemDraft, ItemTool, PresetOutcome, Prompt
-from sayso.core.records.permissions import MANDATE, Envelope, MandatedTool, MandateSum, Outside
-from sayso.core.records.plans import Plan, PlannedCalls
+from sayso.core.records.permissions import MANDATE, Envelope, MandatedTool, MandateSum, Outside, Plan, PlannedCalls
 from sayso.core.records.suspensions import RunRef
 from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolDefinition

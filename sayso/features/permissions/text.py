@@ -7,7 +7,7 @@ from sayso.core.sentences import join_words
 from sayso.core.sentences.plans import describe_constraint, describe_plan, name_argument
 from sayso.core.sentences.times import Moment, Sentence, compose, describe_clock, describe_span, write_sentence
 from sayso.core.text.language import _, ngettext
-from sayso.wire.permissions import MandateView
+from sayso.wire.rulebook import MandateView
 
 
 def describe_grant(grant: Grant) -> Sentence:

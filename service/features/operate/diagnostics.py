@@ -11,7 +11,7 @@ from types import MappingProxyType
 from pydantic import TypeAdapter
 
 from sayso.core.clock import now_ms
-from sayso.core.records.deliveries import CardDelivery, DeliveryState
+from sayso.core.records.items import CardDelivery, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences.deliveries import end_sentence
 from sayso.core.sentences.times import describe_clock, describe_span

@@ -12,8 +12,16 @@ from sayso.core.policy.counters.readings import write_amount
 from sayso.core.policy.engine import Policy
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.items import ItemDraft
-from sayso.core.records.permissions import Grant, Mandate, MandateState
-from sayso.core.records.plans import MOST_PLAN_CHARS, MOST_TOOLS, Plan, PlannedCalls, check_plan_size
+from sayso.core.records.permissions import (
+    MOST_PLAN_CHARS,
+    MOST_TOOLS,
+    Grant,
+    Mandate,
+    MandateState,
+    Plan,
+    PlannedCalls,
+    check_plan_size,
+)
 from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.schemas.bounds import check_size
@@ -23,7 +31,7 @@ from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.features.permissions.making import draft_from, name_mandate, name_suspension
 from sayso.features.permissions.plans import Definitions, draft_mandate
 from sayso.features.permissions.text import view_mandate, write_grant
-from sayso.wire.permissions import GrantList, GrantView, MandateList, MandateView
+from sayso.wire.rulebook import GrantList, GrantView, MandateList, MandateView
 from service.core.auth.credentials import Principal
 from service.core.operations.people import find_who, identify_request
 from service.core.wiring import Wiring

@@ -7,7 +7,7 @@ import pytest
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.files.reading import parse_rulebook
 from sayso.testing import InProcessDesk
-from sayso.wire.permissions import MandateView
+from sayso.wire.rulebook import MandateView
 from tests.sayso.test_followed_advice import Case, follow
 
 RULES = """\

@@ -8,7 +8,7 @@ from sayso import Client
 from sayso.core.canonical_json import JsonObject
 from sayso.errors import IdempotencyConflict, InvalidInput, NotFound
 from sayso.testing import InProcessDesk
-from sayso.wire.permissions import MandateView
+from sayso.wire.rulebook import MandateView
 
 RULES = """\
 version: 1

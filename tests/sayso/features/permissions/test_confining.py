@@ -10,8 +10,7 @@ from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import Actor, ActorKind
-from sayso.core.records.permissions import Mandate
-from sayso.core.records.plans import Plan, PlannedCalls
+from sayso.core.records.permissions import Mandate, Plan, PlannedCalls
 from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.sentences.plans import write_plan

@@ -10,7 +10,7 @@ from sayso import Client
 from sayso.core.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.features.permissions.commands import describe_use, read_grant, read_offer
-from sayso.wire.permissions import GrantView, LearnedView
+from sayso.wire.rulebook import GrantView, LearnedView
 from tests.sayso.cli.test_commands import Run, sayso  # noqa: F401
 from tests.sayso.features.whatif.desks import Desk, serve_rules
 from tests.sayso.views import view

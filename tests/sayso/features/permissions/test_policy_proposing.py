@@ -7,7 +7,7 @@ import pytest
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action, Mode
 from sayso.core.records.items import ItemDraft
-from sayso.core.records.plans import Plan
+from sayso.core.records.permissions import Plan
 from sayso.core.records.suspensions import RunRef, Who
 from sayso.core.records.terms import Fallback, FallbackAction, Quorum, RuleTerms
 from sayso.core.records.tools import ToolDefinition

@@ -10,7 +10,7 @@ from sayso.core.policy.external import ExternalCall
 from sayso.core.records.decisions import Actor, ActorKind, DecisionRequest, Verdict
 from sayso.core.records.freezes import Revocations
 from sayso.core.records.items import Item
-from sayso.core.records.plans import Plan
+from sayso.core.records.permissions import Plan
 from sayso.core.records.suspensions import ResumeSpec
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.features.permissions.making import name_mandate

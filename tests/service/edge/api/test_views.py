@@ -4,9 +4,8 @@ import pytest
 from pydantic import BaseModel
 
 from sayso.core.records.decisions import Decision, Outcome, Permit
-from sayso.core.records.deliveries import CardDelivery
 from sayso.core.records.events import TrailEntry
-from sayso.core.records.items import Doubt, Item
+from sayso.core.records.items import CardDelivery, Doubt, Item
 from sayso.core.records.suspensions import Lease, Receipt, RunRef, SuspensionRecord
 from sayso.core.records.terms import Terms
 from sayso.wire.administration import KeyView, ReviewerView

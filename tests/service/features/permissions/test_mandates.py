@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sayso.core.records.decisions import DecisionRequest
-from sayso.core.records.plans import Plan
+from sayso.core.records.permissions import Plan
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.features.permissions.plans import draft_mandate
 from service.core.settings import Settings

@@ -10,8 +10,7 @@ import pytest
 from sayso.core.policy.external import ExternalCall
 from sayso.core.records.decisions import DecisionRequest
 from sayso.core.records.freezes import Revocations
-from sayso.core.records.permissions import GrantState, Mandate
-from sayso.core.records.plans import Plan
+from sayso.core.records.permissions import GrantState, Mandate, Plan
 from sayso.core.records.suspensions import ResumeSpec, RunStatus, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import IllegalTransition, InvalidInput, NotFound, SelfApproval, Withdrawn
