@@ -61,7 +61,6 @@ def running_stack(
         "SAYSO_ADMIN_PASSWORD": new_secret(),
         "SAYSO_AGENT_KEY": new_secret(),
         "SAYSO_PORT": str(find_ports()),
-        "SAYSO_STOP_DELAY_S": "0",  # no proxy stands before it
         **(environ or {}),
         "SAYSO_HOME": str(home),
     }

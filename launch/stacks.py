@@ -59,6 +59,7 @@ def _run_locked(
         check_port(settings.host, settings.demo_model_port)
     environ = {**_in_capitals(os.environ), **mark(settings.home)}
     environ["PYTHONPATH"] = find_python_path(environ)
+    environ.setdefault("SAYSO_STOP_DELAY_S", "0")  # no other service takes connections when all programs stop
     kept = {name: value for name, value in environ.items() if name not in SETUP_SECRETS}
     supervisor = Supervisor.start(programs, settings.home, kept)
     try:
