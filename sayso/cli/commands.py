@@ -51,7 +51,7 @@ COMMANDS: Commands = {
     "webhooks": ("cli.webhooks:webhooks", "Manage webhooks out and in."),
     "people": ("cli.people:people", "Manage reviewers and their sessions."),
     "sessions": ("cli.people:sessions", "List and end your own sessions."),
-    "groups": ("cli.groups:groups", "Manage groups, which rules name as group:NAME."),
+    "groups": ("cli.people:groups", "Manage groups, which rules name as group:NAME."),
     "contacts": ("cli.duty:contacts", "Link and unlink your addresses in channels."),
     "channels": ("cli.channels:channels", "Check the channels over which people are notified."),
     "report": ("cli.channels:reports", "Report decisions."),
@@ -68,7 +68,7 @@ POLICY_COMMANDS: Commands = {
         "Run the cases in a file of rules, and in the file beside it: policy.cases.yaml for policy.yaml.",
     ),
     "diff": (
-        "features.whatif.diff_commands:diff",
+        "features.whatif.commands:diff",
         "Say which rules came, went and changed between two files, and for which calls the outcome changes.",
     ),
     "replay": (

@@ -19,8 +19,7 @@ from sayso.core.sentences import rules as sentences
 from sayso.core.text.language import _
 from sayso.core.text.summaries import Summary, summarize
 from sayso.core.transitions.states import find_item_state
-from sayso.features.whatif.diff_text import list_differences
-from sayso.features.whatif.diffs import RuleSource, compare_rulebooks, find_sources
+from sayso.features.whatif.diffs import RuleSource, compare_rulebooks, find_sources, list_differences
 from service.channels.previews import SampleCall
 from service.core.auth.reviewers import require_role
 from service.core.operations.masking import mask_record

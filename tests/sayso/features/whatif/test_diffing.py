@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action, PolicyRule
 from sayso.core.records.terms import RuleTerms
-from sayso.features.whatif.diff_text import list_differences
-from sayso.features.whatif.diffs import Kind, compare_rulebooks
+from sayso.features.whatif.diffs import Kind, compare_rulebooks, list_differences
 from tests.sayso.features.whatif.test_matrix import draw_rules
 from tests.sayso.rule_builders import policy, rule
 
