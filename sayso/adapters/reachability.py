@@ -1,7 +1,4 @@
-"""Search for the objects that a tool's function can reach, so that agents inside tools are found before they run.
-
-It follows closures, globals, defaults and attributes that code names, but misses names computed at run time.
-"""
+"""Search for the objects that a tool's function can reach by closures, globals, defaults and named attributes."""
 
 import sys
 from collections import deque

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
 
     from sayso.client.permits import OnDoubt
     from sayso.core.canonical_json import JsonObject
-    from sayso.gating.execution import AnyClient, Gate
-    from sayso.gating.functions import GatedFunction
+    from sayso.gating.execution import AnyClient, Gate, GatedFunction
     from sayso.gating.parameters import KeyOf
 
     class _Options(TypedDict, total=False):
@@ -91,8 +90,7 @@ def gate(
     from sayso.core.records.tools import define
     from sayso.core.schemas.bounds import weigh
     from sayso.errors import InvalidInput
-    from sayso.gating.execution import Gate, Gated, GateOptions
-    from sayso.gating.functions import build_function
+    from sayso.gating.execution import Gate, Gated, GateOptions, build_function
     from sayso.gating.parameters import read_parameters
     from sayso.runner.tools import tool
 

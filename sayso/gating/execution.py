@@ -9,7 +9,19 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+    overload,
+)
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -32,6 +44,7 @@ from sayso.core.records.terms import LONGEST_WAIT_S
 from sayso.core.records.tools import ToolDefinition
 from sayso.errors import AlreadyRedeemed, CallFailed, InvalidInput
 from sayso.gating.parameters import KeyOf, Parameters, check_key, fill_key
+from sayso.guarding.runs import note_gated
 from sayso.runner.tools import CallContext, Tool
 
 AnyClient: TypeAlias = Client | AsyncClient | None
@@ -201,6 +214,63 @@ class Gated(Generic[P, R]):
             ) from error
 
 
+Bound = ParamSpec("Bound")
+
+
+class GatedFunction(Protocol[P, R]):
+    """A gated function. Frameworks see a function with the name, signature, types and docstring of the original."""
+
+    __name__: str
+    __qualname__: str
+
+    @property
+    def call(self) -> "Gated[P, R]":
+        """The gate behind the function, with its `tool` and `options`."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the function once it is approved, and return its result or that of an earlier attempt."""
+
+    def with_key(self, key: str) -> "GatedFunction[P, R]":
+        """Return the same function under this key, such as the one in `Suspended`. A method takes its object first."""
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> "GatedFunction[P, R]": ...
+
+    @overload
+    def __get__(
+        self: "GatedFunction[Concatenate[Any, Bound], R]", instance: object, owner: type | None = None
+    ) -> Callable[Bound, R]: ...
+
+
+def build_function(gated: Gated[P, R]) -> "GatedFunction[P, R]":
+    """Return the function to call instead of the original one."""
+    run: Any
+    if gated.is_async:
+
+        @functools.wraps(gated.function)
+        async def run_async(*args: Any, **kwargs: Any) -> Any:
+            return await cast(Any, gated(*args, **kwargs))
+
+        run = run_async
+    else:
+
+        @functools.wraps(gated.function)
+        def run_blocking(*args: Any, **kwargs: Any) -> Any:
+            return gated(*args, **kwargs)
+
+        run = run_blocking
+    signature = gated.parameters.signature
+    run.__signature__ = signature
+    annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()} | {
+        "return": signature.return_annotation
+    }
+    run.__annotations__ = {name: hint for name, hint in annotations.items() if hint is not signature.empty}
+    run.call = gated
+    run.with_key = lambda key: build_function(gated.with_key(key))
+    function: GatedFunction[P, R] = note_gated(run)
+    return function
+
+
 class Gate:
     """A block that runs only with a permit. Entering one that ran before raises `AlreadyRedeemed` with its output."""
 
@@ -208,13 +278,15 @@ class Gate:
         check_key(options.key, definition.name, args)
         self._gated = options.build_call(definition, args)
         self._client = options.client
-        self._session: contextlib.AbstractContextManager[Call]
-        self._async_session: contextlib.AbstractAsyncContextManager[Call]
+        self._session = contextlib.ExitStack()
+        self._async_session = contextlib.AsyncExitStack()
 
     def __enter__(self) -> Call:
         check_client(self._client, False, self._gated.definition.name)
-        self._session = self._open()
-        return self._session.__enter__()
+        with contextlib.ExitStack() as opening:
+            call = self._refuse_earlier(opening.enter_context(_open_call(self._gated, self._client)))
+            self._session = opening.pop_all()
+            return call
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -223,23 +295,15 @@ class Gate:
 
     async def __aenter__(self) -> Call:
         check_client(self._client, True, self._gated.definition.name)
-        self._async_session = self._open_async()
-        return await self._async_session.__aenter__()
+        async with contextlib.AsyncExitStack() as opening:
+            call = self._refuse_earlier(await opening.enter_async_context(_open_call_async(self._gated, self._client)))
+            self._async_session = opening.pop_all()
+            return call
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._async_session.__aexit__(kind, error, trace)
-
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[Call]:
-        with _open_call(self._gated, self._client) as call:
-            yield self._refuse_earlier(call)
-
-    @contextlib.asynccontextmanager
-    async def _open_async(self) -> AsyncIterator[Call]:
-        async with _open_call_async(self._gated, self._client) as call:
-            yield self._refuse_earlier(call)
 
     def _refuse_earlier(self, call: Call | EarlierResult) -> Call:
         if isinstance(call, EarlierResult):

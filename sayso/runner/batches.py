@@ -89,10 +89,7 @@ class Resumption(NamedTuple):
 
 
 class PlannedCall(NamedTuple):
-    """A call about to start: `item_id` redeems its permit, `key` is of an earlier start, `read` parsed arguments.
-
-    `charges` are what it adds to counters of rules.
-    """
+    """A call about to start, with its item if it has a permit, the key of an earlier start, and parsed arguments."""
 
     item_id: str | None
     call: ToolCall

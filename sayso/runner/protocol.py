@@ -1,8 +1,4 @@
-"""Protocol between the run loop and its agents.
-
-`AgentRun` is what the loop drives. Adapters implement `Framework`: it stops before the tools of each turn, returns its
-state as JSON, and starts tools only through the `CallExecutor`.
-"""
+"""Protocol between the run loop and its agents: `AgentRun` is what it drives, adapters implement `Framework`."""
 
 import json
 from abc import ABC, abstractmethod

@@ -82,10 +82,7 @@ def revalidate(
     now_ms: int,
     readings: Readings = NO_READINGS,
 ) -> Revalidation:
-    """Revalidate every approved call that has not started. A second start in doubt is denied by absolute rules only.
-
-    `readings` hold the counters that `list_wanted` returns; raises `Unavailable` if one is missing.
-    """
+    """Revalidate every approved call that has not started; only absolute rules deny a second start in doubt."""
     again: dict[int, ItemDraft] = {}
     reasons: dict[int, str] = {}
     charges: dict[int, tuple[Charge, ...]] = {}

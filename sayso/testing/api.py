@@ -7,27 +7,40 @@ from hashlib import sha256
 from typing import Any
 
 import httpx
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
 from sayso.core.canonical_json import digest_json, parse_json
 from sayso.core.clock import new_number
 from sayso.core.policy.counters.charging import Ledger
+from sayso.core.policy.counters.readings import list_mandate_counters
 from sayso.core.policy.external import describe_calls, evaluate_calls, list_wanted
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import Actor, ActorKind, Report
 from sayso.core.records.items import assign_numbers
+from sayso.core.records.permissions import MOST_TOOLS, GrantState, MandateState, Plan, PlannedCalls
 from sayso.core.records.suspensions import Change, Progress, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.core.records.terms import REPORT_WITHIN_S
+from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions import client_execution
 from sayso.core.transitions.deciding import cancel, find_item, suspend
 from sayso.core.transitions.permits import approved_args
 from sayso.errors import InvalidInput, NotFound, Withdrawn
+from sayso.features.permissions.making import draft_from, find_changed, find_confining, name_mandate, name_suspension
+from sayso.features.permissions.plans import draft_mandate
+from sayso.features.permissions.text import view_mandate
 from sayso.runner.revalidation import find_ended_grant, judge_approved
 from sayso.runner.revalidation import list_wanted as list_wanted_again
-from sayso.testing.mandates import InProcessMandates
 from sayso.testing.records import DeskRecords
-from sayso.testing.requests import SuspendBody, check_args, draft_suspension, read_call, show_record, show_run
+from sayso.testing.requests import (
+    DefinitionBody,
+    SuspendBody,
+    check_args,
+    draft_suspension,
+    read_call,
+    show_record,
+    show_run,
+)
 from sayso.wire.items import OutcomeView
 from sayso.wire.models import moment
 from sayso.wire.suspensions import RedeemedItem
@@ -45,11 +58,22 @@ class _Request:
     query: Mapping[str, str]
 
 
+class _PlannedCallsBody(PlannedCalls):
+    definition: DefinitionBody
+
+
+class _PlanBody(Plan):
+    """A plan of a client that runs its calls itself."""
+
+    thread_id: str | None = Field(default=None, min_length=1, max_length=200)
+    tools: tuple[_PlannedCallsBody, ...] = Field(min_length=1, max_length=MOST_TOOLS)
+
+
 class InProcessApi:
     """The API's routes, applied to the records of a desk in memory."""
 
     def __init__(self, desk: DeskRecords) -> None:
-        self._desk, mandates = desk, InProcessMandates(desk)
+        self._desk = desk
         self._routes: Mapping[tuple[str, str, str | None], Callable[[_Request], JsonValue]] = {
             ("POST", "suspensions", None): self._suspend,
             ("GET", "suspensions", None): self._find,
@@ -59,9 +83,9 @@ class InProcessApi:
             ("POST", "suspensions", "in-doubt"): self._mark_in_doubt,
             ("GET", "runs", None): self._find_run,
             ("POST", "runs", "cancel"): self._cancel,
-            ("POST", "mandates", None): mandates.propose,
-            ("GET", "mandates", None): mandates.read,
-            ("POST", "mandates", "revoke"): mandates.revoke,
+            ("POST", "mandates", None): self._propose_mandate,
+            ("GET", "mandates", None): self._read_mandate,
+            ("POST", "mandates", "revoke"): self._revoke_mandate,
         }
 
     def respond(self, request: httpx.Request) -> JsonValue:
@@ -124,12 +148,16 @@ class InProcessApi:
             pending = dict.fromkeys(record.id for record, _ in self._desk.waiting)
             shown = [show_record(self._desk.records[id_]) for id_ in pending]
             return {"suspensions": shown, "next_skip": None, "unreadable": []}
+        self._await(request, self._read)
+        return show_record(self._read(request))
+
+    def _await(self, request: _Request, read: Callable[[_Request], SuspensionRecord]) -> None:
+        """Let the reviewer decide, or the clock advance by the time that the request waits."""
         self._desk.reviewer.review()
         wait_s = int(request.query.get("wait", "0").rstrip("s"))
-        if self._read(request).status is Status.PENDING and wait_s:
+        if read(request).status is Status.PENDING and wait_s:
             self._desk.clock.advance(wait_s)
             self._desk.tick()
-        return show_record(self._read(request))
 
     def _find_run(self, request: _Request) -> JsonValue:
         if request.id:
@@ -200,6 +228,77 @@ class InProcessApi:
             now_ms = self._desk.clock.now_ms
             record = self._desk.save(client_execution.mark_in_doubt(record, request.item_id, following, now_ms))
         return show_record(self._desk.records[record.following_id or record.id])
+
+    def _propose_mandate(self, request: _Request) -> JsonValue:
+        """Ask the reviewer about a plan; one that only confines the agent is in force at once."""
+        body = _PlanBody.model_validate_json(to_json(request.body))
+        name = sha256(f"{request.agent} mandate {request.key}".encode()).hexdigest()[:32]
+        fingerprint = digest_json(request.body)
+        known = self._desk.find_repeated(f"sus_{name}", fingerprint, request.key)
+        if known is not None:
+            return self._show_mandate(known)
+        run = RunRef(
+            id=f"run_{name}",
+            agent=request.agent,
+            owner=request.agent,
+            thread_id=body.thread_id or f"run_{name}",
+            title=body.title,
+            request_id=fingerprint,
+        )
+        plan = Plan.model_validate(body.model_dump(exclude={"thread_id": True, "tools": {"__all__": {"definition"}}}))
+        definitions: dict[str, ToolDefinition] = {}
+        for tool in body.tools:
+            definition = ToolDefinition(name=tool.tool, **dict(tool.definition))
+            if definitions.setdefault(tool.tool, definition) != definition:
+                raise InvalidInput(f"The tool {tool.tool!r} has two definitions; send one.")
+        item = draft_mandate(self._desk.policy, run, plan, definitions)
+        draft = draft_suspension(f"sus_{name}", run, step=1, resume=ResumeSpec(mode="poll"))
+        begun = suspend(draft, (item,), self._desk.clock.now_ms)
+        confining = find_confining(begun.record, self._desk.clock.now_ms)
+        return self._show_mandate(self._desk.save(begun._replace(mandate=confining)))
+
+    def _read_mandate(self, request: _Request) -> JsonValue:
+        """Return a mandate or its plan; with `wait` the reviewer decides first, or the clock advances."""
+        self._await(request, self._find_mandate)
+        return self._show_mandate(self._find_mandate(request))
+
+    def _revoke_mandate(self, request: _Request) -> JsonValue:
+        """End a mandate, or withdraw a plan that waits."""
+        record, now_ms = self._find_mandate(request), self._desk.clock.now_ms
+        mandate = self._desk.counters.find_mandate(request.id)
+        if mandate is not None and mandate.find_state(now_ms) is GrantState.IN_FORCE:
+            update = {"revoked_by": request.agent, "revoked_at_ms": now_ms}
+            self._desk.counters.keep_mandate(mandate.model_copy(update=update))
+        elif mandate is None and record.status is Status.PENDING:
+            by = Actor(id=request.agent, kind=ActorKind.AGENT)
+            record = self._desk.save(cancel(record, by, None, now_ms))
+        return self._show_mandate(record)
+
+    def _find_mandate(self, request: _Request) -> SuspensionRecord:
+        record = self._desk.records.get(name_suspension(request.id))
+        of_plan = record is not None and record.items and record.items[0].mandate is not None
+        if record is None or not of_plan or record.run.owner != request.agent:
+            raise NotFound(f"There is no mandate {request.id!r} for this credential.")
+        return record
+
+    def _show_mandate(self, record: SuspensionRecord) -> JsonValue:
+        """Return a mandate as the API does; of a plan nobody approved, what it would be."""
+        now_ms, item = self._desk.clock.now_ms, record.items[0]
+        approved = self._desk.counters.find_mandate(name_mandate(record.id))
+        assert item.mandate is not None  # noqa: S101  `_find_mandate` refuses other items
+        mandate = approved or draft_from(record, item, item.mandate, 0)
+        if approved is not None:
+            state = MandateState(approved.find_state(now_ms))
+        elif item.outcome is not None:
+            state = MandateState.DENIED
+        else:
+            state = MandateState.PROPOSED if record.status is Status.PENDING else MandateState.WITHDRAWN
+        held = self._desk.counters.read(list_mandate_counters(mandate), now_ms)
+        total = held[mandate.sum_counter].total if mandate.sum_counter in held else 0
+        void = find_changed(self._desk.policy, mandate.envelope) is not None
+        calls = held[mandate.count_counter].total
+        shown: JsonValue = view_mandate(mandate, state, void=void, calls=calls, total=total).model_dump(mode="json")
+        return shown
 
     def _read(self, request: _Request) -> SuspensionRecord:
         record = self._desk.records.get(request.id)

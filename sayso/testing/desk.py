@@ -40,7 +40,7 @@ _LEASE_MS = DAY_MS
 
 
 async def run_on_desk(desk: DeskRecords, agent: Agent, input_text: str, claimed: JsonObject) -> RunEnded[RunState]:
-    """Run the agent to its end."""
+    """Run the agent to its end, with the steps of a worker: lease, redeem, checkpoint, settle."""
     desk.definitions |= {tool.definition.digest: tool.definition for tool in agent.tools}
     state = start_state(new_id("run"), agent.name, input_text, claimed)
     run = RunRef(

@@ -76,10 +76,7 @@ class StoredEvent(Immutable):
 
 @dataclass(frozen=True)
 class Part:
-    """What one event shows on the timeline: whole, or a fragment of message `key` or of a call's output.
-
-    Parts with the same `once` are shown once, such as a message that is streamed and then repeated in a response.
-    """
+    """What one event shows on the timeline, whole or as a fragment of message `key`; once for each `once`."""
 
     kind: Kind
     text: str = ""

@@ -128,7 +128,13 @@ class _Stream:
                 continue
             self._close(part)
             if part.kind is Kind.CALL:
-                self._add_call(event, part)
+                draft = self._calls.get(part.call_id) if part.call_id else None
+                if draft is None or draft.settled:
+                    self._calls[part.call_id or f"{event.seq}/{len(self._drafts)}"] = self._add_draft(event, part)
+                    continue
+                draft.note = draft.note or part.note
+                draft.data = draft.data if draft.data is not None else part.data
+                draft.last_seq = event.seq
             elif part.kind is Kind.RESULT:
                 self._add_result(event, part)
             else:
@@ -159,15 +165,6 @@ class _Stream:
         for key in [key for key in self._open if not key[3] and key[1] == part.invocation]:
             if key[:3] != (part.kind, part.invocation, part.who) or part.whole:
                 del self._open[key]
-
-    def _add_call(self, event: StoredEvent, part: Part) -> None:
-        draft = self._calls.get(part.call_id) if part.call_id else None
-        if draft is None or draft.settled:
-            self._calls[part.call_id or f"{event.seq}/{len(self._drafts)}"] = self._add_draft(event, part)
-            return
-        draft.note = draft.note or part.note
-        draft.data = draft.data if draft.data is not None else part.data
-        draft.last_seq = event.seq
 
     def _add_result(self, event: StoredEvent, part: Part) -> None:
         # Without ids it is the oldest call of that tool without a result.

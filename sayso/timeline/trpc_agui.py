@@ -4,7 +4,7 @@ The stream has no tree of invocations. A nested interrupt comes once for each le
 key; a server with `WithGraphNodeInterruptActivityTopLevelOnly` sends the outermost alone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -60,7 +60,10 @@ class _Stream:
         elif kind == "TOOL_CALL_ARGS" and call_id in self._calls:
             self._calls[call_id][1].append(fields.text("delta"))
         elif kind == "TOOL_CALL_END" and call_id in self._calls:
-            self._emit("chat.completion", _name_call(call_id, *self._calls.pop(call_id)))
+            name, args = self._calls.pop(call_id)
+            function: JsonObject = {"name": name, "arguments": "".join(args)}
+            calls: list[JsonValue] = [{"id": call_id, "function": function}]
+            self._emit("chat.completion", {"role": "assistant", "content": "", "tool_calls": calls})
         elif kind == "TOOL_CALL_RESULT":
             message: JsonObject = {"role": "tool", "tool_id": call_id, "content": fields.value("content")}
             self._emit("tool.response", message)
@@ -93,16 +96,6 @@ class _Stream:
         return {"object": kind, "requestID": run_id, "invocationId": run_id}
 
 
-def _name_call(call_id: str, name: str, args: Sequence[str]) -> JsonObject:
-    function: JsonObject = {"name": name, "arguments": "".join(args)}
-    return {"role": "assistant", "content": "", "tool_calls": [{"id": call_id, "function": function}]}
-
-
 def _find_patch(fields: Fields, path: str) -> Fields:
-    return next(_list_patches(fields, path), Fields(None))
-
-
-def _list_patches(fields: Fields, path: str) -> Iterator[Fields]:
-    for patch in fields.rows("patch"):
-        if patch.text("op") in ("add", "replace") and patch.text("path") == path:
-            yield patch.inner("value")
+    rows = (patch for patch in fields.rows("patch") if patch.text("op") in ("add", "replace"))
+    return next((patch.inner("value") for patch in rows if patch.text("path") == path), Fields(None))

@@ -1,8 +1,4 @@
-"""Read events of trpc-agent-go, find where a run waits, and write the requests that resume it.
-
-No server is called. Events come as the response of `POST …/runs`, a list or one event, in any order; those of AG-UI in
-the order of their stream.
-"""
+"""Read events of trpc-agent-go, find where a run waits, and write the requests that resume it."""
 
 import base64
 import binascii
@@ -68,10 +64,7 @@ Mechanism = Literal["graph_interrupt", "external_tool", "long_running_tool", "pe
 
 @dataclass(frozen=True)
 class GoSuspension:
-    """One thing that a run waits for. Without a `key`, such as a permission, it cannot be resumed.
-
-    Of nested graphs, `name`, `invocation_id` and `prompt` are of the innermost, the checkpoint is of the outermost.
-    """
+    """One thing that a run waits for; without a `key` it cannot be resumed. The checkpoint is the outermost graph's."""
 
     mechanism: Mechanism
     request_id: str

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sayso import gate
-from sayso.gating.functions import GatedFunction
+from sayso.gating.execution import GatedFunction
 from sayso.runner.tools import CallContext
 from sayso.testing import InProcessDesk
 

@@ -1,6 +1,6 @@
 """Which grant covers a call, and what the call spends of it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -219,10 +219,17 @@ def _charge(grant: Grant, event: "PolicyEvent") -> tuple[Charge, ...] | None:
         except SaysoError:
             return None
         amounts[grant.sum_counter] = (amount, grant.sum.max)
+    return charge(amounts, grant.per_s, event)
+
+
+def charge(
+    amounts: Mapping[str, tuple[int, int | None]], per_s: int, event: "PolicyEvent"
+) -> tuple[Charge, ...] | None:
+    """Return the charges of a call: by counter an amount and the most; None where one is exceeded or unknown."""
     charges: list[Charge] = []
     for counter, (amount, most) in amounts.items():
         reading = event.readings.get(counter)
         if reading is None or (most is not None and reading.total + amount > most):
             return None
-        charges.append(Charge(counter=counter, per_s=grant.per_s, amount=amount, most=most))
+        charges.append(Charge(counter=counter, per_s=per_s, amount=amount, most=most))
     return tuple(charges)

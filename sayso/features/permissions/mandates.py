@@ -12,7 +12,7 @@ from sayso.core.records.judgements import Charge
 from sayso.core.records.permissions import Mandate, MandatedTool, Outside
 from sayso.core.records.terms import RuleTerms
 from sayso.errors import SaysoError
-from sayso.features.permissions.grants import digest_rule, follow, holds, strip_arguments
+from sayso.features.permissions.grants import charge, digest_rule, follow, holds, strip_arguments
 
 if TYPE_CHECKING:
     from sayso.core.policy.events import PolicyEvent
@@ -152,7 +152,7 @@ def _apply_outside(mandates: Sequence[Mandate], decision: PolicyDecision, terms:
 
 def _charge(mandate: Mandate, tool: MandatedTool, event: "PolicyEvent") -> tuple[Charge, ...] | None:
     """Return what a call takes of the mandate, or None if that is more than is left or unknown."""
-    amounts: dict[str, tuple[int, int]] = {mandate.count_counter: (1, mandate.envelope.count)}
+    amounts: dict[str, tuple[int, int | None]] = {mandate.count_counter: (1, mandate.envelope.count)}
     if tool.count is not None:
         amounts[mandate.name_counter(tool, "count")] = (1, tool.count)
     if tool.sum is not None:
@@ -164,10 +164,4 @@ def _charge(mandate: Mandate, tool: MandatedTool, event: "PolicyEvent") -> tuple
             amounts[mandate.name_counter(tool, "sum")] = (amount, tool.sum.max)
         if mandate.envelope.sum is not None:
             amounts[mandate.sum_counter] = (amount, mandate.envelope.sum)
-    charges: list[Charge] = []
-    for counter, (amount, most) in amounts.items():
-        reading = event.readings.get(counter)
-        if reading is None or reading.total + amount > most:
-            return None
-        charges.append(Charge(counter=counter, per_s=mandate.per_s, amount=amount, most=most))
-    return tuple(charges)
+    return charge(amounts, mandate.per_s, event)

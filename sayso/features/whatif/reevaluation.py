@@ -28,10 +28,7 @@ NOT_COUNTED = mark("A rule remembers other calls than the rules of that time did
 
 
 class Rejudged(Immutable):
-    """What rules would do with one recorded call; `error` is what they could not evaluate.
-
-    `approvals` is how many people would have to approve it if it is asked about. An erasure leaves no reason.
-    """
+    """What rules would do with one recorded call; `approvals` is how many people would have to approve it."""
 
     effect: Effect
     rule_id: str | None = None
@@ -201,7 +198,8 @@ def _read_call(
 ) -> RecordedCall | None:
     """Return the call of an event; None for one that another version of Sayso wrote otherwise."""
     data = entry.data
-    item = _find_item(data, record)
+    about, items = (data.get("index"), data["tool_name"]), record.items if record is not None else ()
+    item = next((item for item in items if (item.index, item.tool.name) == about), None)
     outcome = item.outcome if item is not None and data.get("action") in ASKING else None
     args = item.tool.args if item is not None else data.get("args")
     event: dict[str, Any] = {
@@ -266,13 +264,6 @@ def _recall(data: JsonObject, grant: Grant | None, mandate: Mandate | None) -> d
         parts = (list_mandate_counters(mandate, tool.tool) for tool in mandate.envelope.tools)
         readings |= {counter.counter: Reading() for part in parts for counter in part}
     return readings
-
-
-def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None:
-    if record is None:
-        return None
-    about = (data.get("index"), data["tool_name"])
-    return next((item for item in record.items if (item.index, item.tool.name) == about), None)
 
 
 def _find_missing(entry: TrailEntry, args: JsonValue, item: Item | None) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso.adapters.afk.tickets import settle_tickets
+from sayso.adapters.afk.desk import settle_tickets
 from tests.frameworks.contracts import (
     Runner,
 )
