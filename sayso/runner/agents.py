@@ -98,7 +98,18 @@ def load_agents(paths: Sequence[str]) -> dict[str, Agent]:
     """Import agents by paths such as `demo.agents:support`; raises `InvalidInput` with the path that fails."""
     agents: dict[str, Agent] = {}
     for path in paths:
-        agent = _import_agent(path)
+        module_name, _, attribute = path.partition(":")
+        if not module_name or not attribute:
+            raise InvalidInput(f"{path!r} is not a path to an agent. Write it as package.module:attribute.")
+        try:
+            module = importlib.import_module(module_name)
+        except Exception as error:
+            raise InvalidInput(f"{path}: {module_name} cannot be imported. {describe_error(error)}") from error
+        agent = getattr(module, attribute, None)
+        if agent is None:
+            raise InvalidInput(f"{path}: the module {module_name} has no {attribute!r}. Correct the path.")
+        if not isinstance(agent, Agent):
+            raise InvalidInput(f"{path} is a {type(agent).__name__}, not an Agent. Name the agent itself.")
         if agent.name in agents:
             raise InvalidInput(f"{path} is a second agent named {agent.name!r}. Rename one of them.")
         agents[agent.name] = agent
@@ -128,19 +139,3 @@ def _find_faults(agent: Agent) -> list[str]:
     except SaysoError as error:
         found.append(f"its context is not plain JSON. {error.message}")
     return found
-
-
-def _import_agent(path: str) -> Agent:
-    module_name, _, attribute = path.partition(":")
-    if not module_name or not attribute:
-        raise InvalidInput(f"{path!r} is not a path to an agent. Write it as package.module:attribute.")
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:
-        raise InvalidInput(f"{path}: {module_name} cannot be imported. {describe_error(error)}") from error
-    agent = getattr(module, attribute, None)
-    if agent is None:
-        raise InvalidInput(f"{path}: the module {module_name} has no {attribute!r}. Correct the path.")
-    if not isinstance(agent, Agent):
-        raise InvalidInput(f"{path} is a {type(agent).__name__}, not an Agent. Name the agent itself.")
-    return agent

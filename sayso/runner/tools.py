@@ -262,30 +262,26 @@ def _read_signature(function: Function, label: str) -> tuple[dict[str, tuple[Any
     fields: dict[str, tuple[Any, Any]] = {}
     takes_call = False
     for parameter in inspect.signature(function).parameters.values():
-        _check_parameter(parameter, hints, label)
+        if parameter.kind in _NOT_BY_NAME:
+            raise InvalidInput(
+                f"The parameter {str(parameter).partition(':')[0]!r} of tool {label} cannot be given by name, and "
+                "models give arguments by name only. Write out each parameter."
+            )
+        if parameter.name == "self" and parameter.name not in hints:
+            raise InvalidInput(
+                f"{label} is a method without an object, which JSON cannot carry. Decorate the method of one object, "
+                f"tool(thing.{label}), or write a function."
+            )
+        if parameter.name not in hints:
+            raise InvalidInput(f"The parameter {parameter.name!r} of tool {label} has no type. Annotate it.")
+        if hints[parameter.name] is CallContext and parameter.name != "call":
+            raise InvalidInput(f"The parameter {parameter.name!r} of tool {label} takes the context; name it 'call'.")
         if hints[parameter.name] is CallContext:
             takes_call = True
         else:
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[parameter.name] = (hints[parameter.name], default)
     return fields, takes_call
-
-
-def _check_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any], label: str) -> None:
-    if parameter.kind in _NOT_BY_NAME:
-        raise InvalidInput(
-            f"The parameter {str(parameter).partition(':')[0]!r} of tool {label} cannot be given by name, and models "
-            "give arguments by name only. Write out each parameter."
-        )
-    if parameter.name == "self" and parameter.name not in hints:
-        raise InvalidInput(
-            f"{label} is a method without an object, which JSON cannot carry. Decorate the method of one object, "
-            f"tool(thing.{label}), or write a function."
-        )
-    if parameter.name not in hints:
-        raise InvalidInput(f"The parameter {parameter.name!r} of tool {label} has no type. Annotate it.")
-    if hints[parameter.name] is CallContext and parameter.name != "call":
-        raise InvalidInput(f"The parameter {parameter.name!r} of tool {label} takes the context; name it 'call'.")
 
 
 def _model_arguments(label: str, parameters: Mapping[str, tuple[Any, Any]]) -> tuple[type[BaseModel], JsonObject]:

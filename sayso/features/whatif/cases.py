@@ -24,14 +24,7 @@ def identify(event: PolicyEvent) -> PolicyEvent:
 
 def read_granted(policy: Policy, granted: Granted, event: PolicyEvent) -> Readings:
     """Return what a call reads of grants, if no other was made; raises `InvalidInput` if this one cannot be made."""
-    grant = _make(policy, granted, (event.at_ms or 0) - granted.ago * 1000)
-    if granted.ago >= granted.for_s:
-        return NO_READINGS
-    counters = {counter.counter: Reading() for counter in list_counters(grant)}
-    return {name_scope(grant.rule_id, grant.agent): Reading(grants=(grant,))} | counters
-
-
-def _make(policy: Policy, granted: Granted, at_ms: int) -> Grant:
+    at_ms = (event.at_ms or 0) - granted.ago * 1000
     call = identify(granted.event)
     decision = policy.judge(remember(policy, call))
     rule = find_granting(policy.rules, decision.policy_id)
@@ -40,7 +33,7 @@ def _make(policy: Policy, granted: Granted, at_ms: int) -> Grant:
         by = f"rule {decision.policy_id}" if decision.policy_id is not None else "the default"
         raise InvalidInput(f"{by} lets nobody grant such calls")
     limits = limit_grant(rule, rule.grants, granted, call.tool_args, decision.terms.secrets, at_ms)
-    return Grant(
+    grant = Grant(
         id="gra_case",
         rule_id=rule.rule_id,
         rule_digest=digest_rule(rule),
@@ -55,6 +48,10 @@ def _make(policy: Policy, granted: Granted, at_ms: int) -> Grant:
         item_id="i1",
         **limits,
     )
+    if granted.ago >= granted.for_s:
+        return NO_READINGS
+    counters = {counter.counter: Reading() for counter in list_counters(grant)}
+    return {name_scope(grant.rule_id, grant.agent): Reading(grants=(grant,))} | counters
 
 
 class CaseResult(Immutable):

@@ -96,7 +96,11 @@ def compare_rulebooks(old: Policy, new: Policy) -> RulebookDiff:
     after = {rule.rule_id: rule for rule in new.rules}
     terms = _compare(old.terms, new.terms, "terms")
     default = [] if old.default is new.default else [PartChange("default", old.default, new.default)]
-    renamed = _find_renamed(before, after)
+    renamed: dict[str, str] = {}  # each new rule that is otherwise equal to exactly one that is gone
+    for rule_id in sorted(after.keys() - before.keys()):
+        equal = [name for name in before.keys() - after.keys() if not _compare(before[name], after[rule_id])]
+        if len(equal) == 1 and equal[0] not in renamed.values():
+            renamed[rule_id] = equal[0]
     diffs: list[RuleDiff] = []
     inherits: list[str] = []
     order, later = [*before], [*after]
@@ -151,17 +155,6 @@ def _dump(value: Any) -> JsonValue:
         return [_dump(entry) for entry in value]
     dumped: JsonValue = str(value) if isinstance(value, StrEnum) else value
     return dumped
-
-
-def _find_renamed(before: Mapping[str, PolicyRule], after: Mapping[str, PolicyRule]) -> dict[str, str]:
-    """Return the earlier name of each new rule that is otherwise equal to exactly one that is gone."""
-    gone = [before[rule_id] for rule_id in before.keys() - after.keys()]
-    renamed: dict[str, str] = {}
-    for rule_id in sorted(after.keys() - before.keys()):
-        equal = [rule.rule_id for rule in gone if not _compare(rule, after[rule_id])]
-        if len(equal) == 1 and equal[0] not in renamed.values():
-            renamed[rule_id] = equal[0]
-    return renamed
 
 
 _VALUE_CHARS = 200

@@ -245,32 +245,29 @@ def tally(
         if now is None or (before is not None and was is None):
             counts.missing[call.missing or NOT_COUNTED] += 1
             continue
-        _count(counts, call, was, now, amounts.find(call.event))
+        amount = amounts.find(call.event)
+        past, effect = find_past(call), effect_of(call.action) if was is None else was.effect
+        cell = counts.cells.setdefault(f"{past} {effect} {now.effect}", Cell(past=past, was=effect, now=now.effect))
+        cell.count += 1
+        if amount is not None:
+            cell.sums[amount.currency] = cell.sums.get(amount.currency, Decimal()) + amount.number
+        for look_ms in call.look_times_ms:
+            if look_ms is None:
+                cell.unmeasured += 1
+            else:
+                cell.looked_ms += look_ms
+                counts.look_times[round(look_ms / 1000)] += 1
+        cell.needed += now.approvals if now.effect is Effect.ASKED else 0
+        if cell.changed:
+            rule_id = call.rule_id if was is None else was.rule_id
+            change = RuleChange(before=rule_id, after=now.rule_id, was=effect, now=now.effect)
+            counts.rule_changes[change.model_dump_json()] += 1
+            cell.listed.append(_list(call, rule_id, now))
+            if len(cell.listed) >= 2 * cell.most_listed:
+                cell.cut()
     for cell in counts.cells.values():
         cell.cut()
     return counts
-
-
-def _count(counts: Tally, call: RecordedCall, was: Rejudged | None, now: Rejudged, amount: Amount | None) -> None:
-    past, effect = find_past(call), effect_of(call.action) if was is None else was.effect
-    cell = counts.cells.setdefault(f"{past} {effect} {now.effect}", Cell(past=past, was=effect, now=now.effect))
-    cell.count += 1
-    if amount is not None:
-        cell.sums[amount.currency] = cell.sums.get(amount.currency, Decimal()) + amount.number
-    for look_ms in call.look_times_ms:
-        if look_ms is None:
-            cell.unmeasured += 1
-        else:
-            cell.looked_ms += look_ms
-            counts.look_times[round(look_ms / 1000)] += 1
-    cell.needed += now.approvals if now.effect is Effect.ASKED else 0
-    if cell.changed:
-        rule_id = call.rule_id if was is None else was.rule_id
-        change = RuleChange(before=rule_id, after=now.rule_id, was=effect, now=now.effect)
-        counts.rule_changes[change.model_dump_json()] += 1
-        cell.listed.append(_list(call, rule_id, now))
-        if len(cell.listed) >= 2 * cell.most_listed:
-            cell.cut()
 
 
 def _list(call: RecordedCall, before: str | None, now: Rejudged) -> Listed:
