@@ -28,11 +28,11 @@ from service.core.desk import desk
 from service.core.store import directory, keys
 from service.core.store.connection import commits as writes
 from service.core.store.connection import pipeline, watch
-from service.core.store.runs import external_events, runs, tombstones
+from service.core.store.runs import erasures, external_events, runs
 from service.core.store.suspensions import commits, schedule
 from service.features.operate import diagnostics
 from service.features.saved_views import store as views
-from workers import resumers
+from workers.resume import resumers
 
 PAGE = Path(__file__).with_name("glossary.md")
 
@@ -94,7 +94,7 @@ TERMS: dict[str, object] = {
     "terms": terms.Terms,
     "tick": due.tick,
     "timeline entry": merging.Entry,
-    "tombstone": tombstones,
+    "tombstone": erasures.make_tombstone,
     "tool call": tools.ToolCall,
     "tool definition": tools.ToolDefinition,
     "tool result": tools.ToolResult,

@@ -66,17 +66,9 @@ class Server(uvicorn.Server):
         self._loop.call_soon_threadsafe(self._loop.call_later, self._delay_s, super().handle_exit, sig, frame)
 
 
-def _allow_connections() -> None:
-    """Raise the limit of open files to its maximum: each long poll holds a connection."""
-    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def main(settings: Settings) -> int:
     """Serve; return 1 for a store or rules that cannot be used."""
     configure_logs(settings.log_level)
-    log = structlog.get_logger(__name__)
     try:
         rulebook_of(settings.policy)
         open_channels(settings)
@@ -96,8 +88,9 @@ def main(settings: Settings) -> int:
         print(error.message, file=sys.stderr)
         return 1
     if weakness is not None:
-        log.warning("the store may lose confirmed writes", weakness=weakness)
-    _allow_connections()
+        structlog.get_logger(__name__).warning("the store may lose confirmed writes", weakness=weakness)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each long poll holds a connection
     server = Server(create_app(settings, weakness), settings)
     try:
         server.run()

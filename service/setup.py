@@ -60,17 +60,17 @@ async def _set_up_demo_key(wiring: Wiring, key: str | None) -> str:
     return f"The agent {DEMO} has the key {secret} (shown this once)."
 
 
-async def _run(settings: Settings) -> None:
-    await check_durability(settings.store_url, allow_weak=True)
-    await check_format(settings.store_url)
-    async for line in set_up(settings):
-        print(line, flush=True)
-
-
 def main(settings: Settings) -> int:
     """Set up; return 1 on failure."""
+
+    async def run() -> None:
+        await check_durability(settings.store_url, allow_weak=True)
+        await check_format(settings.store_url)
+        async for line in set_up(settings):
+            print(line, flush=True)
+
     try:
-        asyncio.run(_run(settings))
+        asyncio.run(run())
     except SaysoError as error:
         print(error.message, file=sys.stderr)
         return 1

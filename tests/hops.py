@@ -41,7 +41,7 @@ from tests.workers import runs
 from workers.clock import ticks as clock
 from workers.resume import driving
 from workers.resume.plans import LeasedRun
-from workers.resumers import RESUMERS
+from workers.resume.resumers import RESUMERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = tuple(f"{ROOT / package}/" for package in ("sayso", "service", "workers"))

@@ -188,33 +188,26 @@ class Courier:
             if target is not None and not target.refusal:
                 wait_ms = max(0, lane.blocked_until_ms - now_ms) or self.breakers.wait_ms(target.endpoint_id, now_ms)
             if not wait_ms:
-                waits = await asyncio.gather(*(self._try_deliver(message, endpoint_id, target) for message in due))
+                waits = await asyncio.gather(*(self._deliver(message, endpoint_id, target) for message in due))
                 wait_ms = _BUSY_MS if max(waits) == _SKIPPED else max(0, *waits)
             earliest_ms = now_ms + wait_ms if wait_ms else 0
         await deliveries.settle_lane(endpoint_id, earliest_ms)
 
-    async def _try_deliver(self, message_id: str, endpoint_id: str, target: Target | None) -> int:
-        """Attend to one message; one that a later version wrote is left to that, and delays no other."""
-        try:
-            return await self._deliver(message_id, endpoint_id, target)
-        except Unreadable:
-            later_ms = await self.wiring.schedule.now_ms() + CLAIM_MS
-            await self.wiring.part(Deliveries).lane(endpoint_id).defer(message_id, later_ms)
-            return 0
-
     async def _deliver(self, message_id: str, endpoint_id: str, target: Target | None) -> int:
         """Attend to one message; return how long the lane must wait, 0 for no wait."""
         deliveries = self.wiring.part(Deliveries)
-        waiting = await deliveries.read(message_id)
+        try:
+            waiting = await deliveries.read(message_id)
+        except Unreadable:  # a later version, which wrote it, sends it
+            await deliveries.lane(endpoint_id).defer(message_id, await self.wiring.schedule.now_ms() + CLAIM_MS)
+            return 0
         now_ms = await self.wiring.schedule.now_ms()
         if waiting is None or waiting.delivery.ended is not None:
             await deliveries.lane(endpoint_id).forget(message_id)
             return 0
-        if target is None:
-            await deliveries.end(waiting, "nobody to tell", now_ms)
-            return 0
-        if target.refusal:
-            await deliveries.end(waiting, "given up", now_ms, reason=target.refusal)
+        if target is None or target.refusal:
+            how, reason = ("nobody to tell", "") if target is None else ("given up", target.refusal)
+            await deliveries.end(waiting, how, now_ms, reason=reason)
             return 0
         if now_ms >= waiting.delivery.until_ms + await self._jumped_ms(waiting, target, now_ms):
             await self._give_up(waiting, now_ms, waiting.delivery.reason or "Its time was over before an attempt.")

@@ -67,8 +67,7 @@ class Cache(Generic[Value]):
     """A value of the store, as of less than a second ago. With a `refresher` its uses seldom wait for a read."""
 
     def __init__(self, read: Callable[[], Awaitable[Value]], refresher: Refresher | None = None) -> None:
-        self._read = read
-        self._refresher = refresher
+        self._read, self._refresher = read, refresher
         self._clock_ms = refresher.clock_ms if refresher is not None else monotonic_ms
         self._held: tuple[Value, float] | None = None
         self._reading: tuple[asyncio.Task[Value], float] | None = None

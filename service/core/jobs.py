@@ -71,17 +71,15 @@ class DrainQueue:
     def ensure(self) -> int:
         """Add a drain job for every idle worker without one; return how many were added."""
         keys: Any = self._redis.smembers(Worker.redis_workers_keys)
-        idle = sum(1 for key in keys if self._is_idle(key))
-        missing = max(0, idle - self._count_waiting())
+        missing = max(0, sum(map(self._is_idle, keys)) - self._count_waiting())
         for _ in range(missing):
             self.put()
         return missing
 
     def _is_idle(self, key: bytes) -> bool:
         try:
-            worker = Worker.find_by_key(
-                key.decode(), connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob
-            )
+            name = key.decode()
+            worker = Worker.find_by_key(name, connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob)
         except (ValueError, ResponseError) as error:
             if key not in self._unreadable:
                 self._unreadable.add(key)
@@ -89,15 +87,9 @@ class DrainQueue:
             return False
         return worker is not None and worker.get_state() == WorkerStatus.IDLE
 
-    def put(self) -> None:
-        self._queue.enqueue(
-            DRAIN, job_id=new_id(_DRAIN_ID), job_timeout=self._timeout_s, result_ttl=0, failure_ttl=_FAILURE_TTL_S
-        )
-
-    def put_retention(self) -> None:
-        self._queue.enqueue(
-            RETAIN, job_id=new_id("retain"), job_timeout=_GRACE_S, result_ttl=0, failure_ttl=_FAILURE_TTL_S
-        )
+    def put(self, job: str = DRAIN) -> None:
+        name, timeout_s = (_DRAIN_ID, self._timeout_s) if job == DRAIN else ("retain", _GRACE_S)
+        self._queue.enqueue(job, job_id=new_id(name), job_timeout=timeout_s, result_ttl=0, failure_ttl=_FAILURE_TTL_S)
 
     def put_back(self) -> None:
         """Add one drain job unless one is waiting already."""
@@ -105,7 +97,7 @@ class DrainQueue:
             self.put()
 
     def _count_waiting(self) -> int:
-        return sum(1 for job_id in self._queue.job_ids if job_id.startswith(f"{_DRAIN_ID}_"))
+        return sum(job_id.startswith(f"{_DRAIN_ID}_") for job_id in self._queue.job_ids)
 
     def close(self) -> None:
         self._redis.close()
@@ -127,8 +119,7 @@ def worker_pids(url: str) -> frozenset[int]:
             keys = _list_alive(redis)
     except RedisError:
         return frozenset()
-    names = (re.search(rb":w-([0-9]+)_", key) for key in keys)
-    return frozenset(int(name[1]) for name in names if name is not None)
+    return frozenset(int(name[1]) for name in (re.search(rb":w-([0-9]+)_", key) for key in keys) if name is not None)
 
 
 def _list_alive(redis: Redis) -> list[bytes]:

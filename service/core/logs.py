@@ -34,11 +34,7 @@ def configure_logs(level: str) -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    for library in (
-        "httpx",
-        "httpcore",
-        "urllib3",
-    ):  # they log addresses and headers, which may hold a channel's secret
+    for library in ("httpx", "httpcore", "urllib3"):  # they log addresses and headers, which may hold a secret
         logging.getLogger(library).setLevel(logging.WARNING)
 
 
@@ -75,11 +71,8 @@ def start(program: Callable[[Settings], int], sees: Collection[str] = ()) -> int
         return 2
     if LAUNCHED_FROM not in os.environ:  # the launcher has said it
         print(*(f"warning: {line}\n" for line in list_unknown()), sep="", end="", file=sys.stderr)
-    return program(_hide(settings, [name for name in SECRETS if name not in sees]))
-
-
-def _hide(settings: Settings, names: Collection[str]) -> Settings:
-    variables = {variable_of(name) for name in names}
+    hidden = [name for name in SECRETS if name not in sees]
+    variables = {variable_of(name) for name in hidden}
     for variable in [name for name in os.environ if name.upper() in variables]:
         del os.environ[variable]
-    return settings.model_copy(update={name: Settings.model_fields[name].default for name in names})
+    return program(settings.model_copy(update={name: Settings.model_fields[name].default for name in hidden}))

@@ -17,9 +17,7 @@ PROCESS = CollectorRegistry()
 
 OPERATIONS = ("decide", "propose", "start", "suspend")
 RESULTS = ("done", "refused", "failed")
-LIMITS = ("backlog", "open_items", "pace", "other")
-"""All values of the labels: no text of a request becomes one."""
-
+LIMITS = ("backlog", "open_items", "pace", "other")  # all values of the labels: no text of a request becomes one
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _REPLY_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
 
@@ -44,8 +42,7 @@ _REPLIES = Histogram(
     registry=PROCESS,
     buckets=_REPLY_SECONDS,
 )
-note_reply: Callable[[float], None] = _REPLIES.observe
-"""Count a reply of the store by its time in seconds."""
+note_reply: Callable[[float], None] = _REPLIES.observe  # count a reply of the store by its time in seconds
 
 
 def timed(operation: str, run: Operation) -> Operation:

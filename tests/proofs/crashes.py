@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -188,7 +188,8 @@ async def run_to_end(settings: Settings, point: CrashPoint | None, later_ms: int
         schedule = LaterSchedule(store)
         schedule.later_ms = later_ms
         left_begun = await list_begun(redis)
-        wiring = replace(wired, desk=desk, schedule=schedule)
+        wiring = copy(wired)
+        wiring.desk, wiring.schedule = desk, schedule
         listening = asyncio.create_task(wiring.watch.listen())
         driving = asyncio.create_task(resume.Drain(wiring, f"w-{os.getpid()}").run(asyncio.Event()))
         state = start_state(RUN_ID, "a", "refund order A")

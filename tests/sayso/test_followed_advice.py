@@ -31,7 +31,7 @@ from sayso.timeline.trpc_states import (
 )
 from tests.builders import run_ref
 from tests.sayso.timeline.stories import CALL, encode, go
-from tests.workers.resumers.scripted_framework import ScriptedFramework
+from tests.workers.resume.resumers.scripted_framework import ScriptedFramework
 
 
 class Case(NamedTuple):

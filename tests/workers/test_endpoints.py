@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -47,7 +46,8 @@ async def wiring(clean_store_url: str, tmp_path: Path, certificate: Path) -> Asy
     settings = Settings(home=tmp_path, redis_url=clean_store_url, policy=policy, aap_allow_loopback=True)
     async with assemble(settings) as wired:
         hasty = Posts(loopback=True, attempt_s=1)
-        yield replace(wired, posts=hasty)
+        wired.posts = hasty
+        yield wired
         await hasty.aclose()
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from copy import copy
 from pathlib import Path
 from typing import cast
 
@@ -136,7 +136,7 @@ async def test_doctor_names_open_items_that_were_missed(wiring: Wiring, clean_st
 async def test_one_clock_claims_retention_once_an_hour(wiring: Wiring, clean_store_url: str) -> None:
     assert [await wiring.retention.claim(EVERY_S) for _ in range(3)] == [True, False, False]
     jobs = DrainQueue(clean_store_url, 30)
-    jobs.put_retention()
+    jobs.put(RETAIN)
     assert [job.func_name for job in jobs._queue.jobs] == [RETAIN]
     assert jobs._queue.name == QUEUE
     jobs.put_back()
@@ -152,7 +152,8 @@ async def test_contents_are_erased_before_the_run_is_deleted(wiring: Wiring, cle
     now_ms = await wiring.schedule.now_ms()
     assert await erase_old(wiring, now_ms + 400 * DAY_MS) == 0, "by default contents are kept as long as the trail"
     settings = wiring.settings.model_copy(update={"keep_calls_days": 1})
-    wiring = replace(wiring, settings=settings)
+    wiring = copy(wiring)
+    wiring.settings = settings
     assert await erase_old(wiring, now_ms) == 0
     assert await erase_old(wiring, now_ms + 2 * DAY_MS) == 3
     assert await erase_old(wiring, now_ms + 2 * DAY_MS) == 0
@@ -170,7 +171,8 @@ async def test_contents_are_erased_before_the_run_is_deleted(wiring: Wiring, cle
 
 async def test_contents_that_cannot_be_erased_keep_no_other_run_waiting(wiring: Wiring, clean_store_url: str) -> None:
     settings = wiring.settings.model_copy(update={"keep_calls_days": 1})
-    wiring = replace(wiring, settings=settings)
+    wiring = copy(wiring)
+    wiring.settings = settings
     altered, whole = [await finish(wiring, await approve(wiring, await make_pending(wiring))) for _ in range(2)]
     async with Redis.from_url(clean_store_url) as redis:
         await redis.rpop(TenantKeys("default").trail(altered.run.id))

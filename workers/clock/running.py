@@ -18,7 +18,7 @@ from sayso.core.records.freezes import JUMP_MS, TIME, ClockReading, find_drift_m
 from sayso.errors import InvalidInput, Unavailable
 from service.assembly import assemble
 from service.channels.kinds import Channels, open_channels
-from service.core.jobs import DrainQueue
+from service.core.jobs import RETAIN, DrainQueue
 from service.core.logs import Trouble, configure_logs
 from service.core.settings import Settings
 from service.core.store.channels import CardQueue
@@ -99,7 +99,7 @@ class Clock:
         """Queue the job that drives runs, and each hour the one that deletes old ones."""
         await asyncio.to_thread(self.queue.ensure)
         if await wiring.retention.claim(EVERY_S):
-            await asyncio.to_thread(self.queue.put_retention)
+            await asyncio.to_thread(self.queue.put, RETAIN)
 
 
 LOOPS: tuple[Callable[[Clock], Awaitable[None]], ...] = (

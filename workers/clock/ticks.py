@@ -44,15 +44,9 @@ async def take_back_handed(wiring: Wiring) -> int:
     return taken
 
 
-_RUSH_FROM_MS = 30
-"""Lateness from which it is a rush."""
-
-LONGEST_RUSH_MS = 3_000
-"""How long a rush holds others up."""
-
-_APART_MS = 10_000
-"""How long after its last lateness a rush is over, and others would wait again."""
-
+_RUSH_FROM_MS = 30  # lateness from which it is a rush
+LONGEST_RUSH_MS = 3_000  # how long a rush holds others up
+_APART_MS = 10_000  # how long after its last lateness a rush is over, and others would wait again
 _ANNOUNCE_MS = 100
 
 
@@ -149,8 +143,7 @@ async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
         log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
 
 
-WITHDRAWING_AGAIN_MS = 5_000
-"""Longer than any process caches a checked key, so that the second pass is complete."""
+WITHDRAWING_AGAIN_MS = 5_000  # longer than any process caches a checked key, so that the second pass is complete
 
 
 class Withdrawals:
@@ -175,12 +168,8 @@ class Withdrawals:
                 del self._first_ms[key.id]
 
 
-AHEAD_MS = 10_000
-"""How long before its deadline a change is computed."""
-
-_COMPUTED_AT_ONCE = 50
-"""Number computed between two ticks; takes about 10 ms."""
-
+AHEAD_MS = 10_000  # how long before its deadline a change is computed
+_COMPUTED_AT_ONCE = 50  # number computed between two ticks; takes about 10 ms
 VERY_LATE_MS = 800
 _SIZES = ((VERY_LATE_MS // 4, 12), (VERY_LATE_MS, 25), (inf, 100))
 """Lateness in ms, up to which so many changes share a write.
@@ -189,12 +178,9 @@ A write blocks the store: 12 changes take about 0.5 ms. Decisions go first until
 disk; then many changes share one write.
 """
 
-_ON_THE_WAY = 2
-"""Number of writes in flight: the next arrives while the store executes one."""
-
+_ON_THE_WAY = 2  # number of writes in flight: the next arrives while the store executes one
 _TICK_MS = 10
-_MOST_COMPUTED = 10_000
-"""Limit of computed changes, about 2 kB each; later deadlines are ticked when due."""
+_MOST_COMPUTED = 10_000  # limit of computed changes, about 2 kB each; later deadlines are ticked when due
 
 
 class Precomputing:

@@ -194,8 +194,7 @@ class Attempt:
         held = self.delivery.person and not self.item.terms.urgent
         if held and is_quiet(await self._find_preferences(self.delivery.person), self.now_ms):
             return  # the person's hours skip a reminder
-        event_id = self._event_id(to, "remind")
-        await self._run(to, partial(self.channel.remind, to, reference, self.card, event_id))
+        await self._run(to, partial(self.channel.remind, to, reference, self.card, self._event_id(to, "remind")))
 
     async def _find_preferences(self, person: str) -> Preferences:
         reviewers = self.item.terms.reviewers_of(self.delivery.step)

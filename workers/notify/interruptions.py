@@ -18,14 +18,11 @@ from service.core.store.attempts import Allowance, Attempts
 from service.core.store.directory import find_chain
 from service.core.wiring import Wiring
 
-MOST_CARDS = 50
-"""The most cards of one digest."""
-
+MOST_CARDS = 50  # the most cards of one digest
 _WINDOW_S = 0.3
 _HOUR_S = 3600
 
-Flush = Callable[[tuple[Card, ...], str], Awaitable[None]]
-"""Sends the cards of a digest under its event id."""
+Flush = Callable[[tuple[Card, ...], str], Awaitable[None]]  # sends the cards of a digest under its event id
 
 
 @dataclass(frozen=True)

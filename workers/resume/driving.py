@@ -45,12 +45,10 @@ from workers.resume.journals import RunStates, StartDelays
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import ContextThreads, next_step, renewed, share_turns, through_outages
 from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, list_unclaimed
-from workers.resumers import RESUMERS
+from workers.resume.resumers import RESUMERS
 
 _TAKE_S = 0.5
-_TAKE_AT_ONCE = 8
-"""Limit of runs taken at once; the rest is for the other workers."""
-
+_TAKE_AT_ONCE = 8  # limit of runs taken at once; the rest is for the other workers
 _LOOK_AGAIN_S = 0.1
 """How long a worker leaves the ready list alone in a rush of deadlines, until it looks whether that is over."""
 
@@ -64,8 +62,7 @@ _FINAL = (errors.IllegalTransition, errors.StaleDigest)
 """Errors that every further attempt would meet: the run fails at once."""
 
 log = structlog.get_logger()
-agents: dict[str, Agent] = {}
-"""The registered agents. The worker imports them before it forks, so that no job has to."""
+agents: dict[str, Agent] = {}  # the registered agents. The worker imports them before it forks, so that no job has to.
 
 
 def import_agents(settings: Settings) -> Mapping[str, Agent]:
@@ -243,8 +240,7 @@ class Drain:
         except OverLimit:  # the calls are judged again after the lease
             if inputs.readings is NO_READINGS:
                 raise
-            without = inputs._replace(readings=NO_READINGS)
-            return await self._lease_and_plan(suspension_id, step_id, without, known)
+            return await self._lease_and_plan(suspension_id, step_id, inputs._replace(readings=NO_READINGS), known)
         held = leased.record.lease
         if held is None or held.step != step_id:
             return None
@@ -254,8 +250,7 @@ class Drain:
     async def _resume(self, leased_run: LeasedRun) -> None:
         record = leased_run.saved.record
         try:
-            revocations = await self._wiring.revocation_cache.find()
-            if (why := revocations.find_withdrawal(record.run)) is not None:
+            if (why := (await self._wiring.revocation_cache.find()).find_withdrawal(record.run)) is not None:
                 raise Withdrawn(why)
             await RESUMERS[record.resume.resumer](self._wiring, agents, leased_run)
         except Withdrawn as withdrawn:

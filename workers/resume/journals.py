@@ -271,8 +271,7 @@ def _describe_outcome(item: Item, checked: Revalidation, now_ms: int) -> Resumpt
 
 
 _MOST = 512
-_MOST_BYTES = 16 * 1024 * 1024
-"""Limits of the states in memory: their number, and their bytes together."""
+_MOST_BYTES = 16 * 1024 * 1024  # limits of the states in memory: their number, and their bytes together
 
 
 class ReadState(NamedTuple):

@@ -25,8 +25,7 @@ _KEPT_MS = 7 * DAY_MS
 _POLL_S = 0.05
 
 log = structlog.get_logger()
-_kept: dict[str, "Notes"] = {}
-"""Open notes of the workers in this process, by holder."""
+_kept: dict[str, "Notes"] = {}  # open notes of the workers in this process, by holder
 
 
 @dataclass(frozen=True)

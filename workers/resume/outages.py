@@ -17,9 +17,7 @@ from service.core.desk.desk import Desk
 
 Result = TypeVar("Result")
 
-PATIENCE_S = 60
-"""Time limit of the retries; while the store is away, no other worker can take the run."""
-
+PATIENCE_S = 60  # time limit of the retries; while the store is away, no other worker can take the run
 _AGAIN_S = 0.1
 _REPORTS = 100
 
@@ -80,8 +78,7 @@ def renewed(desk: Desk, suspension_id: str, fence: Fence) -> Iterator[None]:
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
-TURN_S = 0.0005
-"""Longest time that another thread keeps a tool waiting; Python's default of 5 ms adds up over a call."""
+TURN_S = 0.0005  # longest time that another thread keeps a tool waiting; Python's default of 5 ms adds up over a call
 
 
 def share_turns() -> None:

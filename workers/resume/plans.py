@@ -88,8 +88,7 @@ class FirstPlan:
     def __init__(self, inputs: PlanInputs) -> None:
         self._inputs = inputs
         self.made: CallPlan | RunPlan | None = None  # the plan that was made last
-        self._lease: tuple[int, int] | None = None
-        """Version and time of the record that holds the lease of the plan."""
+        self._lease: tuple[int, int] | None = None  # version and time of the record that holds the lease of the plan
 
     def plan(self, record: SuspensionRecord, fence: Fence, now_ms: int) -> tuple[Intent, ...]:
         """Return journal entries of the calls that start at once, if the record alone determines them."""

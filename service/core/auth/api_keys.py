@@ -71,8 +71,7 @@ class ApiKeys:
         if owner is not None and predecessor_id is None:
             if kind != "agent":
                 raise InvalidInput("Only an agent's key has an owner. Leave out the owner.")
-            person = await self._people.find_reviewer(owner)
-            if person is None or not person.active:
+            if await self._people.find_active(owner) is None:
                 raise InvalidInput(f"There is no active person named {owner!r} to own the key. Correct the name.")
         plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)

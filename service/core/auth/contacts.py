@@ -6,15 +6,13 @@ from hmac import digest
 
 from sayso.core.clock import new_code, now_ms
 from sayso.errors import InvalidInput, NotFound
-from service.core.auth.activity import ActivityLog
 from service.core.auth.reviewers import NOBODY
+from service.core.store.activity import ActivityLog
 from service.core.store.attempts import Allowance, Attempts
 from service.core.store.directory import CodeOwner, Contact, ContactStore
 from service.core.store.people import Made, People
 
-CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
-"""Letters and digits that cannot be mistaken for each other."""
-
+CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # letters and digits that cannot be mistaken for each other
 CODE_CHARS = 8
 CODE_VALID_MS = 600_000
 LONGEST_ADDRESS = 320
@@ -79,7 +77,7 @@ class Contacts:
         code_hash = self.hash_code(channel, code)
         owner = await self._store.find_code(code_hash) or CodeOwner(person="")
         person = owner.person
-        if person and await self._find_active(person) is None:
+        if person and await self._people.find_active(person) is None:
             raise InvalidInput(f"The reviewer {person} is deactivated. Ask an admin.")
         contact = Contact(
             person=person,
@@ -103,11 +101,12 @@ class Contacts:
     async def find_person(self, channel: str, address: str) -> str | None:
         """Return the active reviewer with this address, or None."""
         contact = await self.find(channel, address)
-        return await self._find_active(contact.person) if contact is not None else None
+        reviewer = await self._people.find_active(contact.person) if contact is not None else None
+        return reviewer.name if reviewer is not None else None
 
     async def addresses_of(self, person: str, channel: str) -> list[str]:
         """Return a person's addresses in a channel, the oldest first; none for a deactivated person."""
-        if await self._find_active(person) is None:
+        if await self._people.find_active(person) is None:
             return []
         return [contact.address for contact in await self._store.list_of(person) if contact.channel == channel]
 
@@ -118,10 +117,6 @@ class Contacts:
                 await self._store.delete(contact)
                 return
         raise NotFound(f"{person} has no contact {contact_id!r}. List the contacts to see their ids.")
-
-    async def _find_active(self, person: str) -> str | None:
-        reviewer = await self._people.find_reviewer(person)
-        return reviewer.name if reviewer is not None and reviewer.active else None
 
 
 def _check_channel(channel: str) -> None:

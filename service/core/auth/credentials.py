@@ -35,23 +35,12 @@ class Principal:
     csrf: str = ""
     key_id: str | None = None
     context: JsonObject = field(default_factory=dict, hash=False)
-    key_owner: str | None = None
-    """The person who owns an agent's key, if it has an owner."""
-
-    key_maker: str = ""
-    """The person who made the key, if that is known."""
-
-    made: Made = NOBODY
-    """Who else made or reset a person's credential."""
-
-    password_by: str = ""
-    """Who else set the password of a session, if its person has not changed it."""
-
-    groups: tuple[str, ...] = ()
-    """The groups of a person."""
-
-    represents: tuple[Represented, ...] = ()
-    """The absent people for whom a person decides."""
+    key_owner: str | None = None  # the person who owns an agent's key, if it has an owner
+    key_maker: str = ""  # the person who made the key, if that is known
+    made: Made = NOBODY  # who else made or reset a person's credential
+    password_by: str = ""  # who else set the password of a session, if its person has not changed it
+    groups: tuple[str, ...] = ()  # the groups of a person
+    represents: tuple[Represented, ...] = ()  # the absent people for whom a person decides
 
     def actor(self, channel: str) -> Actor:
         """Return this principal as it appears in decisions and events."""
@@ -78,8 +67,7 @@ class _Checked:
     in_use: bool = False
 
 
-_LookedUp = tuple[Principal | None, float]
-"""The holder of a credential, and when its look-up began, ms."""
+_LookedUp = tuple[Principal | None, float]  # the holder of a credential, and when its look-up began, ms
 
 
 class Credentials:

@@ -58,8 +58,7 @@ def find_working_hours(preferences: Preferences, group: Group | None) -> Working
     return group.working_hours if group is not None else None
 
 
-DAILY_AT = time(9)
-"""The local time of a daily digest."""
+DAILY_AT = time(9)  # the local time of a daily digest
 
 
 class Hold(NamedTuple):
@@ -112,8 +111,7 @@ def next_digest_ms(preferences: Preferences, from_ms: int) -> int | None:
 
 
 DAYS = 7
-SLOTS = 48
-"""Half hours of a day."""
+SLOTS = 48  # half hours of a day
 
 
 @dataclass(frozen=True)
@@ -201,8 +199,7 @@ def _write_slot(slot: int) -> str:
 
 
 LONGEST_ABSENCE_MS = 400 * DAY_MS
-_KEPT_MS = 90 * DAY_MS
-"""How long an ended absence stays listed."""
+_KEPT_MS = 90 * DAY_MS  # how long an ended absence stays listed
 
 
 class Duty:
@@ -244,8 +241,7 @@ class Duty:
             raise InvalidInput("An absence lasts at most 400 days. Deactivate a reviewer who has left.")
         if delegate == person:
             raise InvalidInput("A person cannot be their own delegate. Name somebody else, or nobody.")
-        reviewer = await self._people.find_reviewer(delegate) if delegate is not None else None
-        if delegate is not None and (reviewer is None or not reviewer.active):
+        if delegate is not None and await self._people.find_active(delegate) is None:
             raise InvalidInput(f"No active reviewer is named {delegate}. Name another delegate.")
         made = Absence(id=new_id("abs"), person=person, from_ms=from_ms, to_ms=to_ms, delegate=delegate)
 

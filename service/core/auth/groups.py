@@ -36,15 +36,14 @@ class Groups:
             raise Conflict(f"There are {MOST_GROUPS} groups already. Delete one first.")
         members, editors = await self._check_people(members), await self._check_people(editors)
         check_working_hours(working_hours)
-        made = Group(name=name, members=members, editors=editors, working_hours=working_hours, created_at_ms=now_ms())
 
         def create(known: Group | None) -> Group:
             if known is not None:
                 raise Conflict(f"There is already a group named {name}. Choose another name.")
-            return made
+            hours, at_ms = working_hours, now_ms()
+            return Group(name=name, members=members, editors=editors, working_hours=hours, created_at_ms=at_ms)
 
-        await self._store.change(name, create)
-        return made
+        return _found(await self._store.change(name, create), name)
 
     async def update(
         self,

@@ -18,11 +18,10 @@ async def check_host(request: Request) -> None:
     said = request.headers.getlist("host")
     host = _read_host(said[0]) if len(said) == 1 else ""
     if host not in allowed_hosts(settings):
-        known = urlsplit(settings.public_url).netloc
         raise UnknownHost(
             f"This service is not known as {host[:100]!r}; open {settings.public_url}. "
             f"An operator adds other hosts to {variable_of('allowed_hosts')}.",
-            known_as=known,
+            known_as=urlsplit(settings.public_url).netloc,
         )
 
 

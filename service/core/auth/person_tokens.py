@@ -1,16 +1,4 @@
-"""The file of token issuers: whose tokens count, for whom they are meant, and the keys that verify them.
-
-    version: 1
-    issuers:
-      - issuer: https://idp.example
-        audience: https://sayso.example
-        keys:
-          - {id: "2026-11", alg: EdDSA, public_key: "-----BEGIN PUBLIC KEY-----…"}
-
-Every key has one algorithm, and no token can choose another. Every fault is reported with its line.
-
-Verification of signed tokens (JWT) that name the person for whom an agent acts.
-"""
+"""Verification of tokens (JWT) that name the person for whom an agent acts, and the file of their issuers and keys."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -231,9 +219,7 @@ def _check_key(key: VerifyingKey) -> VerifyingKey:
     return key
 
 
-MOST_CHARS = 8_192
-"""The longest token; one of an identity provider has one or two thousand characters."""
-
+MOST_CHARS = 8_192  # the longest token; one of an identity provider has one or two thousand characters
 _SHAPE = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _PERSON = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,198}[^\s\x00-\x1f\x7f])?")
 _HEADER = frozenset({"alg", "kid", "typ", "cty", "x5t", "x5t#S256"})
@@ -242,6 +228,15 @@ _HEADER = frozenset({"alg", "kid", "typ", "cty", "x5t", "x5t#S256"})
 _TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 _NAME_CHARS = 200
 _LOG = structlog.get_logger(__name__)
+
+
+_REASONS: Mapping[type[Exception], str] = {
+    ExpiredSignatureError: "The token has expired. Get a new one from its issuer.",
+    ImmatureSignatureError: "The token is not valid yet. Check the clocks of its issuer and of this desk.",
+    InvalidAudienceError: "The token is for another audience than this desk.",
+    InvalidSignatureError: "The token's signature does not verify with the key of its issuer.",
+    Exception: "The token cannot be read as a signed JWT. Send it as the issuer made it.",
+}
 
 
 class Proof(NamedTuple):
@@ -303,10 +298,9 @@ def _stamp(paths: tuple[Path, ...]) -> tuple[object, ...]:
     for path in paths:
         try:
             stat = path.stat()
+            stamps.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
         except OSError:
             stamps.append(None)
-        else:
-            stamps.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
     return tuple(stamps)
 
 
@@ -354,14 +348,6 @@ def _decode(token: str, issuer: Issuer, key: VerifyingKey) -> dict[str, Any]:
 
 def _describe(error: Exception) -> str:
     """Return why a token was refused. It repeats nothing of the token, which is not verified."""
-    if isinstance(error, ExpiredSignatureError):
-        return "The token has expired. Get a new one from its issuer."
-    if isinstance(error, ImmatureSignatureError):
-        return "The token is not valid yet. Check the clocks of its issuer and of this desk."
-    if isinstance(error, InvalidAudienceError):
-        return "The token is for another audience than this desk."
     if isinstance(error, MissingRequiredClaimError):
         return f"The token has no claim {error.claim}, which is required."
-    if isinstance(error, InvalidSignatureError):
-        return "The token's signature does not verify with the key of its issuer."
-    return "The token cannot be read as a signed JWT. Send it as the issuer made it."
+    return next(words for kind, words in _REASONS.items() if isinstance(error, kind))

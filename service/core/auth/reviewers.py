@@ -36,8 +36,7 @@ class SignIn:
 
     token: str
     session: Session
-    password_by: str = ""
-    """Who else set the password; the person changes it first."""
+    password_by: str = ""  # who else set the password; the person changes it first
 
 
 @dataclass(frozen=True)
@@ -149,8 +148,7 @@ class Reviewers:
         """Deactivate a reviewer and end their sessions; raises `NotFound`, or `Conflict` for the last admin."""
 
         def change(reviewer: Reviewer, everyone: Sequence[Reviewer]) -> Reviewer:
-            admins = {person.name for person in everyone if person.active and "admin" in person.roles}
-            if admins == {name}:
+            if {person.name for person in everyone if person.active and "admin" in person.roles} == {name}:
                 raise Conflict(f"{name} is the last active admin. Add or activate another admin first.")
             return reviewer.model_copy(update={"active": False, "sessions_end_at_ms": now_ms() + 1})
 
@@ -164,19 +162,16 @@ class Reviewers:
         """Set who manages a person, or None; raises `NotFound`, or `InvalidInput` for a manager who cannot be."""
         if manager == name:
             raise InvalidInput(f"{name} cannot manage themselves. Choose another person.")
-        if manager is not None:
-            person = await self._people.find_reviewer(manager)
-            if person is None or not person.active:
-                raise InvalidInput(f"There is no active person named {manager!r} to be the manager. Correct the name.")
+        if manager is not None and await self._people.find_active(manager) is None:
+            raise InvalidInput(f"There is no active person named {manager!r} to be the manager. Correct the name.")
         return await self._change(name, lambda: {"manager": manager})
 
     async def find_manager(self, name: str) -> str | None:
         """Return the active manager of an active person; None without one."""
-        person = await self._people.find_reviewer(name)
-        if person is None or not person.active or person.manager is None:
+        person = await self._people.find_active(name)
+        if person is None or person.manager is None or await self._people.find_active(person.manager) is None:
             return None
-        manager = await self._people.find_reviewer(person.manager)
-        return person.manager if manager is not None and manager.active else None
+        return person.manager
 
     async def list_sessions(self, name: str) -> list[OpenSession]:
         """Return a person's valid sessions, the newest first; raises `NotFound`."""

@@ -47,31 +47,30 @@ class ClientExecution:
         Raises what the transition raises, `Frozen`, and `Withdrawn` when a rule denies the call now, a reviewer was
         deactivated or the run's key was revoked: then a repeated key raises it, too.
         """
-        return await until_within(lambda: self._redeem(suspension_id, item_id, key, revocations, report_within_s))
 
-    async def _redeem(
-        self, suspension_id: str, item_id: str, key: str, revocations: Revocations, report_within_s: int
-    ) -> Saved:
-        policy = self.policy()
-        known, readings = await self._recall(policy, suspension_id, item_id)
-        # The conditions of one suspension are judged in its own turn: its owner is not known yet.
-        settle = partial(self.evaluations.settle, caller=suspension_id)
+        async def attempt() -> Saved:
+            policy = self.policy()
+            known, readings = await self._recall(policy, suspension_id, item_id)
+            # The conditions of one suspension are judged in its own turn: its owner is not known yet.
+            settle = partial(self.evaluations.settle, caller=suspension_id)
 
-        def redeem(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
-            item = find_item(record, item_id)
-            if (withdrawn := revocations.find_withdrawal(record.run)) is not None:
-                raise Withdrawn(f"{withdrawn} The call must not start. Suspend it again with a new key.")
-            is_decided = record.due_at_ms is not None and not any(other.open for other in record.items)
-            shifted = shift_deadlines(record, freezes, now_ms) if freezes and is_decided else Change(record)
-            redeemed = client_redeem(shifted.record, item_id, key, now_ms, report_within_s)
-            if redeemed.record is shifted.record:
-                return Change(record)
-            check_start(freezes, record, (item.tool.name,), now_ms)
-            charges = _revalidate(record, item, policy, revocations, readings, now_ms)
-            redeemed = charge_item(redeemed, item_id, charges, now_ms)
-            return Change(redeemed.record, shifted.events + redeemed.events)
+            def redeem(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
+                item = find_item(record, item_id)
+                if (withdrawn := revocations.find_withdrawal(record.run)) is not None:
+                    raise Withdrawn(f"{withdrawn} The call must not start. Suspend it again with a new key.")
+                is_decided = record.due_at_ms is not None and not any(other.open for other in record.items)
+                shifted = shift_deadlines(record, freezes, now_ms) if freezes and is_decided else Change(record)
+                redeemed = client_redeem(shifted.record, item_id, key, now_ms, report_within_s)
+                if redeemed.record is shifted.record:
+                    return Change(record)
+                check_start(freezes, record, (item.tool.name,), now_ms)
+                charges = _revalidate(record, item, policy, revocations, readings, now_ms)
+                redeemed = charge_item(redeemed, item_id, charges, now_ms)
+                return Change(redeemed.record, shifted.events + redeemed.events)
 
-        return await settle(lambda: self.changes.start(suspension_id, redeem, known))
+            return await settle(lambda: self.changes.start(suspension_id, redeem, known))
+
+        return await until_within(attempt)
 
     async def _recall(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Saved | None, Readings]:
         """Return the suspension and what counters hold that the item's call reads; nothing for rules without memory."""

@@ -32,8 +32,7 @@ class Desk:
         attempts: Attempts | None = None,
         environment: str = "",
     ) -> None:
-        self.suspensions = suspensions
-        self.runs = runs
+        self.suspensions, self.runs = suspensions, runs
         self.evaluations = Evaluations()
         changes = Changes(suspensions, freezes, sure_until_ms)
         handing = Handing(changes, policy)

@@ -33,11 +33,8 @@ from service.core.store.attempts import Allowance, Attempts
 from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.saving import Saved, Verb
 
-NUMBERS = Allowance("match-number", most=3, window_s=600)
-"""Wrong numbers that one reviewer may type for one item."""
-
-GUESSES = Allowance("match-numbers", most=10, window_s=3_600)
-"""Wrong numbers that one reviewer may type for all items."""
+NUMBERS = Allowance("match-number", most=3, window_s=600)  # wrong numbers that one reviewer may type for one item
+GUESSES = Allowance("match-numbers", most=10, window_s=3_600)  # wrong numbers that one reviewer may type for all items
 
 
 @dataclass(frozen=True)
@@ -312,8 +309,7 @@ class Reviewing:
         if item.drawn and renewed.terms.quorum.approve >= item.terms.quorum.approve:
             renewed = renewed.model_copy(update={"drawn": item.drawn})  # it keeps the approval that it was drawn for
             return assign_numbers((renewed,), new_number)[0]
-        drawn = await self.changes.suspensions.sampling.draw((renewed,), record.run)
-        return assign_numbers(drawn, new_number)[0]
+        return assign_numbers(await self.changes.suspensions.sampling.draw((renewed,), record.run), new_number)[0]
 
     async def _find_denied(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:
         suspensions = self.changes.suspensions

@@ -15,8 +15,7 @@ from service.core.store.keys import name_call
 from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.commits import Idempotency
 
-Waits = Callable[[str, int], Awaitable[bool]]
-"""Whether the call of this trail event waits for a second look."""
+Waits = Callable[[str, int], Awaitable[bool]]  # whether the call of this trail event waits for a second look
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ class Act(NamedTuple):
 
     name: str
     fields: tuple[str, ...] = ()
-    needs: str = ""
-    """The field of a form without which the page only asks or shows, and nothing was done."""
+    needs: str = ""  # the field of a form without which the page only asks or shows, and nothing was done
 
 
 FindAct = Callable[[], Coroutine[Any, Any, tuple[Act | None, Sent]]]

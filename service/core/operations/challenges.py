@@ -36,21 +36,17 @@ async def challenge_receiver(parts: Wiring, asked: Challenge) -> str:
     with _CONCURRENCY.take((f"scope {asked.allowance[1]}", f"place {place}")) as free:
         if not free:
             raise TooManyRequests("Other registrations are being verified. Try again in a second.", retry_after_s=1)
-        return await _send_challenge(parts, asked)
-
-
-async def _send_challenge(parts: Wiring, asked: Challenge) -> str:
-    message_id, challenge = new_uuid(), new_secret()
-    message = {
-        "id": message_id,
-        "type": "webhook.verification",
-        **asked.members,
-        "created_at": iso_utc(await parts.schedule.now_ms()),
-        "challenge": challenge,
-    }
-    answer = await parts.posts.post(asked.url, asked.secrets, message_id, json.dumps(message).encode())
-    if answer.status == 200:
-        with suppress(SaysoError):
-            if parse_json(answer.body) == {"challenge": challenge}:
-                return ""
-    return answer.error or f"it answered {answer.status} instead of 200 with the challenge"
+        message_id, challenge = new_uuid(), new_secret()
+        message = {
+            "id": message_id,
+            "type": "webhook.verification",
+            **asked.members,
+            "created_at": iso_utc(await parts.schedule.now_ms()),
+            "challenge": challenge,
+        }
+        answer = await parts.posts.post(asked.url, asked.secrets, message_id, json.dumps(message).encode())
+        if answer.status == 200:
+            with suppress(SaysoError):
+                if parse_json(answer.body) == {"challenge": challenge}:
+                    return ""
+        return answer.error or f"it answered {answer.status} instead of 200 with the challenge"

@@ -17,9 +17,7 @@ from sayso.errors import Conflict, NotFound, Unavailable
 from service.core.auth.credentials import Principal
 from service.core.wiring import Wiring
 
-Definitions = Mapping[str, ToolDefinition | None]
-"""Definitions of tools by their digests."""
-
+Definitions = Mapping[str, ToolDefinition | None]  # definitions of tools by their digests
 NO_DEFINITIONS: Definitions = {}
 
 

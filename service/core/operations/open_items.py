@@ -73,8 +73,7 @@ def _make_example(audience: Audience) -> tuple[SuspensionRecord, Item]:
     )
     who = Who(person=audience.person or None, owner=audience.key_owner or None)
     run = _RECORD.run.model_copy(update={"owner": audience.owner, "who": who, "key_maker": audience.maker})
-    item = _ITEM.model_copy(update={"terms": terms, "decisions": decisions})
-    return _RECORD.model_copy(update={"run": run}), item
+    return _RECORD.model_copy(update={"run": run}), _ITEM.model_copy(update={"terms": terms, "decisions": decisions})
 
 
 async def file_open_items(wiring: Wiring) -> None:

@@ -93,8 +93,7 @@ async def list_keys(parts: Wiring, by: Principal) -> list[StoredKey]:
 async def list_own_keys(parts: Wiring, by: Principal) -> list[ApiKey]:
     """Return the valid reviewer's keys of a person."""
     at_ms = now_ms()
-    keys = await parts.api_keys.list_all()
-    return [key for key in keys if _is_own(by, key) and key.holds(at_ms)]
+    return [key for key in await parts.api_keys.list_all() if _is_own(by, key) and key.holds(at_ms)]
 
 
 def _is_own(by: Principal, key: ApiKey) -> bool:
@@ -149,8 +148,7 @@ async def sign_in(parts: Wiring, name: str, password: str, origin: Origin, door:
 
 async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
     """Create a reviewer; raises `InvalidInput`, or `Conflict` for a name that is taken by a person or an agent."""
-    keys = await parts.api_keys.list_all()
-    if any(key.name.casefold() == name and key.kind != "reviewer" for key in keys):
+    if any(key.name.casefold() == name and key.kind != "reviewer" for key in await parts.api_keys.list_all()):
         raise Conflict(f"An agent is named {name}, and names must not be confused. Choose another name.")
     return await parts.reviewers.add(name, password, roles, by)
 

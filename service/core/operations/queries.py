@@ -16,9 +16,7 @@ from sayso.core.text.summaries import list_texts, list_values
 from sayso.core.text.suspicions import count_hidden
 from service.core.store.suspensions.facets import Facets, find_facets
 
-LONGEST_SEARCH = 500
-"""Characters of a search of the inbox."""
-
+LONGEST_SEARCH = 500  # characters of a search of the inbox
 _LONGEST_NUMBER = 40
 _TERM = re.compile(r'(?:(tool|agent|is|due):)?(?:"((?:[^"]|"")*)("?)|(\S+))', re.IGNORECASE)
 _SPAN = re.compile(r"([0-9]{1,4})([mhd])")
@@ -31,9 +29,7 @@ _OPERATORS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
-_Filter = Callable[[Facets, bool], bool]
-"""A test of an item's facets, and whether the reader can decide it."""
-
+_Filter = Callable[[Facets, bool], bool]  # a test of an item's facets, and whether the reader can decide it
 _STATES: Mapping[str, _Filter] = {
     "mine": lambda _, mine: mine,
     "doubt": lambda facets, _: facets.doubt,
@@ -195,8 +191,7 @@ def _make_test(term: Term) -> _Test:
 
     def test(_: SuspensionRecord, item: Item) -> bool:
         named = (leaf.text for leaf in list_values(item.tool.args) if f".{leaf.path.casefold()}".endswith(name))
-        numbers = map(_parse_number, named)
-        return any(compare(number, wanted) for number in numbers if number is not None)
+        return any(compare(number, wanted) for number in map(_parse_number, named) if number is not None)
 
     return test
 

@@ -1,16 +1,4 @@
-"""Questions to assessors. Every failure counts as the level high, so silence never makes a call look safe.
-
-A file says where each assessor is, how long it may take, and which scores make which level. Every fault in it is
-reported with its line; a program with a faulty file does not start.
-
-    assessors:
-      fraud:
-        url: https://risk.example.org/assess
-        secret: whsec_…
-        timeout_s: 2
-      amounts:
-        function: acme.risk:assess_amount
-"""
+"""Questions to the assessors of a file. Every failure counts as the level high, so silence makes no call look safe."""
 
 import asyncio
 import importlib
@@ -116,13 +104,10 @@ def read_assessors(path: Path | None) -> AssessorPlans:
     return read_plan(path, AssessorPlans, "SAYSO_ASSESSORS", InvalidAssessors)
 
 
-assessors_of = cache(read_assessors)
-"""Return the assessors of a file, read once in each process."""
+assessors_of = cache(read_assessors)  # return the assessors of a file, read once in each process
 
 
-MOST_BYTES = 4_096
-"""The longest answer."""
-
+MOST_BYTES = 4_096  # the longest answer
 _THREADS = 8
 _BUSY = f"{_THREADS} earlier calls of functions have not ended"
 

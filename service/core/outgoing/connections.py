@@ -27,9 +27,7 @@ MAX_URL_CHARS = 2_000
 _V4_REFUSED = tuple(
     map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "100.64.0.0/10", "198.18.0.0/15", "240.0.0.0/4"))
 )
-_V6_PUBLIC = ip_network("2000::/3")
-"""All public unicast; mapped, translated, local and multicast addresses lie outside."""
-
+_V6_PUBLIC = ip_network("2000::/3")  # all public unicast; mapped, translated, local and multicast addresses lie outside
 _V6_REFUSED = tuple(map(ip_network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "2620:4f:8000::/48")))
 _VISIBLE = re.compile(r"[!-~]+")
 

@@ -193,9 +193,7 @@ EVENT_WAITS_S = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 64_800, 79_200)
 """The waits after each attempt at an event: ten attempts within three days."""
 
 EVENTS_RETRY_FOR_MS = 3 * DAY_MS
-LONGEST_ASKED_MS = DAY_MS
-"""The longest wait that a receiver can request."""
-
+LONGEST_ASKED_MS = DAY_MS  # the longest wait that a receiver can request
 _RETRY_LATER = (429, 503)
 
 

@@ -256,14 +256,13 @@ class Evaluations:
         self, text: str, file: str, known: Known, *, lists: Mapping[str, str] = NO_LISTS, caller: str
     ) -> RulesFound:
         """Return the number of rules, their version and warnings; or their faults. `lists` are files by name."""
-        people: JsonObject | None = None if known.reviewers is None else dict(known.reviewers)
         job: JsonObject = {
             "kind": "rules",
             "text": text,
             "file": file,
             "lists": dict(lists),
             "most": MOST_FAULTS,
-            "reviewers": people,
+            "reviewers": None if known.reviewers is None else dict(known.reviewers),
             "groups": {name: list(members) for name, members in known.groups.items()},
             "tools": dump_tools(known),
             "now_ms": known.now_ms,
@@ -281,12 +280,8 @@ class Evaluations:
         check_suspended(manifest, framework_run)
         if len(framework_run.state) <= SMALL_STATE_CHARS:
             return pack_state(manifest.name, framework_run, limit_bytes)
-        job: JsonObject = {
-            "kind": "state",
-            "agent": manifest.name,
-            "framework_run": framework_run.model_dump(),
-            "most": limit_bytes,
-        }
+        job: JsonObject = {"kind": "state", "agent": manifest.name, "most": limit_bytes}
+        job |= {"framework_run": framework_run.model_dump()}
         try:
             answer = await self.run(SANDBOX, job, caller, STATE_LIMIT_S)
         except Overrun as error:
@@ -299,8 +294,7 @@ class Evaluations:
 
         async def run() -> Any:
             async with self._turns.take(caller):
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(sandbox.threads, sandbox.run, job, limit_s)
+                return await asyncio.get_running_loop().run_in_executor(sandbox.threads, sandbox.run, job, limit_s)
 
         running = asyncio.ensure_future(run())
         running.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -309,14 +303,14 @@ class Evaluations:
 
 def judge_blocking(evaluate: Callable[[], T]) -> T:
     """Do what `Evaluations.judge` does in a thread, which may wait."""
-    return settle_blocking(evaluate, _compute)
 
+    def compute(job: Job) -> Sequence[Verdict]:
+        try:
+            return read_verdicts(SANDBOX.run(write_job(job)))
+        except Overrun as error:
+            return _give_up(job, error.message)
 
-def _compute(job: Job) -> Sequence[Verdict]:
-    try:
-        return read_verdicts(SANDBOX.run(write_job(job)))
-    except Overrun as error:
-        return _give_up(job, error.message)
+    return settle_blocking(evaluate, compute)
 
 
 def write_job(job: Job) -> JsonObject:
@@ -325,8 +319,7 @@ def write_job(job: Job) -> JsonObject:
 
 
 def _give_up(job: Job, why: str) -> Sequence[Verdict]:
-    problem = f"it cannot be computed: {why.partition('. ')[0]}"
-    return [Verdict(None, problem)] * len(job.whens)
+    return [Verdict(None, f"it cannot be computed: {why.partition('. ')[0]}")] * len(job.whens)
 
 
 def dump_tools(known: Known) -> JsonObject:

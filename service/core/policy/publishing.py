@@ -229,7 +229,7 @@ class RulesInForce:
 
     async def list_holders(self) -> tuple[str | None, list[Holder]]:
         """Return the version in force, and the version of each live process."""
-        return await self._store.read_version(), await self._store.list_holders()
+        return await self.versions.read_in_force() or None, await self._store.list_holders()
 
     def read_source(self) -> tuple[Path, bytes] | None:
         """Return this process's file and its bytes; None where the rules in force are of another file."""
@@ -240,10 +240,8 @@ class RulesInForce:
         """Report this process, publish its rules if they are new or were held back, and return the version in force."""
         held = self.held_back if self.held_back is not None and self.held_back.version == own.version else None
         new = (own.version, self._rulebook.source.digest) != (self._reported, self._reported_digest)
-        if not new and not await self._is_due(held):
-            version = await self._store.read_version()
-            if version is not None:
-                return version
+        if not new and not await self._is_due(held) and (version := await self.versions.read_in_force()):
+            return version
         how = "start" if self._reported is None else "changed" if new or held is not None else "held"
         if new:
             source = self._rulebook.source

@@ -24,8 +24,7 @@ _GRACE_S = 1.0
 _MEGABYTE = 1024 * 1024
 
 
-Work = Callable[[dict[str, Any]], JsonObject]
-"""Does a job and returns its answer."""
+Work = Callable[[dict[str, Any]], JsonObject]  # does a job and returns its answer
 
 
 def serve(memory_mb: int, features: Mapping[str, Work]) -> None:

@@ -9,7 +9,7 @@ import ipaddress
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, Self
@@ -80,17 +80,6 @@ OTHERS = ("SAYSO_URL", "SAYSO_KEY", LAUNCHED_FROM, "SAYSO_BENCH_STAMPS")
 """Variables that are no settings of the service: the SDK's two, the launcher's mark, and the benchmark's."""
 
 
-def find_unknown(known: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence for each variable that names no setting, with the nearest name: it would have no effect."""
-    settings = tuple(known)
-    for name in sorted(os.environ):
-        upper = name.upper()
-        if upper.startswith(PREFIX) and upper not in (*settings, *OTHERS):
-            near = get_close_matches(upper, settings, 1)
-            hint = f"; did you mean {near[0]}?" if near else "."
-            yield f"{name}: there is no such setting{hint} See docs/settings.md."
-
-
 LONGEST_SOCKET_PATH_BYTES = 92
 """Unix socket paths end at 104 bytes on some systems and 108 on others, and the supervisor appends a process id while
 it creates its own. A longer home gets a short folder instead."""
@@ -126,8 +115,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 1024
 SHORTEST_KEY = 16
-WEAKEST_PRODUCTION_PASSWORD = 12
-WEAKEST_PRODUCTION_KEY = 32
+WEAKEST_IN_PRODUCTION = {"admin_password": 12, "agent_key": 32, "metrics_token": 32}
 
 
 class InvalidSettings(InvalidInput):
@@ -317,7 +305,14 @@ def load() -> Settings:
 
 def list_unknown() -> list[str]:
     """Return a sentence for each environment variable that names no setting, with the nearest name."""
-    return list(find_unknown(map(variable_of, Settings.model_fields)))
+    known, sentences = [variable_of(name) for name in Settings.model_fields], []
+    for name in sorted(os.environ):
+        upper = name.upper()
+        if upper.startswith(PREFIX) and upper not in (*known, *OTHERS):
+            near = get_close_matches(upper, known, 1)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            sentences.append(f"{name}: there is no such setting{hint} See docs/settings.md.")
+    return sentences
 
 
 def variable_of(field: str) -> str:
@@ -341,12 +336,9 @@ def _production_faults(settings: Settings) -> Iterator[str]:
         yield f"add {exposed} to SAYSO_REDIS_URL, or set SAYSO_ALLOW_PLAIN_STORE=true on a network of your own"
     if settings.aap_allow_loopback:
         yield "unset SAYSO_AAP_ALLOW_LOOPBACK"
-    if _is_short(settings.admin_password, WEAKEST_PRODUCTION_PASSWORD):
-        yield f"use {WEAKEST_PRODUCTION_PASSWORD} characters or more in SAYSO_ADMIN_PASSWORD"
-    if _is_short(settings.agent_key, WEAKEST_PRODUCTION_KEY):
-        yield f"use {WEAKEST_PRODUCTION_KEY} characters or more in SAYSO_AGENT_KEY"
-    if _is_short(settings.metrics_token, WEAKEST_PRODUCTION_KEY):
-        yield f"use {WEAKEST_PRODUCTION_KEY} characters or more in SAYSO_METRICS_TOKEN"
+    for name, shortest in WEAKEST_IN_PRODUCTION.items():
+        if _is_short(getattr(settings, name), shortest):
+            yield f"use {shortest} characters or more in {variable_of(name)}"
 
 
 def _is_short(secret: SecretStr | None, length: int) -> bool:

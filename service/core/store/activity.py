@@ -3,26 +3,26 @@
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+import structlog
 from pydantic import BaseModel, Field, ValidationError
 from redis.asyncio.client import Pipeline
 
 from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.clock import now_ms
 from sayso.core.records.base import Immutable
+from sayso.errors import Unavailable
+from service.core.settings.limits import network_of
 from service.core.store.tenants import StorePart
 
-MOST_ENTRIES = 200_000
-"""The entries that are kept; older ones are removed from the front of the chain."""
-
+MOST_ENTRIES = 200_000  # the entries that are kept; older ones are removed from the front of the chain
 HOUR_MS = 3_600_000
 SOURCE_REFUSALS = 20
 """Refusals of one source in an hour that each have an entry; later ones only at powers of two, with their count."""
 
-ALL_REFUSALS = 500
-"""Refusals of all sources in an hour that are counted by source; later ones count together."""
-
+ALL_REFUSALS = 500  # refusals of all sources in an hour that are counted by source; later ones count together
 _MOST_CHARS = 200
 _HASH_CHARS = 32
+_LOG = structlog.get_logger(__name__)
 
 
 class Activity(Immutable):
@@ -149,3 +149,50 @@ def _cut(entry: Activity) -> Activity:
 
 def _clean(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text[:_MOST_CHARS])
+
+
+REFUSED = "refused"
+
+
+class ActivityLog:
+    """The activity log of one tenant: every act of people and every refusal is one log line and one entry."""
+
+    def __init__(self, store: ActivityStore) -> None:
+        self._store = store
+        self.read_page, self.check = store.read_page, store.check
+
+    async def record(
+        self, act: str, by: str, *, door: str, address: str = "", target: str = "", **data: object
+    ) -> None:
+        """Add an act that was done to the log."""
+        facts: JsonObject = {name: _to_json(value) for name, value in data.items() if value not in (None, "", (), [])}
+        entry = Activity(seq=0, at_ms=now_ms(), act=act, by=by, door=door, address=address, target=target, data=facts)
+        await self._append(entry)
+
+    async def refuse(self, act: str, by: str, why: str, *, door: str, address: str = "", target: str = "") -> None:
+        """Add a refusal; a source (a name, or a stranger's network) that is refused often gets few entries."""
+        try:
+            times = await self._store.count_refusal(by or network_of(address))
+        except Unavailable:
+            _LOG.error("activity_not_recorded", act=act, by=by, door=door, address=address)
+            return
+        if times:
+            entry = Activity(seq=0, at_ms=now_ms(), act=act, by=by, door=door, address=address, target=target)
+            await self._append(entry.model_copy(update={"outcome": REFUSED, "times": times, "data": {"why": why}}))
+
+    async def _append(self, entry: Activity) -> None:
+        try:
+            placed = await self._store.append(entry)
+        except Unavailable:  # what was done cannot be undone, so the log line is what is left
+            facts = entry.model_dump(mode="json", exclude_defaults=True)
+            _LOG.error("activity_not_recorded", **{name: facts[name] for name in facts if name != "seq"})
+            return
+        facts = placed.model_dump(mode="json", exclude={"before", "act"}, exclude_defaults=True)
+        _LOG.info(placed.act, **facts)
+
+
+def _to_json(value: object) -> str | int | bool:
+    """Return a value as the log keeps it: short texts, and lists as one text."""
+    if isinstance(value, bool | int):
+        return value
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

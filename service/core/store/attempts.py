@@ -83,8 +83,7 @@ class Replays(StorePart):
         await self._redis.set(key, f"1|{seen.fingerprint}|{seen.ref}", px=IDEMPOTENCY_MS, nx=True)
 
 
-LEASE_MS = 15_000
-"""How long a lease is held without renewal; after a crash another process takes over."""
+LEASE_MS = 15_000  # how long a lease is held without renewal; after a crash another process takes over
 
 
 class NamedLeases(StorePart):

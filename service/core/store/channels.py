@@ -37,8 +37,7 @@ class CardQueue(DueList):
             await self._redis.zadd(self._list, {text(member): now_ms for member in later}, xx=True)
 
 
-STATE_MS = 600_000
-"""How long an admin has to confirm an installation at the provider."""
+STATE_MS = 600_000  # how long an admin has to confirm an installation at the provider
 
 
 class Installs(StorePart):
@@ -131,5 +130,4 @@ class Subscriptions(StorePart):
     async def keep_key(self, fresh: str) -> str:
         """Return the saved private key; the first call saves `fresh`. Browsers subscribe to one key for good."""
         await self._redis.set(self._keys.vapid, fresh, nx=True)
-        saved = await self._redis.get(self._keys.vapid)
-        return text(saved or fresh)
+        return text(await self._redis.get(self._keys.vapid) or fresh)

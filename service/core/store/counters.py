@@ -114,8 +114,7 @@ async def read_denials(
 
 def parse_denials(held: Iterable[Any]) -> Iterator[EarlierDenial]:
     """Return the denials that can be read."""
-    read = (try_read(EarlierDenial, raw) for raw in held)
-    return (denial for denial in read if denial is not None)
+    return (denial for denial in (try_read(EarlierDenial, raw) for raw in held) if denial is not None)
 
 
 async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wanted]) -> Readings:

@@ -118,24 +118,22 @@ class Deliveries(DueList):
         """Move postponed messages forward after the clock went back; idempotent."""
         listed: list[Any] = await self._redis.zrange(self._keys.deliveries, 0, -1, withscores=True)
         for name, at_ms in ((text(name), int(at_ms)) for name, at_ms in listed):
-            if name.startswith(LANE):
-                await self._follow_back_lane(name.removeprefix(LANE), back_ms, now_ms)
-            elif at_ms > now_ms:
-                await self.defer(name, now_ms)
-
-    async def _follow_back_lane(self, endpoint_id: str, back_ms: int, now_ms: int) -> None:
-        key = self._keys.lane(endpoint_id)
-        later: list[Any] = await self._redis.zrangebyscore(key, f"({now_ms}", "+inf")
-        for message_id in map(text, later):
-            try:
-                seen = await self.read(message_id)
-            except Unreadable:  # its own version sends it at its own time
+            if not name.startswith(LANE):
+                if at_ms > now_ms:
+                    await self.defer(name, now_ms)
                 continue
-            if seen is None:
-                await self.lane(endpoint_id).forget(message_id)
-            elif seen.delivery.ended is None:
-                await self._save(seen, seen.delivery, max(now_ms, seen.delivery.not_before_ms - back_ms))
-        await self.settle_lane(endpoint_id)
+            endpoint_id = name.removeprefix(LANE)
+            key = self._keys.lane(endpoint_id)
+            for message_id in texts(await self._redis.zrangebyscore(key, f"({now_ms}", "+inf")):
+                try:
+                    seen = await self.read(message_id)
+                except Unreadable:  # its own version sends it at its own time
+                    continue
+                if seen is None:
+                    await self.lane(endpoint_id).forget(message_id)
+                elif seen.delivery.ended is None:
+                    await self._save(seen, seen.delivery, max(now_ms, seen.delivery.not_before_ms - back_ms))
+            await self.settle_lane(endpoint_id)
 
     async def _save(self, seen: Waiting, now: Delivery, next_at_ms: int | None) -> Waiting | None:
         keys = self._keys

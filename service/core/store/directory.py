@@ -47,8 +47,7 @@ class ContactStore(StorePart):
         await self._redis.set(self._keys.contact_code(code_hash), owner.model_dump_json(), px=valid_ms)
 
     async def find_code(self, code_hash: str) -> CodeOwner | None:
-        raw = await self._redis.get(self._keys.contact_code(code_hash))
-        return _read_owner(raw)
+        return _read_owner(await self._redis.get(self._keys.contact_code(code_hash)))
 
     async def redeem(self, code_hash: str, contact: Contact) -> None:
         """Delete the code and save its person's address, or neither; raises `InvalidInput`, `Conflict`."""

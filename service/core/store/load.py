@@ -49,17 +49,16 @@ class Sizes(StorePart):
 
     async def count_open(self) -> dict[str, int]:
         """Return how many items are open by age, as limits count them: a run that a worker drives counts as one."""
-        now_ms = await self._now_ms()
+        now_ms = as_ms(*await self._redis.time())
         async with self._redis.pipeline(transaction=False) as pipe:
             for from_ms, below_ms in AGES_MS.values():
                 first = f"({now_ms - below_ms}" if below_ms else "-inf"
                 pipe.zcount(self._keys.open, first, now_ms - from_ms if from_ms else "+inf")
-            counts: list[int] = await pipe.execute()
-        return dict(zip(AGES_MS, counts, strict=True))
+        return dict(zip(AGES_MS, await pipe.execute(), strict=True))
 
     async def find_overdue(self) -> Overdue:
         """Return what the clock process should have done already."""
-        now_ms, key = await self._now_ms(), self._keys.schedule
+        now_ms, key = as_ms(*await self._redis.time()), self._keys.schedule
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.zcount(key, "-inf", now_ms)
             pipe.zrange(key, 0, 0, withscores=True)
@@ -72,8 +71,7 @@ class Sizes(StorePart):
             pipe.zcard(self._keys.inbox)
             for status in _COUNTED:
                 pipe.zcard(self._keys.runs(status))
-            counts: list[int] = await pipe.execute()
-        return dict(zip((RunStatus.SUSPENDED, *_COUNTED), counts, strict=True))
+        return dict(zip((RunStatus.SUSPENDED, *_COUNTED), await pipe.execute(), strict=True))
 
     async def count_messages(self) -> Messages:
         """Return the messages of the first 1,000 receivers that have any."""
@@ -85,9 +83,6 @@ class Sizes(StorePart):
                     pipe.zcard(self._keys.lane(lane.removeprefix(LANE)))
             failed, *queued = await pipe.execute()
         return Messages(sum(queued), int(failed))
-
-    async def _now_ms(self) -> int:
-        return as_ms(*await self._redis.time())
 
 
 BOUNDS_MS = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
@@ -126,9 +121,7 @@ def count_delay(delay_ms: int) -> Counter[str]:
     return Counter({str(BOUNDS_MS[place]) if place < len(BOUNDS_MS) else _OVER: 1, _SUM: max(0, delay_ms)})
 
 
-ANNOUNCED_MS = 2_000
-"""How long a worker counts as waiting after it said so."""
-
+ANNOUNCED_MS = 2_000  # how long a worker counts as waiting after it said so
 _FRESH_MS = 500
 _KNOWN_MS = 60_000
 """The age up to which a list of waiting workers is used while a new one is read; the commit checks the choice."""

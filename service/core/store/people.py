@@ -16,14 +16,11 @@ from service.core.store.suspensions.reading import try_read
 from service.core.store.tenants import Connections, StorePart, TenantStore
 
 _SCANNED = 1_000
-PERSON = "person:"
-"""The prefix of a person's name where uses of keys and of sessions are kept together."""
-
+PERSON = "person:"  # the prefix of a person's name where uses of keys and of sessions are kept together
 Kept = TypeVar("Kept", "Reviewer", "ApiKey")
 
 
-FOREVER_MS = 2**53
-"""A moment that never comes."""
+FOREVER_MS = 2**53  # a moment that never comes
 
 
 class Made(NamedTuple):
@@ -153,12 +150,15 @@ class People(StorePart):
         raw = await self._redis.hget(self._keys.reviewers, name)
         return self._read(Reviewer, raw, f"person {name}") if raw else None
 
+    async def find_active(self, name: str) -> Reviewer | None:
+        reviewer = await self.find_reviewer(name)
+        return reviewer if reviewer is not None and reviewer.active else None
+
     async def find_with_groups(self, name: str) -> tuple[Reviewer | None, tuple[str, ...]]:
         """Return a reviewer, or None, and the names of their groups, sorted."""
         keys = self._keys
         raw, groups = await self._pipeline.ask_all(("HGET", keys.reviewers, name), ("SMEMBERS", keys.groups_of(name)))
-        person = self._read(Reviewer, raw, f"person {name}") if raw else None
-        return person, tuple(sorted(map(text, groups)))
+        return (self._read(Reviewer, raw, f"person {name}") if raw else None), tuple(sorted(map(text, groups)))
 
     async def list_reviewers(self) -> list[Reviewer]:
         stored = await self._redis.hgetall(self._keys.reviewers)
@@ -169,8 +169,7 @@ class People(StorePart):
         return frozenset(reviewer.name for reviewer in await self.list_reviewers() if not reviewer.active)
 
     async def list_groups_of(self, name: str) -> tuple[str, ...]:
-        groups = await self._redis.smembers(self._keys.groups_of(name))
-        return tuple(sorted(map(text, groups)))
+        return tuple(sorted(map(text, await self._redis.smembers(self._keys.groups_of(name)))))
 
     async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
         """Save a session that ends after `idle_ms` without use, and add it to the person's sessions."""
@@ -239,8 +238,7 @@ class People(StorePart):
 
     async def list_uses(self) -> dict[str, int]:
         """Return when each key, by id, and each person, by `PERSON` and name, was last here; ms."""
-        uses = await self._redis.hgetall(self._keys.used)
-        return {text(name): int(at_ms) for name, at_ms in uses.items()}
+        return {text(name): int(at_ms) for name, at_ms in (await self._redis.hgetall(self._keys.used)).items()}
 
     async def _change(
         self, model: type[Kept], key: str, name: str | None, change: Callable[[Kept], Kept]

@@ -87,11 +87,8 @@ async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable
     }
 
 
-MOST_GRANTS = 200
-"""The grants of one rule for one agent that may be kept at a time."""
-
-MOST_MANDATES = 200
-"""The mandates of one agent in one conversation that may be kept at a time."""
+MOST_GRANTS = 200  # the grants of one rule for one agent that may be kept at a time
+MOST_MANDATES = 200  # the mandates of one agent in one conversation that may be kept at a time
 
 
 def note_grants(commit: Commit, keys: TenantKeys, counted: Counted, change: Change, now_ms: int) -> None:

@@ -145,8 +145,7 @@ class Precedents:
         if not item.open or item.doubt is not None or item.mandate is not None:
             return None
         key = self._keys.denials(name_denials(record.run.owner, item.tool.name, item.tool.args))
-        denials: list[Any] = await self._redis.lrange(key, 0, -1)
-        return find_last(parse_denials(denials), record.run, (record.id, item.item_id))
+        return find_last(parse_denials(await self._redis.lrange(key, 0, -1)), record.run, (record.id, item.item_id))
 
 
 def kind_of(record: SuspensionRecord, tool: str) -> Kind:

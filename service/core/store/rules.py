@@ -58,11 +58,6 @@ class RuleStore:
         reply: Any = await self._publish(keys=names, args=[*held, needed, digest, MOST_CHANGES])
         return Published(text(reply[0]), bool(reply[1]), text(reply[2]))
 
-    async def read_version(self) -> str | None:
-        """Return the version in force, or None before the first publication."""
-        version = await self._redis.hget(self._keys.rules, "in-force")
-        return text(version) if version else None
-
     async def read_rules(self) -> tuple[str, str]:
         """Return the version in force and its rules, as of one moment."""
         keys = self._keys
@@ -116,9 +111,7 @@ class RuleStore:
         await self._redis.hdel(self._keys.rules, f"p:{process}")
 
 
-MOST_VERSIONS = 500
-"""The limit of kept versions. That in force is among the latest saved or has a later change."""
-
+MOST_VERSIONS = 500  # the limit of kept versions. That in force is among the latest saved or has a later change.
 MOST_CHANGES = 1_000
 _RESTORE = read_script("restore")
 
@@ -225,8 +218,7 @@ class VersionStore:
 
     async def read_withdrawn(self) -> frozenset[str]:
         """Return the versions that earlier ones replaced, and the digests of their bytes; none comes back by itself."""
-        withdrawn = await self._redis.hget(self._keys.rules, "withdrawn")
-        return frozenset(text(withdrawn or b"").split())
+        return frozenset(text(await self._redis.hget(self._keys.rules, "withdrawn") or b"").split())
 
     async def read_in_force(self) -> str:
         """Return the version in force; empty before the first publication."""
@@ -241,18 +233,13 @@ class VersionStore:
             raise Conflict(f"Version {text(reply)} came into force meanwhile. Read the versions again.")
 
 
-DEFAULT = "-"
-"""The name of the default among rules; no rule id begins with it."""
-
+DEFAULT = "-"  # the name of the default among rules; no rule id begins with it
 HITS_KEPT_MS = 40 * DAY_MS
 MOST_ITEMS = 20
 
 
-SHADOW = "shadow:"
-"""The beginning of the counts of shadow rules, `shadow:<rule>:<action>`; no rule id has a colon."""
-
-FAILED = "failed"
-"""The action of a shadow rule that could not be evaluated."""
+SHADOW = "shadow:"  # the beginning of the counts of shadow rules, `shadow:<rule>:<action>`; no rule id has a colon
+FAILED = "failed"  # the action of a shadow rule that could not be evaluated
 
 
 def note_rules(commit: Commit, keys: TenantKeys, update: Update) -> None:

@@ -112,9 +112,7 @@ class TenantStore:
     """The share of one tenant: its key names, its unreadable records, and what features add to its core."""
 
     def __init__(self, connections: Connections, tenant: str, hooks: Hooks) -> None:
-        self.hooks = hooks
-        self.connections = connections
-        self.redis = connections.redis
+        self.hooks, self.connections, self.redis = hooks, connections, connections.redis
         self.keys = keys_of(tenant)
         self.readings = Readings(tenant)
         self._commit = connections.redis.register_script(read_script("commit"))

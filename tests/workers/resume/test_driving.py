@@ -33,7 +33,7 @@ from workers.resume import driving as resume
 from workers.resume.journals import DeskJournal
 from workers.resume.notes import keeping_notes
 from workers.resume.plans import LeasedRun
-from workers.resumers import RESUMERS
+from workers.resume.resumers import RESUMERS
 
 
 async def test_run_suspends_and_ends_as_decided(wiring: Wiring) -> None:

@@ -10,7 +10,7 @@ from sayso.core.transitions.execution import WaitingWorker
 from sayso.errors import Unavailable
 from service.core.wiring import Wiring
 from tests.sayso.samples import person
-from tests.workers.resumers.test_calls import CALLS, answer, bring
+from tests.workers.resume.resumers.test_calls import CALLS, answer, bring
 from tests.workers.runs import await_event, decide, draining, ran, start, trail, until
 from workers.clock.ticks import wake_unfrozen
 from workers.resume import driving as resume

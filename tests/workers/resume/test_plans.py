@@ -7,7 +7,7 @@ from sayso.core.transitions.freezing import hold
 from service.core.store.suspensions.reading import pack_record
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
-from tests.workers.resumers.test_calls import CALLS, answer, bring
+from tests.workers.resume.resumers.test_calls import CALLS, answer, bring
 from workers.resume import driving as resume
 from workers.resume.plans import CallPlan, FirstPlan, PlanInputs
 

@@ -91,5 +91,4 @@ class Update(NamedTuple):
     at_ms: int
 
 
-Writer = Callable[[Commit, TenantKeys, Update], None]
-"""Adds guards and writes to the commit of an update."""
+Writer = Callable[[Commit, TenantKeys, Update], None]  # adds guards and writes to the commit of an update

@@ -34,10 +34,23 @@ class Retention(StorePart):
 
     async def forget_runs(self, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
         """Delete up to `limit` ended runs, another protocol's only after `PROMISED_MS`; return their number."""
-        age = Age(ended_before_ms, now_ms - PROMISED_MS)
-        forgotten = 0
-        for status in filter(lambda state: state.ended, RunStatus):
-            forgotten += await self._forget_in(status, age, limit - forgotten)
+        age, forgotten = Age(ended_before_ms, now_ms - PROMISED_MS), 0
+        for index in (self._keys.runs(status) for status in RunStatus if status.ended):
+            passed = 0  # runs that ended too recently, as the index is by start
+            while forgotten < limit:
+                most = min(100, limit - forgotten)
+                ids: Any = await self._redis.zrangebyscore(index, "-inf", ended_before_ms, start=passed, num=most)
+                if not ids:
+                    break
+                for run_id in ids:
+                    gone = False
+                    with suppress(Unreadable):  # it is kept until it is readable
+                        chain = await read_chain(self._store, text(run_id))
+                        records = [stored.record for stored in chain]
+                        if records and records[0].run_status.ended and age.reached(records[0]):
+                            gone = await self._send(await self._build(records, chain[0].head))
+                    forgotten += gone
+                    passed += not gone
         return forgotten
 
     async def forget_trails(self, ended_before_ms: int, limit: int) -> int:
@@ -53,25 +66,6 @@ class Retention(StorePart):
             pipe.zrem(keys.erased, *ids)
             await pipe.execute()
         return len(ids)
-
-    async def _forget_in(self, status: RunStatus, age: Age, limit: int) -> int:
-        """Delete runs in one status. The index is by start, so runs that ended too recently are skipped."""
-        forgotten, passed, index = 0, 0, self._keys.runs(status)
-        while forgotten < limit:
-            most = min(100, limit - forgotten)
-            ids: Any = await self._redis.zrangebyscore(index, "-inf", age.ended_before_ms, start=passed, num=most)
-            if not ids:
-                break
-            for run_id in ids:
-                gone = False
-                with suppress(Unreadable):  # it is kept until it is readable
-                    chain = await read_chain(self._store, text(run_id))
-                    records = [stored.record for stored in chain]
-                    if records and records[0].run_status.ended and age.reached(records[0]):
-                        gone = await self._send(await self._build(records, chain[0].head))
-                forgotten += gone
-                passed += not gone
-        return forgotten
 
     async def _build(self, records: Sequence[SuspensionRecord], head: TrailHead) -> Commit:
         keys, last, commit = self._keys, records[0], Commit()

@@ -1,9 +1,10 @@
-"""Reads of runs, trails and states, and of their indexes. Only the commit of a suspension changes a run."""
+"""Reads of runs, states, trails and their indexes, which only commits of suspensions change; turns of threads."""
 
 import heapq
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from hashlib import sha256
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
@@ -12,17 +13,63 @@ from sayso.core.clock import monotonic_ms
 from sayso.core.records.decisions import Erasure
 from sayso.core.records.events import TrailEntry
 from sayso.core.records.run_state import StateRef, open_state
-from sayso.core.records.suspensions import RunStatus, SuspensionRecord
+from sayso.core.records.suspensions import MOST_TOOLS, Progress, RunStatus, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.redaction import Redacted
 from sayso.core.transitions.masking import list_typed, mask_end
 from sayso.core.transitions.states import RunState, count_failed, find_run_state
 from sayso.errors import NotFound
 from service.core.cache import Cache
+from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text, texts
+from service.core.store.connection.pipeline import Pipeline, Script
+from service.core.store.keys import TenantKeys
+from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of, split_readable
-from service.core.store.suspensions.turns import Turn, number_turn
 from service.core.store.tenants import StorePart, TenantStore
+
+_NUMBER = Script(read_script("turn"))
+MOST_TURNS = 10_000  # the highest number of a turn; all later turns share it
+_KEPT_S = 30 * 86_400
+
+
+class Turn(NamedTuple):
+    """The number of a turn in its thread, from 1, and what ran in the thread before."""
+
+    number: int
+    progress: Progress
+
+
+async def number_turn(pipeline: Pipeline, thread: str, tools: str, turn: str) -> Turn:
+    """Return the turn; all turns beyond `MOST_TURNS` share a number. Threads last 30 days."""
+    field = sha256(turn.encode()).hexdigest()[:16]
+    number, names = await pipeline.run(_NUMBER, [thread, tools], [field, MOST_TURNS, MOST_TOOLS, _KEPT_S])
+    return Turn(int(number), Progress().with_tools(map(text, names)))
+
+
+def list_started(before: SuspensionRecord | None, after: SuspensionRecord) -> Sequence[str]:
+    """Return the tools of a thread that a change let start, in order; runs outside of a thread have none."""
+    if before is None or after.run.thread_id == after.run.id:
+        return ()
+    earlier = {item.item_id for item in before.items if item.permit is not None}
+    permits = [item.tool.name for item in after.items if item.permit is not None and item.item_id not in earlier]
+    journaled = {intent.idempotency_key for intent in before.journal}
+    intents = [intent.tool for intent in after.journal if intent.idempotency_key not in journaled]
+    return tuple(dict.fromkeys((*permits, *intents)))
+
+
+def note_tools(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Add the tools that start to those of the thread; the names beyond `MOST_TOOLS` are not needed."""
+    after = update.after
+    started = list_started(update.before, after)
+    if not started:
+        return
+    key = keys.thread_tools(after.run.owner, after.run.thread_id)
+    scored = ((f"{after.updated_at_ms}.{place:03}", name) for place, name in enumerate(started))
+    commit.write("ZADD", key, "NX", *(part for pair in scored for part in pair))
+    commit.write("ZREMRANGEBYRANK", key, MOST_TOOLS + 1, -1)
+    commit.write("PEXPIRE", key, _KEPT_S * 1000)
+
 
 _PAGE = 200
 
@@ -54,8 +101,7 @@ class RunIndex(StorePart):
 
     async def latest(self, run_ids: list[str]) -> list[str]:
         """Return the id of each run's latest suspension; an empty one for a deleted run."""
-        latest = await self._redis.mget([self._keys.run(run_id) for run_id in run_ids])
-        return [text(raw or b"") for raw in latest]
+        return [text(raw or b"") for raw in await self._redis.mget([self._keys.run(run_id) for run_id in run_ids])]
 
     async def scores(self, index: str, ids: list[str]) -> list[float | None]:
         """Return the score of each id in a sorted index, None for an absent one."""
@@ -107,8 +153,7 @@ class Runs:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
-        self._intake = store.connections.intake
-        self._pipeline = store.connections.changes
+        self._intake, self._pipeline = store.connections.intake, store.connections.changes
         self._index = RunIndex(store)
         self._manifests = Cache(self._read_manifests, store.connections.refresher)
         self._definitions: dict[str, float] = {}
@@ -150,8 +195,7 @@ class Runs:
 
     async def state(self, run_id: str, ref: StateRef) -> bytes:
         """Return the run's state; raises `InvalidInput` where it does not match `ref`."""
-        blob = await self._pipeline.ask("GET", self._keys.state(run_id))
-        return open_state(ref, _bytes(blob))
+        return open_state(ref, _bytes(await self._pipeline.ask("GET", self._keys.state(run_id))))
 
     async def inbox(self, skip: int = 0, limit: int = 50) -> list[str]:
         """Return the ids of pending suspensions, the earliest deadline first."""
@@ -280,8 +324,7 @@ class Runs:
         if not run_ids:
             return []
         run_of = {id_: run_id for run_id, id_ in zip(run_ids, await self._index.latest(run_ids), strict=True) if id_}
-        records = await self._records(list(run_of))
-        return [_run_of(record, run_of.get(id_of(record))) for record in records]
+        return [_run_of(record, run_of.get(id_of(record))) for record in await self._records(list(run_of))]
 
     async def _records(self, ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
         if not ids:

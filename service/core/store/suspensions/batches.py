@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from sayso.core.records.events import TrailHead
@@ -33,9 +34,7 @@ class DueBatches:
     """Batches on their own connections, so that single changes do not queue behind them."""
 
     def __init__(self, store: TenantStore, mark_ms: Callable[[], int]) -> None:
-        self.mark_ms = mark_ms
-        self._keys = store.keys
-        self._pipelines = store.connections.batches
+        self.mark_ms, self._keys, self._pipelines = mark_ms, store.keys, store.connections.batches
         self._writers = store.hooks.writers
 
     async def change(self, suspension_ids: Sequence[str], verb: Verb, valid_until_ms: int = 0) -> list[str]:
@@ -64,12 +63,14 @@ class DueBatches:
         now_ms, packed = await self._load(suspension_ids)
         commits: list[PrecomputedCommit] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
-            try:
-                commit = self._precompute(suspension_id, raw, verb, (now_ms, until_ms))
-            except (SaysoError, ValueError):
-                continue
-            if commit is not None:
-                commits.append(commit)
+            with suppress(SaysoError, ValueError):
+                record, head, *_ = read_record(self._keys.tenant, suspension_id, raw or b"")
+                at_ms = record.due_at_ms
+                if record.status is Status.PENDING and at_ms is not None and now_ms < at_ms < until_ms:
+                    change = verb(record, at_ms)
+                    if change.record is not record:
+                        commit = self._pack(record, change, head, (at_ms, at_ms + PRECOMPUTED_FOR_MS))
+                        commits.append(PrecomputedCommit(suspension_id, at_ms, commit))
         return tuple(commits)
 
     async def fulfil(self, commits: Sequence[PrecomputedCommit], valid_until_ms: int = 0) -> list[str]:
@@ -90,22 +91,6 @@ class DueBatches:
             return [*suspension_ids]
         results = zip(suspension_ids, answers, strict=True)
         return [suspension_id for suspension_id, answer in results if not isinstance(answer, list) or answer[0] != 0]
-
-    def _precompute(
-        self, suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tuple[int, int]
-    ) -> PrecomputedCommit | None:
-        if raw is None:
-            return None
-        record, head, *_ = read_record(self._keys.tenant, suspension_id, raw)
-        at_ms = record.due_at_ms
-        if record.status is not Status.PENDING or at_ms is None or not between_ms[0] < at_ms < between_ms[1]:
-            return None
-        change = verb(record, at_ms)
-        if change.record is record:
-            return None
-        return PrecomputedCommit(
-            suspension_id, at_ms, self._pack(record, change, head, (at_ms, at_ms + PRECOMPUTED_FOR_MS))
-        )
 
     def _pack(
         self, record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)

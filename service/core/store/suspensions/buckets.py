@@ -33,9 +33,7 @@ MOST_BUCKETS = 5_000
 """With more buckets, readers scan the inbox: an agent that names a new tool in every call must not slow every page."""
 
 _COMPLETE, _COMPARED = "complete", "compared"
-_MARKS = frozenset((_COMPLETE, _COMPARED))
-"""The fields of the hash of buckets that name no bucket."""
-
+_MARKS = frozenset((_COMPLETE, _COMPARED))  # the fields of the hash of buckets that name no bucket
 _BATCH = 200
 
 
@@ -105,8 +103,7 @@ class Buckets:
         from_ms, to_ms = after.deadline_at_ms if after is not None else 0, "+inf" if until_ms is None else until_ms
         if wanted is None:
             args: list[str | int] = [from_ms, after.suspension_id if after is not None else "", limit, to_ms]
-            entries = await self._ask_first([self._keys.inbox], args)
-            return [OpenItem(at_ms, member, "") for member, at_ms in entries]
+            return [OpenItem(at_ms, member, "") for member, at_ms in await self._ask_first([self._keys.inbox], args)]
         if not wanted:
             return []
         keys = [self._keys.bucket(name_bucket(facets)) for facets in wanted]

@@ -164,8 +164,7 @@ _RECALL = "local function recall(KEYS, ARGV)\n" + read_script("recall").partitio
 _PACE = Script("#!lua\n" + _RECALL + read_script("pace"))
 _MINUTE_US = 60_000_000
 _CALM_MS = 1_000
-MOST_COUNTERS = 200
-"""The counters that are read in the round trip of one request."""
+MOST_COUNTERS = 200  # the counters that are read in the round trip of one request
 
 
 class Opened(NamedTuple):
@@ -181,8 +180,7 @@ class Intake(StorePart):
 
     def __init__(self, store: TenantStore, limits: Settings) -> None:
         super().__init__(store)
-        self._pipeline = store.connections.intake
-        self.limits = limits
+        self._pipeline, self.limits = store.connections.intake, limits
         self._backlog = Backlog(Schedule(store), limits, store.connections.refresher)
         self.room = Room(limits.pending_per_key, limits.pending_limit)
         self._refused_at_ms = -inf

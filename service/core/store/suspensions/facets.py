@@ -119,8 +119,7 @@ def read_facets(stored: str) -> Facets:
     """Return the facets of a stored form."""
     tool, agent, (reviewers, no_self_approval, owner, decided, *people), *others = json.loads(stored)
     pairs = tuple((by, absent) for by, absent in decided)
-    audience = Audience(tuple(reviewers), no_self_approval, owner, pairs, *people)
-    return Facets(tool, agent, audience, *others)
+    return Facets(tool, agent, Audience(tuple(reviewers), no_self_approval, owner, pairs, *people), *others)
 
 
 def name_member(suspension_id: str, item_id: str) -> str:

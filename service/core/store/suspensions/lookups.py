@@ -1,10 +1,13 @@
-"""Look-ups of several suspensions at once."""
+"""Look-ups of several suspensions at once, and the draw of items for second looks."""
 
+import secrets
+from collections.abc import Sequence
 from typing import Any
 
-from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.items import ItemDraft, draw_samples
+from sayso.core.records.suspensions import RunRef, SuspensionRecord
 from service.core.store.suspensions.reading import UnreadableRecord
-from service.core.store.tenants import StorePart
+from service.core.store.tenants import StorePart, TenantStore
 
 
 class SuspensionLookups(StorePart):
@@ -12,8 +15,7 @@ class SuspensionLookups(StorePart):
 
     async def read_many(self, suspension_ids: list[str]) -> list[SuspensionRecord]:
         """Return the suspensions that exist and are readable, in the given order."""
-        records = await self.read_page(suspension_ids)
-        return [record for record in records if isinstance(record, SuspensionRecord)]
+        return [record for record in await self.read_page(suspension_ids) if isinstance(record, SuspensionRecord)]
 
     async def read_page(self, suspension_ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
         """Return the suspensions that exist, in the given order, and name unreadable ones."""
@@ -31,3 +33,27 @@ class SuspensionLookups(StorePart):
             records += page
             before = page[0].previous_id if page and isinstance(page[0], SuspensionRecord) else None
         return records[::-1]
+
+
+_SECRET_BYTES = 32
+
+
+class Sampling:
+    """The draw of one tenant. The secret is made when it is first needed, and never changes."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._secret = b""
+
+    async def draw(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
+        """Return the drafts of a run, with one more approval for those that are drawn."""
+        if all(draft.terms.sample is None or draft.terms.sample.before is None for draft in drafts):
+            return drafts
+        return draw_samples(drafts, await self.read_secret(), (self._keys.tenant, run.owner, run.agent))
+
+    async def read_secret(self) -> bytes:
+        if not self._secret:
+            await self._redis.set(self._keys.sampling, secrets.token_bytes(_SECRET_BYTES), nx=True)
+            secret: Any = await self._redis.get(self._keys.sampling)
+            self._secret = bytes(secret)
+        return self._secret

@@ -242,8 +242,7 @@ class Readings:
 
     def read_others(self, model: type[Model], named: Iterable[tuple[str, bytes | str]]) -> list[Model]:
         """Return those of several stored records, each after its name, that can be read."""
-        read = (self.read_other(model, raw, name) for name, raw in named)
-        return [record for record in read if record is not None]
+        return [record for record in (self.read_other(model, raw, name) for name, raw in named) if record is not None]
 
     def require_other(self, model: type[Model], raw: bytes | str, name: str) -> Model:
         """Return a stored record of another kind; raises `Unreadable`, so that nothing overwrites an unreadable one."""

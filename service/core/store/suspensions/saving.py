@@ -30,9 +30,8 @@ from service.core.store.lua import read_script
 from service.core.store.people import People
 from service.core.store.suspensions.batches import DueBatches
 from service.core.store.suspensions.commits import Idempotency, Room, build_commit
-from service.core.store.suspensions.lookups import SuspensionLookups
+from service.core.store.suspensions.lookups import Sampling, SuspensionLookups
 from service.core.store.suspensions.reading import read_record
-from service.core.store.suspensions.sampling import Sampling
 from service.core.store.tenants import TenantStore
 
 _ROUNDS = 100  # attempts of one change; each failure means that another change succeeded
@@ -105,9 +104,7 @@ class Suspensions(SuspensionLookups):
         self, store: TenantStore, mark_ms: Callable[[], int] = lambda: 0, ask: AskAssessors = ask_nobody
     ) -> None:
         super().__init__(store)
-        self._ask = ask
-        self.tenant = store.keys.tenant
-        self.mark_ms = mark_ms
+        self._ask, self.tenant, self.mark_ms = ask, store.keys.tenant, mark_ms
         self.sampling = Sampling(store)
         self.find_inactive = People(store).find_inactive
         self.due_batches = DueBatches(store, mark_ms)
@@ -115,8 +112,7 @@ class Suspensions(SuspensionLookups):
         self._load = partial(store.connections.changes.run, Script(read_script("load")))
         self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
         self._recent: OrderedDict[str, Saved] = OrderedDict()
-        self._connections = store.connections
-        self.hooks = store.hooks
+        self._connections, self.hooks = store.connections, store.hooks
 
     async def read(self, suspension_id: str) -> Saved:
         """Return the suspension and the server's time, and cache a pending one; raises `NotFound`."""

@@ -14,7 +14,7 @@ from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.schedule import Ready
 from service.core.wiring import Wiring
 from tests.builders import person
-from tests.workers.resumers.test_calls import CALLS
+from tests.workers.resume.resumers.test_calls import CALLS
 from tests.workers.runs import POLICY
 from workers.clock.ticks import take_back_handed
 

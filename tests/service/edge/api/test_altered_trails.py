@@ -6,9 +6,9 @@ from sayso.core.records.chain import write_entry, write_events
 from sayso.core.records.events import Event as TrailEvent
 from sayso.core.records.events import EventType, TrailEntry, TrailHead
 from service.core.auth.reviewers import hash_token
+from service.core.store.inspection import describe_undecided
 from service.core.store.keys import KEYS
 from service.core.store.people import ApiKey
-from service.core.store.runs.trails import describe_undecided
 from service.features.operate.diagnostics import diagnose
 from tests.service.edge.api.test_execution import approved, ask, post
 from tests.service.worlds import World

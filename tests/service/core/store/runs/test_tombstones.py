@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sayso.core.records.events import EventType, TrailEntry
-from service.core.store.runs.tombstones import make_tombstone
+from service.core.store.runs.erasures import make_tombstone
 
 SECRET = "Erika"
 

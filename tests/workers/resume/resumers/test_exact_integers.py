@@ -13,7 +13,7 @@ from sayso.runner.models import ModelTurn, ScriptedModel
 from sayso.runner.tools import tool
 from service.core.wiring import Wiring
 from tests.service.channels.given import BEYOND, PAIRS
-from tests.workers.resumers.test_calls import answer, bring
+from tests.workers.resume.resumers.test_calls import answer, bring
 from tests.workers.runs import decide, draining, start, turn, until
 from workers.resume import driving as resume
 

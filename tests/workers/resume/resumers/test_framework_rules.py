@@ -5,7 +5,7 @@ import pytest
 from sayso.core.records.suspensions import ModelUsage, Progress, RunStatus
 from sayso.errors import PolicyForbids
 from service.core.wiring import Wiring
-from tests.workers.resumers.scripted_framework import ScriptedFramework, begin, process_until_rest, write_rules
+from tests.workers.resume.resumers.scripted_framework import ScriptedFramework, begin, process_until_rest, write_rules
 from tests.workers.runs import await_event, decide, draining, until
 
 WRITER_DENIED = """version: 1

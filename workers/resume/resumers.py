@@ -1,15 +1,19 @@
-"""Resume a run of an agent: drive it to its next suspension or its end."""
+"""Resume a leased suspension: drive its agent's run on, or run the approved calls of a client. The table selects it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import structlog
+from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.suspensions import SuspensionRecord
-from sayso.errors import Conflict, InvalidInput, TooLarge, Unavailable
+from sayso.core.clock import monotonic_ms
+from sayso.core.records.suspensions import RunEnd, RunStatus, SuspensionRecord
+from sayso.errors import Conflict, InvalidInput, OverLimit, TooLarge, Unavailable
 from sayso.runner.agents import Agent
+from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
+from sayso.runner.execution import run_calls
 from sayso.runner.loop import drive
 from sayso.runner.protocol import AgentRun, FrameworkAgent, FrameworkState, RunSuspended
 from sayso.runner.revalidation import Revalidation, carry_over
@@ -21,16 +25,23 @@ from service.core.policy.evaluations import is_answer
 from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
-from workers.resume.journals import ReadState, RunStates, ask_in, describe_outcomes, find_agent, open_journal
-from workers.resume.plans import LeasedRun, RunPlan, check_calls, read_batch
+from workers.resume.journals import (
+    DeskJournal,
+    ReadState,
+    RunStates,
+    ask_in,
+    describe_outcomes,
+    find_agent,
+    open_journal,
+)
+from workers.resume.plans import CallPlan, LeasedRun, RunPlan, check_calls, plan_batch, read_batch
 
 log = structlog.get_logger()
 
-_MAX_EXTERNAL_EVENTS = 1000
-"""Limit of external events per drive."""
+_MAX_EXTERNAL_EVENTS = 1000  # limit of external events per drive
 
 
-async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: LeasedRun) -> None:
+async def resume_run(wiring: Wiring, agents: Mapping[str, Agent], leased_run: LeasedRun) -> None:
     """Drive the run and save where it stops. Raises the errors that the worker records on the run."""
     leased, fence, record = leased_run.saved, leased_run.fence, leased_run.saved.record
     agent = find_agent(agents, record)
@@ -111,3 +122,64 @@ async def _save_external(wiring: Wiring, leased: Saved, events: Sequence[JsonObj
         await wiring.part(ExternalEvents).add(record.run.id, framework, framework, external_events)
     except (Conflict, TooLarge, Unavailable) as refusal:
         log.warning("external_events_not_saved", run=record.run.id, why=refusal.message)
+
+
+async def resume_calls(wiring: Wiring, agents: Mapping[str, Agent], leased_run: LeasedRun) -> None:
+    """Run approved calls and settle the run. Raises the errors that the worker records on the run."""
+    record, fence = leased_run.saved.record, leased_run.fence
+    agent = find_agent(agents, record)
+    journal = await open_journal(wiring, leased_run.saved, fence, leased_run.unclaimed)
+    plan, keys = await _begin(wiring, agent, leased_run, journal)
+    if plan.checked.again:
+        drafts, events = carry_over(record, plan.checked)
+        await journal.suspend_again(record, drafts, ask_in(plan.batch, plan.checked), events, record.step)
+        return
+    batch, ending, began_ms = plan.batch, plan.ending, monotonic_ms()
+    if plan.planned:
+        results = await run_calls(agent, record.run.id, plan.planned, keys, journal, journal.unfinished())
+        batch = complete_batch(batch, results)
+    batch, warnings = fit_outputs(batch)
+    if batch.drafts:
+        await journal.suspend_again(record, batch.drafts, batch, warnings, record.step)
+        return
+    events = (*warnings, *report_batch(batch, monotonic_ms() - began_ms))
+    result: JsonValue = {"calls": [result.model_dump(mode="json") for result in results_of(batch)]}
+    status, error = (ending.status, ending.reason) if ending else (RunStatus.COMPLETED, None)
+    await journal.settle(RunEnd(status=status, result=result, error=error), events)
+
+
+async def _begin(
+    wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal
+) -> tuple[CallPlan, Mapping[int, str]]:
+    """Return the plan, and the keys of its calls, whose permits are then redeemed; judge again over a limit."""
+    plan = leased_run.plan if isinstance(leased_run.plan, CallPlan) else None
+    while True:
+        plan = plan or await _plan(wiring, agent, leased_run, journal)
+        if plan.checked.again or not plan.planned:
+            return plan, {}
+        try:
+            return plan, await journal.redeem(plan.planned, (), None)
+        except OverLimit:
+            plan = None
+
+
+async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
+    record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
+    checked = await check_calls(wiring, agent, leased_run.saved, journal.recall)
+    batch = read_batch(record)
+    if record.state is not None:  # a suspension about a call in doubt has saved the other results
+        batch = Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))
+    return plan_batch(agent, record, batch, checked, now_ms, journal.finished(), journal.unfinished())
+
+
+Resumer = Callable[[Wiring, Mapping[str, Agent], LeasedRun], Coroutine[Any, Any, None]]
+
+FRAMEWORKS = ("afk", "autogen", "langgraph", "openai_agents", "parsimony", "pydantic_ai")
+"""Frameworks whose agents a worker drives; each has an adapter in `sayso/adapters/`."""
+
+RESUMERS: Mapping[str, Resumer] = {
+    "runner": resume_run,
+    "calls": resume_calls,
+    **dict.fromkeys(FRAMEWORKS, resume_run),
+}
+"""`resume.resumer` of a suspension -> function that resumes it."""

@@ -13,7 +13,7 @@ from sayso.runner.tools import CallContext, tool
 from service.core.wiring import Wiring
 from tests.builders import make_key, make_person
 from tests.sayso.samples import person
-from tests.workers.resumers.test_calls import CALLS, bring
+from tests.workers.resume.resumers.test_calls import CALLS, bring
 from tests.workers.runs import (
     POLICY,
     draining,

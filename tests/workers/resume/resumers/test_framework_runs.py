@@ -10,7 +10,7 @@ from sayso.errors import IllegalTransition, ModelError
 from sayso.runner.protocol import Done
 from service.core.store.runs.external_events import ExternalEvents
 from service.core.wiring import Wiring
-from tests.workers.resumers.scripted_framework import (
+from tests.workers.resume.resumers.scripted_framework import (
     ONE_TURN,
     ORIGIN,
     ScriptedFramework,
@@ -21,7 +21,7 @@ from tests.workers.resumers.scripted_framework import (
 from tests.workers.runs import await_event, decide, draining, process_until_due, trail, until
 from workers.resume import driving as resume
 from workers.resume.plans import LeasedRun
-from workers.resumers import RESUMERS
+from workers.resume.resumers import RESUMERS
 
 
 async def test_approved_calls_run_through_the_executor(
