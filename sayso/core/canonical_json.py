@@ -21,7 +21,6 @@ MAX_DEPTH = 32
 MAX_NODES = 20_000
 MAX_INTEGER = 2**53  # the largest integer that every program reads exactly: the limit of counts, not of arguments
 MAX_DIGITS = 4_000  # the digits of an integer. Python reads and writes 4,300 at most.
-_CONTAINERS = (dict, list)
 
 _LONGEST_STEP = 80  # the characters of a key that an error repeats
 _DIFFERENT_FRACTION = re.compile(r"(?:\.0|e\+(?:0[0-9]|1[0-9]|20)|e-0[1-9])[,\]]")
@@ -197,7 +196,7 @@ def count_values(value: JsonValue, most: int) -> int:
     count, level = 0, [value]
     while level and count <= most:
         count += len(level)
-        inside = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, _CONTAINERS)]
+        inside = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, (dict, list))]
         level = [child for children in inside for child in children]
     return count
 

@@ -23,7 +23,6 @@ _MOST_VALUES = 200  # values that are read of a call, so that a large one costs 
 _MOST_QUANTITIES, _MOST_RECIPIENTS, _MOST_PATH_CHARS = 8, 20, 80
 _RECIPIENTS = frozenset((*TO, *TO_ALSO, "recipients", "cc", "bcc", "email", "emailaddress", "toemail", "toaddress"))
 _AMOUNTS, _CURRENCIES = frozenset(AMOUNTS), frozenset(CURRENCIES)
-_LARGEST = 10**15
 _NAME_ONLY = re.compile(
     r"(id|number|no|code|port|year|phone|zip|index|version|timestamp|date|time|at|page|offset|line)$"
 )
@@ -86,7 +85,7 @@ def _write_number(value: JsonValue) -> str:
     """Return a number or a text of its length; Python refuses to write longer integers."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return ""
-    return "" if isinstance(value, int) and abs(value) > _LARGEST else str(value)
+    return "" if isinstance(value, int) and abs(value) > 10**15 else str(value)
 
 
 def _walk(args: JsonObject) -> Iterator[tuple[str, str, bool, JsonValue]]:

@@ -24,7 +24,6 @@ PUBLIC_PREFIX = "whpk_"
 _VERSION = "v1"
 _KEY_VERSION = "v1a"
 _SECRET_BYTES = 32
-_MAX_SIGNATURES = 16
 _ID = re.compile(r"[!-~]{1,200}")
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,11}")
 
@@ -80,7 +79,7 @@ def check_headers(message: SignedMessage, now_ms: int) -> tuple[str, str, list[t
     if message.signatures is None:
         raise InvalidSignature(f"The header {name} is missing or duplicated. Send it once: v1,<base64>.", header=name)
     parts = [part.split(",") for part in message.signatures.split(" ")]
-    if not message.signatures.isascii() or len(parts) > _MAX_SIGNATURES or any(len(part) != 2 for part in parts):
+    if not message.signatures.isascii() or len(parts) > 16 or any(len(part) != 2 for part in parts):
         raise InvalidSignature(f"The header {name} is not a list such as 'v1,<base64> v1,<base64>'.", header=name)
     offered = [(version, signature) for version, signature in parts]
     if abs(now_ms - int(timestamp) * 1000) > TOLERANCE_S * 1000:

@@ -30,7 +30,6 @@ _MOST_SQL_SLOW, _MOST_SQL_PARENS = 3, 8
 
 
 _SCALARS = frozenset((int, float, bool, type(None)))
-_LISTS = (list, tuple)
 
 
 class Size(NamedTuple):
@@ -60,7 +59,7 @@ def measure(value: object) -> Size:
                 chars += len(keys)
                 plain = plain and keys.isascii()
                 below += node.values()
-            elif isinstance(node, _LISTS):
+            elif isinstance(node, (list, tuple)):
                 below += node
         level = below
     return Size(values, chars, plain)

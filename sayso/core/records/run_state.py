@@ -13,7 +13,6 @@ from sayso.core.records.base import Immutable
 from sayso.errors import InvalidInput, InvalidJson, TooLarge
 
 MAX_STATE_BYTES = 8 * 1024 * 1024
-_GZIP_FROM_BYTES = 2048
 _GZIP = 31  # zlib's `wbits` for a gzip header and the largest window
 
 
@@ -38,7 +37,7 @@ def seal_state(raw: bytes) -> SealedState:
     if len(raw) > MAX_STATE_BYTES:
         raise TooLarge(f"The run's state is {len(raw)} bytes; the limit is {MAX_STATE_BYTES}. Trim its messages.")
     digest = sha256(raw).hexdigest()
-    if len(raw) < _GZIP_FROM_BYTES:
+    if len(raw) < 2048:
         return SealedState(StateRef(bytes=len(raw), digest=digest), raw)
     packer = zlib.compressobj(level=1, wbits=_GZIP)
     blob = packer.compress(raw) + packer.flush()

@@ -6,7 +6,6 @@ from sayso.core.rendering.views import Call, Mark, Place, Sketch, name_several, 
 from sayso.core.text.language import _
 
 _PATHS = ("path", "filepath", "file", "filename", "targetfile")
-_PATCHES = ("diff", "patch", "unifieddiff")
 _OLD = ("oldstring", "oldstr", "oldtext", "old")
 _NEW = ("newstring", "newstr", "newtext", "new")
 _CONTENTS = ("content", "contents", "filetext", "filecontent", "text")
@@ -19,7 +18,7 @@ _LINE = re.compile(r"^(?:(?P<header>@@|diff |---|\+\+\+)|(?P<added>\+)|(?P<remov
 def render(call: Call) -> Sketch | None:
     """Return a change of files, with added and removed lines marked."""
     paths = call.find_texts(*_PATHS)
-    patches = [leaf for leaf in call.find_texts(*_PATCHES) if _HUNK.search(read_text(leaf))]
+    patches = [leaf for leaf in call.find_texts("diff", "patch", "unifieddiff") if _HUNK.search(read_text(leaf))]
     old, new, contents = call.find_texts(*_OLD), call.find(*_NEW), call.find_texts(*_CONTENTS)
     if patches:
         names = [read_text(leaf) for leaf in paths] or _NAME.findall(read_text(patches[0])) or [_("files")]

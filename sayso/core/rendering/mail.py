@@ -11,7 +11,6 @@ from sayso.core.text.language import _
 from sayso.core.text.lookalikes import find_lookalikes
 from sayso.core.text.summaries import list_texts
 
-_MOST = 5
 _LABEL = re.compile(r"(?<![A-Za-z0-9-])xn--[A-Za-z0-9-]{1,59}(?![A-Za-z0-9-])", re.IGNORECASE)
 
 
@@ -20,7 +19,7 @@ def check_hosts(args: JsonObject) -> Iterator[Flag]:
     pairs = dict.fromkeys(pair for text in list_texts(args) for pair in _decode_labels(text))
     alike = [(label, name) for label, name in pairs if find_lookalikes(name)]
     sentence = _("The name %(label)s stands for %(name)s, whose letters are not what they look like.")
-    for label, name in alike[:_MOST]:
+    for label, name in alike[:5]:
         yield Flag(sentence % {"label": label, "name": write_signs(name)}, SEVERE, _("look-alike letters"))
 
 
@@ -37,16 +36,13 @@ def _decode_labels(text: str) -> Iterator[tuple[str, str]]:
 _TO = ("to", "recipient", "recipients", "toaddress", "toemail", "emailto", "emailaddress", "email")
 _CC = ("cc", "ccrecipients")
 _BCC = ("bcc", "bccrecipients", "blindcopy")
-_SUBJECT = ("subject", "title")
 _BODY = ("body", "message", "text", "content", "html", "bodyhtml", "plaintext")
-_PARSED_CHARS = 2_000
-_ATTACHMENTS = ("attachments", "attachment", "files")
 
 
 def render(call: Call) -> Sketch | None:
     """Return a mail: an address, and a subject or body."""
     to, cc, bcc = (call.find_texts(*names) for names in (_TO, _CC, _BCC))
-    subjects, bodies = call.find_texts(*_SUBJECT), call.find_texts(*_BODY)
+    subjects, bodies = call.find_texts("subject", "title"), call.find_texts(*_BODY)
     addressed = any("@" in read_text(leaf) for leaf in (*to, *cc, *bcc))
     if not addressed or not (subjects or bodies):
         return None
@@ -60,7 +56,7 @@ def render(call: Call) -> Sketch | None:
         sentence = _("Bcc: %(who)s gets a copy that the other recipients do not see.", who=who)
         flags.insert(0, Flag(sentence, label="Bcc"))
     sentence = _("The name %(name)s is itself an address, but the mail goes to %(address)s.")
-    pairs = [pair for leaf in (*to, *cc, *bcc) for pair in getaddresses([read_text(leaf)[:_PARSED_CHARS]])]
+    pairs = [pair for leaf in (*to, *cc, *bcc) for pair in getaddresses([read_text(leaf)[:2_000]])]
     misnamed = [
         Flag(sentence % {"name": shorten(name), "address": shorten(address)}, SEVERE, _("name differs"))
         for name, address in pairs
@@ -72,7 +68,7 @@ def render(call: Call) -> Sketch | None:
         body=[
             *(Place(leaf.path) for leaf in subjects),
             *(Place(leaf.path, "prose") for leaf in bodies),
-            *(Place(leaf.path) for leaf in call.find(*_ATTACHMENTS)),
+            *(Place(leaf.path) for leaf in call.find("attachments", "attachment", "files")),
         ],
         flags=[*flags, *misnamed],
     )

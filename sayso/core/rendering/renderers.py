@@ -53,9 +53,6 @@ def _sketch(call: Call) -> tuple[str, Sketch]:
     return "tree", _render_tree(call)
 
 
-_MOST_FLAGS = 2
-
-
 def _render_tree(call: Call) -> Sketch:
     """Return the values as they are; the headline adds the first of the known names to the tool's name."""
     for name in _HEADLINE_NAMES:
@@ -92,4 +89,4 @@ def name_flags(
         if held:
             yield _("frozen")
 
-    return tuple(islice(dict.fromkeys(find()), _MOST_FLAGS))
+    return tuple(islice(dict.fromkeys(find()), 2))

@@ -40,7 +40,6 @@ _EVIDENCE = {
 
 _OBJECTS = frozenset(("INTO", "TABLE", "INDEX", "VIEW", "DATABASE", "SCHEMA", "ROLE", "USER", "ON", *_WRITES))
 _MOST_WRITES = 20
-_DEEPEST = 10
 _REST = r"""
     |(?P<dollar>\$(?P<tag>[^\W\d]?\w*)\$.*?(?:\$(?P=tag)\$|\Z))
     |(?P<name>`[^`]*(?:`|\Z)|\[[^\[\]\s]{1,128}\])
@@ -178,7 +177,7 @@ def _check_write(verb: str, statement: list[_Token]) -> Iterator[Flag]:
 
 
 def _unwrap(condition: list[_Token]) -> list[_Token]:
-    for _depth in range(_DEEPEST):
+    for _depth in range(10):
         wrapped = len(condition) > 1 and condition[0].text == "(" and condition[-1].text == ")"
         if not wrapped or any(token.depth == condition[0].depth for token in condition[1:-1]):
             return condition

@@ -17,7 +17,6 @@ from sayso.core.text.language import _, cut
 from sayso.core.text.summaries import Leaf, collapse, list_values
 
 MAX_PARSED_CHARS = 20_000  # longer texts are shown in full, but not parsed: the flag says so
-_SHORT_CHARS = 60
 _SEPARATORS = re.compile(r"[^a-z0-9]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
@@ -77,15 +76,12 @@ def name_several(names: Sequence[str]) -> str:
     return _("%(first)s and %(count)s more", first=shorten(names[0]), count=len(names) - 1)
 
 
-def shorten(text: str, most: int = _SHORT_CHARS) -> str:
+def shorten(text: str, most: int = 60) -> str:
     """Return a text on one line for a headline or a flag."""
     return cut(" ".join(text[: 4 * most].split()), most)
 
 
 SEVERE = 1  # the severity of a flag that a reviewer must not miss; 2 is worth a line
-_MOST_NOTABLE = 6
-_HEADLINE_CHARS = 120
-_MOST_MARKS = 5_000
 
 
 @dataclass(frozen=True)
@@ -169,13 +165,13 @@ class View:
 def arrange(call: Call, renderer: str, sketch: Sketch, flags: Iterable[Flag]) -> View:
     """Return the view of a sketch; every value that the sketch does not name is appended."""
     leaves = dict(call.leaves)
-    notable = tuple(_take(leaves, sketch.notable, _MOST_NOTABLE))
+    notable = tuple(_take(leaves, sketch.notable, 6))
     body = tuple(_take(leaves, sketch.body, len(leaves)))
     rest = tuple(_make_row(leaf, Place(leaf.path)) for leaf in leaves.values())
     all_flags = dict.fromkeys((*flags, *sketch.flags))
     return View(
         renderer,
-        shorten(sketch.headline, _HEADLINE_CHARS),
+        shorten(sketch.headline, 120),
         sketch.effect,
         notable,
         body,
@@ -195,7 +191,7 @@ def _make_row(leaf: Leaf, place: Place) -> Row:
     stored = read_text(leaf)
     text = stored if place.style != "value" and stored.strip() else leaf.text
     whole = ((Part(text),),)
-    marked = text == stored and len(place.marks) + len(place.breaks) <= _MOST_MARKS
+    marked = text == stored and len(place.marks) + len(place.breaks) <= 5_000
     lines = _split(text, place) if marked and (place.marks or place.breaks) else whole
     # A mark inside a word could hide from the search for look-alikes what the whole word shows.
     if lines != whole and _signs([text]) != _signs([part.text for line in lines for part in line]):

@@ -85,9 +85,7 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"{uri} is outside of the schema and is not fetched; include its definition")
 
 
-_MOST_VISITS = 20_000
 _DEEPEST = 100  # of parts and values inside of each other; references may lead in circles
-_ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 
 def settle_integers(schema: JsonObject, value: JsonValue) -> JsonValue:
@@ -117,7 +115,7 @@ class _Settling:
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root
-        self._left = _MOST_VISITS
+        self._left = 20_000
 
     def settle(self, schema: Any, value: JsonValue, depth: int = 0) -> JsonValue:
         self._left -= 1
@@ -138,7 +136,7 @@ class _Settling:
         ref = schema.get("$ref")
         if isinstance(ref, str):
             yield resolve(ref, self._root)
-        for name in _ALTERNATIVES:
+        for name in ("allOf", "anyOf", "oneOf"):
             listed = schema.get(name)
             if isinstance(listed, list):
                 yield from listed

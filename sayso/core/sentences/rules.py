@@ -103,7 +103,6 @@ def _name(path: str) -> str:
 _SIGNS = {">": "over", ">=": "at least", "<": "under", "<=": "at most", "==": "equal to", "!=": "other than"}
 _COMPARISON = re.compile(r"""\s*args\.\w+\s*(?:[<>]=?|[=!]=)\s*(?:-?[\d.]+|"[^"\\]*"|'[^'\\]*')\s*""")
 _AND = re.compile(r"\s*&&\s*")
-_VALUE_CHARS = 120
 _MOST_NAMES = 8
 
 ACTIONS = {
@@ -300,4 +299,4 @@ def describe_seen(saw: JsonObject) -> str:
 
 
 def _write(value: JsonValue) -> str:
-    return cut(" ".join(write_leaf(value).split()), _VALUE_CHARS)
+    return cut(" ".join(write_leaf(value).split()), 120)

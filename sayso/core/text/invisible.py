@@ -113,7 +113,6 @@ _TYPOGRAPHIC = "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u20
 _WIDE = "\u3000"
 _MARKS = re.compile("[\u200e\u200f\u061c]")
 _EAST_ASIAN = re.compile("[\u2e80-\u2fff\u3001-\u33ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff01-\uffee]")
-_MOST_WIDE = 4
 
 _NUMBER = re.compile(
     r"(?:[+\u2212\u2013\u2014~\xb1(<>\u2248-]|[^\W\d_]{0,3}[$\xa2-\xa5\u0e3f\u20a0-\u20cf]\s?)*[.,]?\d"
@@ -131,10 +130,8 @@ _MONEY = re.compile("[$\xa2-\xa5\u0e3f\u20a0-\u20cf]")
 _FIRST_OF_OTHERS = "\u0590"  # scripts from here on have no letters that commands and addresses are written in
 _ENDS = frozenset(",.:;!?")
 _WORD = re.compile(r"(?:(?<=\s)|\A)[^\W\d_]+(?=[\s.,;:!?)]|\Z)")
-_PROSE_WORDS = 4
 _BESIDE_WORDS = re.compile(r"[\w\s.,;:!?()\"'\xab\xbb\u2013\u2014\u2018-\u201f\u2026]", re.ASCII)
 _HYPHENATED = re.compile(r"[^\W\d_]{2,}(?:\xad[^\W\d_]{2,})+[.,;:!?)]*")
-_HYPHENATED_CHARS = 12
 
 
 def is_space(sign: str) -> bool:
@@ -151,7 +148,7 @@ def explains_space(sign: str, before: str, after: str, *, among_lines: bool) -> 
     left, right = before[-1:], after[:1]
     if sign == _WIDE:
         left, right = before.rstrip(_WIDE), after.lstrip(_WIDE)
-        near = len(before) - len(left) + len(after) - len(right) < _MOST_WIDE
+        near = len(before) - len(left) + len(after) - len(right) < 4
         return near and (_EAST_ASIAN.match(left[-1:]) or _EAST_ASIAN.match(right[:1])) is not None
     if not before and not after:
         return sign == "\xa0" and among_lines
@@ -166,11 +163,7 @@ def explains_space(sign: str, before: str, after: str, *, among_lines: bool) -> 
 def explains_hyphen(before: str, after: str) -> bool:
     """Return whether a soft hyphen parts a long word of a sentence."""
     token = before.rsplit(" ", maxsplit=1)[-1] + "\xad" + after.split(" ", maxsplit=1)[0]
-    return (
-        _HYPHENATED.fullmatch(token) is not None
-        and sum(map(str.isalpha, token)) >= _HYPHENATED_CHARS
-        and _is_prose(before + after)
-    )
+    return _HYPHENATED.fullmatch(token) is not None and sum(map(str.isalpha, token)) >= 12 and _is_prose(before + after)
 
 
 def _is_written(before: str, after: str) -> bool:
@@ -192,14 +185,12 @@ def _is_written(before: str, after: str) -> bool:
 
 
 def _is_prose(line: str) -> bool:
-    return _CODE.search(line) is None and sum(1 for _ in _WORD.finditer(line)) >= _PROSE_WORDS
+    return _CODE.search(line) is None and sum(1 for _ in _WORD.finditer(line)) >= 4
 
 
-_OPENERS = "\u2066\u2067\u2068"
 _FIRST_STRONG, _RIGHT_TO_LEFT, _CLOSER = "\u2068", "\u2067", "\u2069"
 _ANY = re.compile("[\u2066-\u2069]")
 _OVERRIDES = re.compile("[\u202a-\u202e]")
-_DEEPEST = 2
 _MOST = 1_000  # a text with more isolates is not checked: none of them counts as balanced
 
 
@@ -221,13 +212,13 @@ def _find_pairs(line: str) -> list[int]:
     opened: list[int] = []
     pairs: list[tuple[int, int]] = []
     for sign in _ANY.finditer(line):
-        if sign[0] in _OPENERS:
+        if sign[0] in "\u2066\u2067\u2068":
             opened.append(sign.start())
         elif opened:
             pairs.append((opened.pop(), sign.start()))
         else:
             return []
-        if len(opened) > _DEEPEST:
+        if len(opened) > 2:
             return []
     both = has_rtl(line)
     fine = not opened and all(_fits(line, begin, end, both) for begin, end in pairs)

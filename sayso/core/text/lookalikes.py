@@ -27,7 +27,6 @@ _SCRIPTS_LIKE_ASCII = frozenset(
 _EAST_ASIAN = frozenset(("HAN", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"))
 """Scripts that ordinary words combine with each other and with Latin (UTS 39, "highly restrictive")."""
 
-_COMBINING_AT_MOST = 2
 _MOST_ACCENTS = 30
 """More accents on one letter are marked unread: to sort them takes quadratic time (UAX 15, stream-safe text)."""
 
@@ -95,7 +94,7 @@ def _find_accents(text: str) -> Iterator[int]:
     for match in _ACCENTED.finditer(text):
         written, start = match.group(), match.start() + 1
         apart = len(written) > _MOST_ACCENTS or len(unicodedata.normalize("NFC", written)) < len(written)
-        yield from range(start if apart else start + _COMBINING_AT_MOST, match.end())
+        yield from range(start if apart else start + 2, match.end())
 
 
 def _find_separators(text: str) -> Iterator[int]:
@@ -151,11 +150,9 @@ _EDGES = " .,;:!?()[]{}\"'\xab\xbb\u2013\u2014\u2018\u2019\u201c\u201d\u201e\u20
 _PARTS = re.compile(r"[^\W\d_]+(?:[-\u2013\u2019'][^\W\d_]+)*|[^\W\d_]{1,2}(?:[./][^\W\d_]{1,2})+")
 """A word, or an abbreviation or a unit of measure; not an address."""
 
-_SHORT = 2
 _UNIT = 3  # the letters of most units, currencies and short names of months, which stand beside a number
 _AFTER_NUMBER = re.compile(r"\d[.,)]?\s\Z")
 _NUMBER = re.compile(r"\s[-(]?\d")
-_DOTLESS = "\u0131"
 _TURKIC = frozenset("\u011f\u011e\u015f\u015e\xe7\xc7\xf6\xd6\xfc\xdc\u0130\u0259\u018f\xf1")
 """Letters of the alphabets that have a dotless i, too."""
 
@@ -194,7 +191,7 @@ def _is_explained(text: str, begin: int, end: int) -> bool:
         return _is_own(token, script, others)
     # Only a dotless i looks like another letter, among letters of alphabets that have one.
     odd = {letter for letter in token if not letter.isascii() and not has_own_shape(letter)}
-    return odd == {_DOTLESS} and not _TURKIC.isdisjoint({*token, *(letter for word in others for letter in word)})
+    return odd == {"\u0131"} and not _TURKIC.isdisjoint({*token, *(letter for word in others for letter in word)})
 
 
 def _is_own(token: str, script: str, others: list[str]) -> bool:
@@ -203,4 +200,4 @@ def _is_own(token: str, script: str, others: list[str]) -> bool:
     known = {letter for word in own for letter in word.casefold()} | _COMMON
     strange = script == "CYRILLIC" and any(letter.isalpha() and letter not in known for letter in token.casefold())
     ascii_words = sum(1 for word in others if word.isascii())
-    return not strange and bool(own) and (len(token) <= _SHORT or len(own) >= ascii_words)
+    return not strange and bool(own) and (len(token) <= 2 or len(own) >= ascii_words)

@@ -20,7 +20,6 @@ MASK = "[secret]"
 PATH_PATTERN = re.compile(r"(\*|[A-Za-z0-9_$-]+)(\[\])*(\.(\*|[A-Za-z0-9_$-]+)(\[\])*)*")
 """The form of a path in a rule's `secrets`."""
 
-_BRANCHES = ("allOf", "anyOf", "oneOf")
 _MOST_PARTS = 2_000
 _NO_SECRETS: frozenset[str] = frozenset()
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_$-]+")
@@ -239,7 +238,7 @@ def _expand(root: JsonObject, schemas: Sequence[JsonObject]) -> list[JsonObject]
         by_id[id(schema)] = schema
         reference = schema.get("$ref")
         inner = [_look_up(root, reference)] if isinstance(reference, str) else []
-        for branch in _BRANCHES:
+        for branch in ("allOf", "anyOf", "oneOf"):
             options = schema.get(branch)
             inner += options if isinstance(options, list) else []
         remaining += [part for part in inner if isinstance(part, dict)]

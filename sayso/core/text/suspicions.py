@@ -15,8 +15,6 @@ _WINDOW = 80
 _BUDGET = 20_000
 """How much work a text may cost: one for a character that its neighbours explain, more for one that needs its line."""
 
-_LINE_COST = 20
-
 _INDIC = re.compile("[\u0900-\u0dff\u0f00-\u109f\u1780-\u17ff\u1a20-\u1aad\u1b00-\u1b7f\ua980-\ua9df\uaa60-\uaa7f]")
 _CURSIVE = re.compile("[\u0600-\u074f\u0750-\u077f\u0840-\u08ff\u1800-\u180a\u1820-\u18af\ufb50-\ufdff\ufe70-\ufefc]")
 _MONGOLIAN = re.compile("[\u1800-\u18af]")
@@ -46,7 +44,6 @@ _NUMBER = re.compile(r"[+\u2212(-]*(?:[^\W\d_]{0,3}[$\xa2-\xa5\u20a0-\u20cf]|-?\
 _AFTER_NUMBER = re.compile(r"(?:\d[^\W\d_]?|[%\u066a\xa2-\xa5\u20a0-\u20cf)])[.,]?\Z")
 _LATIN_WORD = re.compile(r"[A-Za-z]{4}|[@_\\]")
 _RARE_VARIANTS = 3
-_VARIANT_SHARE = 10
 
 
 def count_hidden(text: str) -> int:
@@ -67,7 +64,7 @@ def find_suspicious(text: str) -> list[int]:
     among_lines = "\n" in text and not text.isspace()
     for place in (place for place in places if place not in known):
         sign = text[place]
-        budget -= _LINE_COST if (is_space(sign) or sign == "\xad" or sign in _MARKS) else 1
+        budget -= 20 if (is_space(sign) or sign == "\xad" or sign in _MARKS) else 1
         if budget < 0 or not _is_explained(text, place, among_lines):
             suspicious.append(place)
     return suspicious
@@ -157,7 +154,7 @@ def _find_variants(text: str, places: list[int]) -> set[int]:
         elif (sign in "\ufe00\ufe01\ufe02" or "\U000e0100" <= sign <= "\U000e010f") and _IDEOGRAPH.match(left):
             rare.add(place)
     written = sum(1 for _ in _IDEOGRAPH.finditer(text)) if len(rare) > _RARE_VARIANTS else 0
-    return pictures | (rare if len(rare) <= max(_RARE_VARIANTS, written // _VARIANT_SHARE) else set())
+    return pictures | (rare if len(rare) <= max(_RARE_VARIANTS, written // 10) else set())
 
 
 _KINDS: tuple[tuple[str, Callable[[str, int], bool]], ...] = (

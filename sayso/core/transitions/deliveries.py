@@ -12,8 +12,6 @@ from sayso.core.transitions.legal import check_step
 AT_ONCE = 0
 """The due time of new cards and updates: earlier than any repetition, so that a backlog of those delays none."""
 
-_VERSION_CHARS = 16
-
 
 def is_live(record: SuspensionRecord, item: Item) -> bool:
     """Return whether the item can still be decided."""
@@ -29,7 +27,7 @@ def card_version(record: SuspensionRecord, item: Item) -> str:
     live = is_live(record, item)
     claims = [["claim", item.claim.by.id, item.claim.shown_until_ms]] if live and item.claim is not None else []
     shown = [item.digest, live, closed, decisions, [*item.terms.reviewers], *inquiries, *claims]
-    return digest_json(shown)[:_VERSION_CHARS]
+    return digest_json(shown)[:16]
 
 
 def next_delivery_ms(record: SuspensionRecord) -> int | None:

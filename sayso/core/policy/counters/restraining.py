@@ -83,8 +83,6 @@ def _is_of(denial: EarlierDenial, run_id: str, thread_id: str | None) -> bool:
 
 
 RUN_S = 30 * DAY_MS // 1000  # how long the requests of a run count
-_MINUTE_S = 60
-_MOST_CHARS = 1_500
 
 
 class _Cap(NamedTuple):
@@ -152,7 +150,7 @@ def _list_caps(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[_Cap]:
             "reached that. The call is denied without asking. Request it again in a minute, if it is still needed."
         )
         counter = _name_counter("per_minute", rule.rule_id, owner, event.agent)
-        yield _Cap(Wanted(counter, _MINUTE_S), of_agent, reason)
+        yield _Cap(Wanted(counter, 60), of_agent, reason)
 
 
 def _name_counter(*about: str) -> str:
@@ -168,7 +166,7 @@ def _name_denials(event: "PolicyEvent") -> str:
 
 
 def _describe(denial: EarlierDenial) -> str:
-    said = denial.message[:_MOST_CHARS].rstrip().removesuffix(".")
+    said = denial.message[:1_500].rstrip().removesuffix(".")
     why = f": {said}." if said else "."
     return (
         f"{denial.by} has denied this very call before{why} It stays denied in this run and its thread. "

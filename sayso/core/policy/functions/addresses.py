@@ -31,8 +31,6 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _HEXADECIMAL, _OCTAL, _DECIMAL = re.compile("0x[0-9a-f]*"), re.compile("0[0-7]+"), re.compile("0|[1-9][0-9]*")
 _LOCAL = re.compile(r"[A-Za-z0-9.#$&'*+/=?^_`{|}~-]+")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
-_WEB = ("http", "https")
-_ANY_SCHEME = "any"
 _TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))
 """Networks whose last 32 bits are the IPv4 address that they reach: NAT64, SIIT, and IPv4-compatible addresses."""
 
@@ -51,7 +49,7 @@ def read_url(value: JsonValue, schemes: JsonValue = None) -> JsonObject:
     if parts is None:
         raise Uncomputable("it is not an absolute URL, such as https://example.com/path")
     scheme, known = parts[1].lower(), check_schemes(schemes)
-    if _ANY_SCHEME not in known and scheme not in known:
+    if "any" not in known and scheme not in known:
         named = f'as in http(args.url, "{scheme}")'
         raise Uncomputable(f"its scheme is {scheme}, not {' or '.join(known)}; name the schemes to read, {named}")
     authority = _AUTHORITY.fullmatch(parts[2])
@@ -79,7 +77,7 @@ def read_hosts(value: JsonValue, schemes: JsonValue = None) -> JsonValue:
 def check_schemes(schemes: JsonValue) -> tuple[str, ...]:
     """Return the names of schemes, which are parted by blanks or commas; raises `Uncomputable` for faulty ones."""
     if schemes is None:
-        return _WEB
+        return ("http", "https")
     names = tuple(schemes.replace(",", " ").split()) if isinstance(schemes, str) else ()
     if not names or not all(map(_SCHEME.fullmatch, names)):
         raise Uncomputable(f'{schemes!r} names no schemes; write "ftp", "https ssh" or "any"')
@@ -199,7 +197,6 @@ def _join(local: str, domain: str) -> str:
 
 MOST_PATH_CHARS = 4_096
 _ENCODED = re.compile(r"%(?:25)*(?:2e|2f|5c|00)", re.IGNORECASE)
-_STRUCTURE = "/\\.~%"
 
 
 def read_path(value: JsonValue) -> JsonObject:
@@ -208,7 +205,7 @@ def read_path(value: JsonValue) -> JsonObject:
     if not text or not text.isprintable() or "\\" in text or _ENCODED.search(text):
         raise Uncomputable("the path is empty, or has a backslash, a control character or an encoded dot or slash")
     plain = unicodedata.normalize("NFKC", text)
-    if any(plain.count(sign) != text.count(sign) for sign in _STRUCTURE):
+    if any(plain.count(sign) != text.count(sign) for sign in "/\\.~%"):
         raise Uncomputable("the path has a character that some systems read as a dot, a slash or a tilde")
     absolute = text.startswith("/")
     normal = posixpath.normpath(f"/{text.lstrip('/')}" if absolute else text)

@@ -54,7 +54,6 @@ _CARD = re.compile(
     r"|(?:50|5[6-9]|6[0-9])[0-9]{10,17}"  # Maestro
 )
 _SHORTEST_CARD, _LONGEST_CARD = 12, 19
-_MINUS = "\u2212"
 _LONGEST_IBAN = 2 * 34  # with a separator after every character
 
 
@@ -130,7 +129,7 @@ def _plain_sign(sign: str) -> str:
     category = unicodedata.category(sign)
     if category == "Nd":
         return str(unicodedata.decimal(sign))
-    return {"Cf": "", "Mn": "", "Pd": "-", "Zs": " "}.get(category, "-" if sign == _MINUS else sign)
+    return {"Cf": "", "Mn": "", "Pd": "-", "Zs": " "}.get(category, "-" if sign == "\u2212" else sign)
 
 
 def _list_cards(text: str) -> Iterator[bool]:

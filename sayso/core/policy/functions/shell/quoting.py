@@ -41,9 +41,6 @@ def fixed(name: str, word: Word) -> str:
     return word.text
 
 
-_EXECUTES = ("-exec", "-execdir", "-ok", "-okdir")
-
-
 def split_executed(args: Words) -> tuple[Words, list[Words]]:
     """Return the arguments of `find` itself, and the commands after `-exec` and its like."""
     own: Words = []
@@ -56,7 +53,7 @@ def split_executed(args: Words) -> tuple[Words, list[Words]]:
             executed[-1].append(word)
         else:
             own.append(word)
-            is_inside = word.text in _EXECUTES
+            is_inside = word.text in ("-exec", "-execdir", "-ok", "-okdir")
             if is_inside:
                 executed.append([])
     return own, [command for command in executed if command]
@@ -98,7 +95,6 @@ def check_variable(name: str, value: Word | None = None) -> None:
 
 UNKNOWN = "it is not a shell command that Sayso can read"
 
-_BLANKS = " \t"
 _META = frozenset(" \t\n|&;<>()")
 _PLAIN = re.compile(r"[^\s|&;<>()$`'\"\\*?\[\]{}~,.]+")
 _QUOTED = re.compile(r'[^"\\$`]+')
@@ -184,7 +180,7 @@ class WordReader(ABC):
         begin = self.place
         while True:
             sign = self.peek()
-            if sign and sign in _BLANKS:
+            if sign and sign in " \t":
                 self.place += 1
             elif sign == "\\" and self.peek(2) == "\\\n":
                 if self.pending or self.text[self.place - 1 : self.place] not in (" ", "\t"):

@@ -22,7 +22,6 @@ _DELIMITER = re.compile(r"""(?:'(\w+)'|"(\w+)"|\\(\w+)|(\w+))(?=[ \t\n;&|<>()]|\
 _DUPLICATE = re.compile(r"[<>]&(?:[0-9]|-)(?=[ \t\n;&|)]|\Z)")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?=[ \t\n;])")
 _OPERATOR = re.compile(r"&>>|&>|>>|>\||>|<")
-_ENDS = "\n;&|)"
 
 
 @dataclass
@@ -231,7 +230,7 @@ class _Reader(WordReader):
                 command.words.append(self.read_word())
             else:
                 break
-        if self.place == begin or (self.peek() and self.peek() not in _ENDS):
+        if self.place == begin or (self.peek() and self.peek() not in "\n;&|)"):
             raise Uncomputable(UNKNOWN)
 
     def _read_redirect(self) -> None:

@@ -104,7 +104,6 @@ _HINTS = frozenset(("nolock", "readpast", "readuncommitted"))  # hints of T-SQL 
 _VIRTUAL = re.compile(r"pragma_\w+|sqlite_dbpage|dbstat")  # tables of SQLite that are no tables
 _CLAUSES = parse_list("match_recognize model option pivot sample settings table tablesample unpivot window")
 """Words before a parenthesis that the parser may take as an alias with columns."""
-_MOST_PARTS = 3
 _SEQUENCES = frozenset(("nextval", "currval"))
 _OF_DUAL = frozenset(("dummy", "level", "rownum"))
 
@@ -204,7 +203,7 @@ class Tree:
             if not part.isascii():
                 check_letters(part)
         place, values = _FILES_AS_TABLES.get(self._database, (0, frozenset[str]()))
-        if len(parts) > _MOST_PARTS or (len(parts) > 1 and parts[place] in values):
+        if len(parts) > 3 or (len(parts) > 1 and parts[place] in values):
             raise Uncomputable(f"it has the table {'.'.join(parts)}, which may be a file or on another server")
         if self._database == "sqlite" and _VIRTUAL.fullmatch(parts[-1]):
             raise Uncomputable(f"it has {parts[-1]}, which is no table")
