@@ -224,8 +224,7 @@ def _check_size(text: str) -> None:
 
 def canonical_json(value: Any, *, limited: bool = True) -> bytes:
     """Return the RFC 8785 form of a JSON value as UTF-8; raises `InvalidJson` for a value without one."""
-    plain = check_json(value, limited=limited)
-    return (_write(value) if plain else _render(value)).encode("utf-8")
+    return (_write(value) if check_json(value, limited=limited) else _render(value)).encode("utf-8")
 
 
 def digest_json(value: Any) -> str:

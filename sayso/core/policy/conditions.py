@@ -135,8 +135,7 @@ class Facts:
         """Return at most how many microseconds a condition takes on these facts, counting alone."""
         reading = condition.reading
         named = sum(len(self._names.lists.get(name, ())) for name in reading.lists)
-        texts = self.computing.count_entries(reading)
-        size = Size(self.size.values + named + texts, self.size.chars)
+        size = Size(self.size.values + named + self.computing.count_entries(reading), self.size.chars)
         return weigh_condition(reading.text, size) + self.computing.weigh(reading)
 
     def describe(self) -> JsonObject:

@@ -193,5 +193,4 @@ def decides_alike(policy: Policy, name: str) -> bool:
     if not policy.remembering and not policy.limits_start:
         return True
     at_start = (rule for rule in policy.live if rule.absolute and rule.reads_time)
-    rereading = any(may_be_about(rule, name) for rule in (*policy.remembering, *at_start))
-    return not (policy.mandating or rereading)
+    return not (policy.mandating or any(may_be_about(rule, name) for rule in (*policy.remembering, *at_start)))

@@ -63,8 +63,7 @@ def has_rtl(text: str) -> bool:
 
 
 def _part_digits(text: str) -> list[Piece]:
-    parts = _NUMBERS.split(text)
-    return [Piece(part, digits=bool(place % 2)) for place, part in enumerate(parts) if part]
+    return [Piece(part, digits=bool(place % 2)) for place, part in enumerate(_NUMBERS.split(text)) if part]
 
 
 def write_signs(text: str) -> str:

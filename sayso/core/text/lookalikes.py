@@ -184,8 +184,7 @@ def _is_explained(text: str, begin: int, end: int) -> bool:
     before, after = text[max(0, begin - _WINDOW) : begin], text[end : end + _WINDOW]
     if sum(map(str.isalpha, token)) <= _UNIT and (_AFTER_NUMBER.search(before) or _NUMBER.match(after)):
         return True
-    window = f"{before} {after}"
-    others = [word for word in _WORDS.findall(window) if word != token]
+    others = [word for word in _WORDS.findall(f"{before} {after}") if word != token]
     script = scripts.pop()
     if script != "LATIN":
         return _is_own(token, script, others)

@@ -54,8 +54,7 @@ def redact(args: JsonObject, schema: JsonObject | None, paths: Sequence[str] = (
     if not (schema or paths):
         return Redacted(args, _NO_SECRETS)
     root = schema or {}
-    patterns = [tuple(_split(path)) for path in paths]
-    masked = _mask_object(args, [root], root, patterns)
+    masked = _mask_object(args, [root], root, [tuple(_split(path)) for path in paths])
     redacted = Redacted(masked, frozenset(_list_masked(args, masked)))
     return Redacted(redacted.scrub_object(masked), redacted.secrets)
 

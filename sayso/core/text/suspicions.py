@@ -53,8 +53,7 @@ def count_hidden(text: str) -> int:
 
 def find_suspicious(text: str) -> list[int]:
     """Return the places of the hidden characters that nothing around them explains, or that are beyond the budget."""
-    hidden = find_hidden(text, breaks=False)
-    places = [place for place in hidden if not text.startswith("\r\n", place)]
+    places = [place for place in find_hidden(text, breaks=False) if not text.startswith("\r\n", place)]
     if not places:
         return []
     known = {place for flag in _FLAG.finditer(text) for place in range(flag.start() + 1, flag.end())}

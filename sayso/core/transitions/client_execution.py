@@ -181,8 +181,7 @@ def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: in
     status = max((_status_of(record, item) for item in record.items), key=list(END_EVENTS).index)
     end = RunEnd(status=status, result=result, error=None if status is RunStatus.COMPLETED else "; ".join(errors))
     ended = end_suspension(record, now_ms, {"end": end, "updated_at_ms": now_ms})
-    ending = Event(END_EVENTS[end.status], {"result": end.result, "error": end.error})
-    return Change(ended, (*events, ending))
+    return Change(ended, (*events, Event(END_EVENTS[end.status], {"result": end.result, "error": end.error})))
 
 
 def _status_of(record: SuspensionRecord, item: Item) -> RunStatus:

@@ -158,8 +158,7 @@ def redrive(record: SuspensionRecord, now_ms: int, queued_since_ms: int | None =
     enqueued_at_ms = record.receipt.enqueued_at_ms or 0
     queued = queued_since_ms is not None and queued_since_ms <= enqueued_at_ms <= now_ms
     if record.status is Status.DECIDED and queued:
-        waited_ms = now_ms - enqueued_at_ms
-        due_at_ms = now_ms + min(max(waited_ms, DUE_AGAIN_MS), _MAX_DUE_AGAIN_MS)
+        due_at_ms = now_ms + min(max(now_ms - enqueued_at_ms, DUE_AGAIN_MS), _MAX_DUE_AGAIN_MS)
         receipt = record.receipt.model_copy(update={"error": _QUEUED})
         return Change(record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms, "receipt": receipt}))
     redrives = record.receipt.redrives + 1
@@ -182,8 +181,7 @@ def suspend_again(
     """End this suspension and start the run's next one, in one commit."""
     record = _note_endings(_continue(record, "suspend_again", fence, now_ms), events, now_ms)
     suspended = suspend(following.model_copy(update={"state": state.ref, **follow(record)}), drafts, now_ms)
-    ended = end_suspension(record, now_ms, {"following_id": following.id})
-    noted = note_resumed(Change(ended, events), now_ms)
+    noted = note_resumed(Change(end_suspension(record, now_ms, {"following_id": following.id}), events), now_ms)
     events = noted.events + suspended.events
     return Change(noted.record, events, following=suspended.record, state=state, ready=suspended.ready)
 

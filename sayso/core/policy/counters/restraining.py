@@ -149,8 +149,7 @@ def _list_caps(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[_Cap]:
             f"Rule {rule.rule_id} asks people about {of_agent} calls of {event.agent} a minute at most, and it has "
             "reached that. The call is denied without asking. Request it again in a minute, if it is still needed."
         )
-        counter = _name_counter("per_minute", rule.rule_id, owner, event.agent)
-        yield _Cap(Wanted(counter, 60), of_agent, reason)
+        yield _Cap(Wanted(_name_counter("per_minute", rule.rule_id, owner, event.agent), 60), of_agent, reason)
 
 
 def _name_counter(*about: str) -> str:

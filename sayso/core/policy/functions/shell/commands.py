@@ -67,8 +67,7 @@ class _Finder:
         self._skip_options(call, options)
         if not self.rest or self.rest[0].text == "--":
             return call
-        second = self._next(call)
-        both = f"{first} {second}"
+        both = f"{first} {self._next(call)}"
         return f"{self.name} {self.tool.aliases.get(both, both)}"
 
     def _skip_options(self, call: str, tool: Tool) -> None:

@@ -257,8 +257,7 @@ class _Reader(WordReader):
             raise Uncomputable("it has a redirection that Sayso does not know")
         self.place = sign.end()
         self.skip_blanks()
-        file = self.read_word()
-        (self.script.reads if sign[0] == "<" else self.script.writes).append(file)
+        (self.script.reads if sign[0] == "<" else self.script.writes).append(self.read_word())
 
     def read_substitution(self) -> None:
         """Read the commands up to the closing bracket; `place` is behind the opening one."""
