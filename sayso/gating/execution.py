@@ -27,18 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from sayso.client import AsyncClient, Client
-from sayso.client.permits import (
-    Call,
-    CallOptions,
-    EarlierResult,
-    GatedCall,
-    OnDoubt,
-    RedeemedPermit,
-    obtain_permit,
-    replay,
-    report,
-)
+from sayso.client import AsyncClient, Client, permits
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.terms import LONGEST_WAIT_S
 from sayso.core.records.tools import ToolDefinition
@@ -54,7 +43,7 @@ _BLOCKS_LOOP = ". The event loop of this thread stands still until then: make {n
 
 
 @dataclass(frozen=True)
-class GateOptions(CallOptions):
+class GateOptions(permits.CallOptions):
     """The options of a gated function or block."""
 
     client: AnyClient = None
@@ -66,7 +55,7 @@ class GateOptions(CallOptions):
         wait_s: Any = self.wait_s
         if wait_s is not None and not (isinstance(wait_s, int | float) and wait_s >= 0):
             raise InvalidInput(f"wait_s={wait_s!r} is not a waiting time. Give seconds, 0 or more, or None.")
-        if self.on_doubt not in get_args(OnDoubt):
+        if self.on_doubt not in get_args(permits.OnDoubt):
             raise InvalidInput(f"on_doubt={self.on_doubt!r} is unknown. Give 'raise' or 'ask'.")
         within_s: Any = self.report_within_s
         if not isinstance(within_s, int) or not 1 <= within_s <= LONGEST_WAIT_S:
@@ -74,10 +63,10 @@ class GateOptions(CallOptions):
         if self.step is not None and not 1 <= self.step <= _MAX_STEP:
             raise InvalidInput(f"step={self.step!r} is not the number of a turn. Give 1 to {_MAX_STEP}, or None.")
 
-    def build_call(self, definition: ToolDefinition, args: JsonObject) -> GatedCall:
+    def build_call(self, definition: ToolDefinition, args: JsonObject) -> permits.GatedCall:
         label, notify = fill_key(self.key, definition.name, args), None if self.quiet else print_notice
-        shared = {field.name: getattr(self, field.name) for field in fields(CallOptions)}
-        call = GatedCall(definition, args, label, notify, **shared)
+        shared = {field.name: getattr(self, field.name) for field in fields(permits.CallOptions)}
+        call = permits.GatedCall(definition, args, label, notify, **shared)
         return call if self.title else replace(call, title=definition.name)
 
 
@@ -88,7 +77,7 @@ def print_notice(text: str) -> None:
             print(f"sayso: {text}", file=sys.stderr, flush=True)
 
 
-def warn_in_loop(call: GatedCall) -> GatedCall:
+def warn_in_loop(call: permits.GatedCall) -> permits.GatedCall:
     """Return the call. Within an event loop its notice adds that the loop stands still while a plain def waits."""
     notify = call.notify
     try:
@@ -112,36 +101,38 @@ R = TypeVar("R")
 
 
 @contextlib.contextmanager
-def _open_call(gated: GatedCall, given: AnyClient) -> Iterator[Call | EarlierResult]:
+def _open_call(gated: permits.GatedCall, given: AnyClient) -> Iterator[permits.Call | permits.EarlierResult]:
     """Obtain a permit and report how the block ends, unless interrupted (`KeyboardInterrupt`): effect unknown."""
     with contextlib.nullcontext(given) if isinstance(given, Client) else Client() as client:
-        permit = client.run(obtain_permit(client.retry_policy, gated))
-        if isinstance(permit, EarlierResult):
+        permit = client.run(permits.obtain_permit(client.retry_policy, gated))
+        if isinstance(permit, permits.EarlierResult):
             yield permit
             return
-        call = Call(permit)
+        call = permits.Call(permit)
         try:
             yield call
         except Exception as error:
-            client.run(report(client.retry_policy, call, error))
+            client.run(permits.report(client.retry_policy, call, error))
             raise
-        client.run(report(client.retry_policy, call, None))
+        client.run(permits.report(client.retry_policy, call, None))
 
 
 @contextlib.asynccontextmanager
-async def _open_call_async(gated: GatedCall, given: AnyClient) -> AsyncIterator[Call | EarlierResult]:
+async def _open_call_async(
+    gated: permits.GatedCall, given: AnyClient
+) -> AsyncIterator[permits.Call | permits.EarlierResult]:
     async with contextlib.nullcontext(given) if isinstance(given, AsyncClient) else AsyncClient() as client:
-        permit = await client.run(obtain_permit(client.retry_policy, gated))
-        if isinstance(permit, EarlierResult):
+        permit = await client.run(permits.obtain_permit(client.retry_policy, gated))
+        if isinstance(permit, permits.EarlierResult):
             yield permit
             return
-        call = Call(permit)
+        call = permits.Call(permit)
         try:
             yield call
         except Exception as error:
-            await client.run(report(client.retry_policy, call, error))
+            await client.run(permits.report(client.retry_policy, call, error))
             raise
-        await client.run(report(client.retry_policy, call, None))
+        await client.run(permits.report(client.retry_policy, call, None))
 
 
 class Gated(Generic[P, R]):
@@ -176,9 +167,9 @@ class Gated(Generic[P, R]):
         function: Callable[P, R] = self.function
         return Gated(function, self.tool, replace(self.options, key=lambda **_: key), self.parameters)
 
-    def _call(self, gated: GatedCall, run: Callable[..., Any]) -> Any:
+    def _call(self, gated: permits.GatedCall, run: Callable[..., Any]) -> Any:
         with _open_call(warn_in_loop(gated), self.options.client) as call:
-            if isinstance(call, EarlierResult):
+            if isinstance(call, permits.EarlierResult):
                 return self._replay(call)
             call.result = run(**self._bind(call.permit))
             if not inspect.isawaitable(call.result):
@@ -190,19 +181,19 @@ class Gated(Generic[P, R]):
                 "Make it an async def that awaits it."
             )
 
-    async def _call_async(self, gated: GatedCall, run: Callable[..., Any]) -> Any:
+    async def _call_async(self, gated: permits.GatedCall, run: Callable[..., Any]) -> Any:
         async with _open_call_async(gated, self.options.client) as call:
-            if isinstance(call, EarlierResult):
+            if isinstance(call, permits.EarlierResult):
                 return self._replay(call)
             call.result = await run(**self._bind(call.permit))
             return call.result
 
-    def _bind(self, permit: RedeemedPermit) -> dict[str, Any]:
+    def _bind(self, permit: permits.RedeemedPermit) -> dict[str, Any]:
         context = CallContext(permit.run_id, permit.item_id, permit.idempotency_key, permit.attempt)
         return self.tool.bind(permit.args, context)
 
-    def _replay(self, earlier: EarlierResult) -> Any:
-        output = replay(self.tool.name, earlier)
+    def _replay(self, earlier: permits.EarlierResult) -> Any:
+        output = permits.replay(self.tool.name, earlier)
         returns = get_type_hints(self.function, include_extras=True).get("return", Any)
         try:
             return TypeAdapter(returns).validate_python(output)
@@ -281,7 +272,7 @@ class Gate:
         self._session = contextlib.ExitStack()
         self._async_session = contextlib.AsyncExitStack()
 
-    def __enter__(self) -> Call:
+    def __enter__(self) -> permits.Call:
         check_client(self._client, False, self._gated.definition.name)
         with contextlib.ExitStack() as opening:
             call = self._refuse_earlier(opening.enter_context(_open_call(self._gated, self._client)))
@@ -293,7 +284,7 @@ class Gate:
     ) -> None:
         self._session.__exit__(kind, error, trace)
 
-    async def __aenter__(self) -> Call:
+    async def __aenter__(self) -> permits.Call:
         check_client(self._client, True, self._gated.definition.name)
         async with contextlib.AsyncExitStack() as opening:
             call = self._refuse_earlier(await opening.enter_async_context(_open_call_async(self._gated, self._client)))
@@ -305,8 +296,8 @@ class Gate:
     ) -> None:
         await self._async_session.__aexit__(kind, error, trace)
 
-    def _refuse_earlier(self, call: Call | EarlierResult) -> Call:
-        if isinstance(call, EarlierResult):
+    def _refuse_earlier(self, call: permits.Call | permits.EarlierResult) -> permits.Call:
+        if isinstance(call, permits.EarlierResult):
             name = self._gated.definition.name
-            raise AlreadyRedeemed(f"{name} ran before with this key.", output=replay(name, call))
+            raise AlreadyRedeemed(f"{name} ran before with this key.", output=permits.replay(name, call))
         return call
