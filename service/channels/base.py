@@ -135,10 +135,7 @@ def destination_of(channel: Channel, to: Recipient) -> str:
 
 
 def allowed_actions(card: Card, *, complete: bool, decides: frozenset[CardAction]) -> frozenset[CardAction]:
-    """Return the actions of a card: those that the item and the channel allow, without approval if it is incomplete.
-
-    An open item takes questions. A closed item leaves only the link.
-    """
+    """Return the actions of a card: those that the item and the channel allow, without approval if it is incomplete."""
     if not card.live:
         return frozenset({CardAction.OPEN})
     wanted = {CardAction.ASK, *(CardAction(answer) for answer in card.answers)} & decides

@@ -1,7 +1,4 @@
-"""The card of an item, a pure function of the record: what every channel shows, with secrets masked; and digests.
-
-A digest has the open items of one person in one message, each with its link and without buttons.
-"""
+"""The card of an item, a pure function of the record: what every channel shows, with secrets masked; and digests."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

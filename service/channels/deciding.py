@@ -1,7 +1,4 @@
-"""Decisions and questions of people on cards: one way for every channel, through the desk.
-
-Values that people type are read here; the desk validates them against the complete schema.
-"""
+"""Decisions and questions of people on cards: one way for every channel, through the desk."""
 
 import asyncio
 from typing import NamedTuple
@@ -47,10 +44,7 @@ async def link_address(parts: Wiring, channel: Channel, code: str, address: str,
 
 
 def read_value(typed: str, item: Item, definition: ToolDefinition | None) -> JsonValue:
-    """Return the value that a person typed: one of the choices, the text where a text is wanted, or JSON.
-
-    What is neither stays a text, so that the desk can say what is wrong with it.
-    """
+    """Return the value that a person typed: one of the choices, the text where a text is wanted, or JSON."""
     typed = typed.strip()
     for choice in item.choices or ():
         if typed == choice or typed == canonical_json(choice).decode():
@@ -87,10 +81,7 @@ class Decided(NamedTuple):
 
 
 async def read_card(parts: Wiring, record: SuspensionRecord, item: Item) -> Card:
-    """Return the card of an item, with its tool's definition and the last denial of the same call.
-
-    Threads build and render cards: long arguments take up to a second.
-    """
+    """Return the card of an item, with its tool's definition and the last denial of the same call."""
     definition = await parts.runs.definition(item.tool.definition)
     denied = await parts.part(Precedents).find_denial(record, item)
     return await asyncio.to_thread(build_card, record, item, definition, parts.settings.public_url, denied)

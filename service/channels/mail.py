@@ -59,8 +59,7 @@ def render_card(card: Card) -> Rendered:
     body, complete = _fill(card, card.args_text), not card.masked
     if len(body.html.encode()) > LARGEST_HTML_BYTES:
         body, complete = _fill(card, ""), False
-    actions = allowed_actions(card, complete=complete, decides=frozenset())
-    return Rendered(body, body.text, complete, actions)
+    return Rendered(body, body.text, complete, allowed_actions(card, complete=complete, decides=frozenset()))
 
 
 def render_code(person: str, code: str, page: str) -> MailBody:

@@ -1,7 +1,4 @@
-"""Notices through apprise, without arguments: the service behind may read, cut or format them.
-
-They are sent in threads, because apprise blocks.
-"""
+"""Notices through apprise, without arguments: the service behind may read, cut or format them."""
 
 import asyncio
 import logging

@@ -94,8 +94,7 @@ async def send_test_card(parts: Wiring, channels: Channels, name: str, person: s
         known = ", ".join(sorted(channels.by_name)) or "none"
         raise NotFound(f"There is no channel {name!r}. Configured channels: {known}.")
     places = await _find_places(parts, channel, person)
-    at_ms = await parts.schedule.now_ms()
-    card = build_test_card(name, person, by, at_ms, parts.settings.public_url)
+    card = build_test_card(name, person, by, await parts.schedule.now_ms(), parts.settings.public_url)
     return tuple([await send_card(parts, channel, to, card, new_id("test")) for to in places])
 
 
@@ -246,8 +245,7 @@ def preview(args: Sequence[str], kinds: Mapping[str, ChannelKind] = KINDS) -> st
     card = build_sample_card(load_rulebook(given.rules), given.rule, call, now_ms(), _URL)
     configs = read_channels(given.channels, {kind: row.config for kind, row in kinds.items()})
     opened = [kinds[config.kind].open(config) for config in configs] if given.channels else open_samples(kinds)
-    previews = render_previews(opened, card)
-    return "\n".join(map(describe_preview, previews)) or "No channel is configured."
+    return "\n".join(map(describe_preview, render_previews(opened, card))) or "No channel is configured."
 
 
 def main() -> int:
@@ -269,10 +267,7 @@ _LOG = structlog.get_logger(__name__)
 
 
 async def reset_password(parts: Wiring, channels: Channels, name: str, password: str, by: str) -> None:
-    """Set a person's password and tell them over every channel that they have linked; raises `NotFound`.
-
-    The notices are sent in the background, so that no slow provider holds the reset.
-    """
+    """Set a person's password and tell them over every channel that they have linked; raises `NotFound`."""
     await parts.reviewers.set_password(name, password, by)
     if by != name:
         text = f"{by} set your Sayso password. If you did not ask for that, tell another admin."

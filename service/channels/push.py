@@ -1,7 +1,4 @@
-"""Push notifications, encrypted for the browser (RFC 8291) and signed with VAPID (RFC 8292).
-
-They are a headline and a link to the item's page. Each subscribed browser is one contact, named after its push service.
-"""
+"""Push notifications, encrypted for the browser (RFC 8291) and signed with VAPID (RFC 8292)."""
 
 import asyncio
 import base64

@@ -176,10 +176,7 @@ def build_event(
     public_url: str,
     denied: EarlierDenial | None = None,
 ) -> str | None:
-    """Return the event's body, or None if its item was replaced meanwhile.
-
-    `definitions` are those of the items, and `denied` is the last denial of the call of the event's item.
-    """
+    """Return the event's body, or None if its item was replaced meanwhile."""
     data = _build_data(announcement, record, definitions, public_url, denied)
     if data is None:
         return None

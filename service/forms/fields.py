@@ -204,8 +204,7 @@ def _read_inside(field: Field, post: Post) -> tuple[JsonValue | Absent, Field]:
     read = {shown.key: shown for _, shown in readings}
     children = tuple(read.get(child.key) or clear_problems(_read_inside(child, post)[1]) for child in field.children)
     children = tuple(replace(child, origin=old.origin) for child, old in zip(children, field.children, strict=True))
-    parts = [part for part, _ in readings]
-    return _join(field, parts), replace(field, children=children)
+    return _join(field, [part for part, _ in readings]), replace(field, children=children)
 
 
 def _write(part: JsonValue | Absent, shown: Field) -> str:

@@ -1,7 +1,4 @@
-"""What people do in Slack: press buttons, submit modals, link their account and open the Home tab.
-
-The desk decides; the sentence about the result is shown in the modal, or said to the one person who pressed.
-"""
+"""What people do in Slack: press buttons, submit modals, link their account and open the Home tab."""
 
 import asyncio
 from dataclasses import dataclass
@@ -224,8 +221,7 @@ class SlackDesk:
             item = find_item(record, origin.item_id)
             if is_live(record, item):
                 return
-            card = await read_card(self.parts, record, item)
-            body = await self.channel.write(card)
+            body = await self.channel.write(await read_card(self.parts, record, item))
         await self.channel.api.call(
             lambda web: web.chat_update(
                 channel=origin.channel, ts=origin.ts, text=body["text"], blocks=body["blocks"], parse="none"

@@ -109,8 +109,7 @@ def _describe(answer: Block | None) -> str:
         return _RECORDED
     if answer.get("response_action") == "errors":
         return "; ".join(map(str, answer["errors"].values()))
-    rich = answer["view"]["blocks"][0]["elements"][0]
-    return str(rich["elements"][0]["text"])
+    return str(answer["view"]["blocks"][0]["elements"][0]["elements"][0]["text"])
 
 
 _THREAD_BYTES = 32_768

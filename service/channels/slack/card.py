@@ -42,8 +42,7 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
     before = [kit.header(card.headline), *kit.rich_texts(_list_facts(card))]
     after = list(_write_rest(card))
     used = sum(limits.count_chars(kit.read_text(block)) for block in (*before, *after))
-    free = limits.MESSAGE_CHARS - NOTE_CHARS - used
-    shown, hidden = _fit(list_values(card.args), free)
+    shown, hidden = _fit(list_values(card.args), limits.MESSAGE_CHARS - NOTE_CHARS - used)
     complete = not hidden and not card.masked
     actions = allowed_actions(card, complete=complete, decides=decides & DECIDES)
     if limits.count_chars(write_pretty(card.args)) > limits.INPUT_CHARS:

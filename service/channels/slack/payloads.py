@@ -42,10 +42,7 @@ class Signed(NamedTuple):
 
 
 def check_headers(timestamps: Sequence[str], signatures: Sequence[str], now_ms: int) -> Signed:
-    """Return the signature that the body must have; raises `InvalidSignature`, also for one that is not recent.
-
-    `timestamps` and `signatures` are all values of the two headers.
-    """
+    """Return the signature that the body must have; raises `InvalidSignature`, also for one that is not recent."""
     timestamp = _check_header(TIMESTAMP, timestamps, _TIMESTAMP, "seconds since 1970")
     signature = _check_header(SIGNATURE, signatures, _SIGNATURE, "v0= and 64 hex digits")
     if abs(now_ms - int(timestamp) * 1000) > TOLERANCE_S * 1000:

@@ -79,8 +79,7 @@ class BotKeys:
         """Read the keys; after a failure the earlier ones stay valid."""
         self._tried_at_ms = monotonic_ms()
         try:
-            metadata = await self._get(self.metadata_url)
-            keys = (await self._get(str(metadata.get("jwks_uri")))).get("keys")
+            keys = (await self._get(str((await self._get(self.metadata_url)).get("jwks_uri")))).get("keys")
             usable = [key for key in keys if _is_usable(key)] if isinstance(keys, list) else []
             self._keys = {key["kid"]: jwt.PyJWK(key, algorithm="RS256") for key in usable}
             self._read_at_ms = self._tried_at_ms

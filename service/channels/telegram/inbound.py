@@ -203,9 +203,8 @@ class Inbox:
                 CardAction.ASK: chats.request_question(headline, record.run.owner),
             }[action]
             markup = {"force_reply": True, "input_field_placeholder": _PLACEHOLDERS[action]}
-            address = str(message.chat.id)
             prompt = await self.channel.reply(
-                address, message.message_id, escape(cut(text, REPLY_UNITS)), reply_markup=markup
+                str(message.chat.id), message.message_id, escape(cut(text, REPLY_UNITS)), reply_markup=markup
             )
             awaited = Awaited(action=action, suspension_id=record.id, item_id=item.item_id, digest=item.digest)
             name = _name_prompt(message, prompt)

@@ -92,12 +92,11 @@ class TelegramChannel(HttpChannel[TelegramConfig]):
 
     async def reply(self, address: str, message_id: int, html: str, **markup: Any) -> int:
         """Reply to a message of a chat, also if it was deleted; return the id of the reply."""
-        parameters = {"message_id": message_id, "allow_sending_without_reply": True}
         sent = await self.call(
             "sendMessage",
             chat_id=_read_chat(Recipient("", address)),
             text=html,
-            reply_parameters=parameters,
+            reply_parameters={"message_id": message_id, "allow_sending_without_reply": True},
             **_MARKUP,
             **markup,
         )

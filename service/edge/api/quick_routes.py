@@ -104,10 +104,7 @@ def serve_quickly(route: SignedInRoute) -> Respond:
 
 
 class QuickRoutes:
-    """An ASGI app that serves some operations and passes all other requests on.
-
-    `guard` wraps it as the app's own middleware wraps the rest.
-    """
+    """An ASGI app that serves some operations and passes all other requests on."""
 
     def __init__(self, app: FastAPI, rest: ASGIApp, quick: Quick, guard: Guard) -> None:
         self._app, self._rest = app, rest
@@ -134,8 +131,7 @@ class QuickRoutes:
         await self._rest(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await scope["respond"](Request(scope, receive, send))
-        await response(scope, receive, send)
+        await (await scope["respond"](Request(scope, receive, send)))(scope, receive, send)
 
 
 def _fit(arguments: dict[str, Any], values: Iterable[tuple[_Field, Any]]) -> None:

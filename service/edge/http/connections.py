@@ -90,8 +90,7 @@ class BoundedRequests(HttpToolsProtocol):
         self._unparsed_bytes = 0
         self._body_bytes += len(body)
         if self.cycle.response_complete:
-            size = len(body)
-            self._drained_bytes += size
+            self._drained_bytes += len(body)
             if self._drained_bytes > _DRAINED_BYTES:
                 self._refused = True
                 self._end_timer()

@@ -108,8 +108,7 @@ class Guards:
         except Exception as error:
             if exchange.begun:
                 raise
-            response = self.answer(Request(scope, receive), error)
-            await response(scope, receive, exchange.answer)
+            await self.answer(Request(scope, receive), error)(scope, receive, exchange.answer)
         finally:
             exchange.held.close()
             del scope[_EXCHANGE]

@@ -1,7 +1,4 @@
-"""What features add to the pages of the edge: the inbox, an item and its decision, a run, and the live stream.
-
-The app has one row per feature; the edge reads the rows and imports no feature.
-"""
+"""What features add to the pages of the edge: the inbox, an item and its decision, a run, and the live stream."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -377,8 +377,7 @@ async def release(request: Request, visitor: SignedIn, suspension_id: str, item_
 @router.post("/items/{suspension_id}/{item_id}/ask")
 async def ask(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
     """Put the visitor's question to the requester; a form sent twice asks once."""
-    post = await read_post(request, visitor)
-    text = post.get("text", "").replace("\r\n", "\n")
+    text = (await read_post(request, visitor)).get("text", "").replace("\r\n", "\n")
     by = visitor.principal.reviewer("web")
     await wiring_of(request).desk.ask_requester(
         suspension_id, item_id, text, by, f"web {suspension_id} {item_id} {text}"

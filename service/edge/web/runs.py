@@ -166,8 +166,7 @@ async def confirm_erasure(request: Request, visitor: SignedIn, run_id: str) -> R
     run = await wiring_of(request).runs.read(run_id)
     if run.erasure is not None or not run.status.ended:
         return RedirectResponse(f"/runs/{run.id}", 303)
-    title = _("Erase the contents")
-    return await show(request, visitor, "pages/erase.html", title=title, run=run, reason="")
+    return await show(request, visitor, "pages/erase.html", title=_("Erase the contents"), run=run, reason="")
 
 
 @router.post("/runs/{run_id}/erase")

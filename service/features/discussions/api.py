@@ -1,7 +1,4 @@
-"""Routes of comments on items and of files attached to them.
-
-Files are read by reviewers and by the key that owns the run. Agents cannot read comments.
-"""
+"""Routes of comments on items and of files attached to them."""
 
 import base64
 import binascii

@@ -69,10 +69,7 @@ async def decided(
     kept: Annotated[str, Query(max_length=60 * PAGE)] = "",
     searched: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
-    """Show decided items, or lead to the run or suspension whose id was searched.
-
-    What the search found before, in the suspensions in `kept` of `searched` ones, stays above.
-    """
+    """Show decided items, or lead to the run or suspension whose id was searched."""
     if place := await find_place(request, wanted.q):
         return RedirectResponse(place, 303)
     runs = wiring_of(request).runs

@@ -294,8 +294,7 @@ def _list_points(slots: Sequence[Counter[Count]], span: _Span, first_ms: int, wa
     for begin in range(len(slots) - span.per_point, -1, -span.per_point):
         part = slots[begin : begin + span.per_point]
         sums = _sum_up(_add(part))
-        at_ms = first_ms + begin * span.slot_ms
-        points.append(Point(at_ms, waiting, sums.asked, sums.decided, sums.fallback))
+        points.append(Point(first_ms + begin * span.slot_ms, waiting, sums.asked, sums.decided, sums.fallback))
         waiting = max(0, waiting - _growth(part))
     return points[::-1]
 

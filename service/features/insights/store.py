@@ -44,8 +44,7 @@ def tally(facts: Facts, zones: Mapping[str, ZoneInfo]) -> Counter[Count]:
     counts[Metric.LEFT, ""] += facts.left
     for item in facts.items:
         counts.update((metric, item.tool) for metric in _list_item_metrics(item))
-    people = [person for person in facts.people if not person.drill]
-    for person in people:
+    for person in [person for person in facts.people if not person.drill]:
         local = datetime.fromtimestamp(facts.at_ms / 1000, tz=UTC).astimezone(zones.get(person.name, UTC))
         counts.update((metric, person.name) for metric in _list_person_metrics(person, local.hour))
     counts.update(_tally_rules(facts))

@@ -1,7 +1,4 @@
-"""Diagnostics: one finding for each part of a running Sayso.
-
-They count the deliveries of waiting items, and name destinations that a process only probes because they keep failing.
-"""
+"""Diagnostics: one finding for each part of a running Sayso."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence

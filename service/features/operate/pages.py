@@ -134,8 +134,7 @@ async def _gather(
 
 
 def _preview(channels: Channels, policy: Policy, rule_id: str, call: str, public_url: str) -> tuple[Preview, ...]:
-    sample = read_sample(call.encode(), "The sample")
-    card = build_sample_card(policy, rule_id, sample, now_ms(), public_url)
+    card = build_sample_card(policy, rule_id, read_sample(call.encode(), "The sample"), now_ms(), public_url)
     return render_previews(channels.by_name.values(), card)
 
 

@@ -33,8 +33,7 @@ _LACKING = {
 def read_moment(text: str, zone: ZoneInfo, fault: str) -> int:
     """Return a local time of a form in ms; raises `InvalidInput` with the `fault`."""
     try:
-        local = datetime.fromisoformat(text)
-        return round(local.replace(tzinfo=zone).timestamp() * 1000)
+        return round(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp() * 1000)
     except (ValueError, OverflowError) as error:
         raise InvalidInput(fault) from error
 

@@ -222,8 +222,7 @@ async def propose_mandate(
     )
     item = await asyncio.to_thread(_draft_plan, parts.rules.policy(), run, body, definitions)
     request = await asyncio.to_thread(identify_request, body.model_dump(mode="json"), who) if key else None
-    saved = await parts.desk.propose(run, item, key, request)
-    view = await _read_mandate(parts, saved.record)
+    view = await _read_mandate(parts, (await parts.desk.propose(run, item, key, request)).record)
     response.headers["Location"] = f"/api/v1/mandates/{view.id}"
     return view
 

@@ -47,8 +47,7 @@ class Mandating:
         mandate = await self._store.find(mandate_id)
         if mandate is None:
             return None
-        uses = await self._store.add_uses([mandate])
-        return (await self._end_with_runs(uses, await self._store.now_ms()))[0]
+        return (await self._end_with_runs(await self._store.add_uses([mandate]), await self._store.now_ms()))[0]
 
     def find_void(self, mandate: Mandate) -> bool:
         """Return whether a rule that permitted a mandate is gone or changed, so that it silences that rule no more."""

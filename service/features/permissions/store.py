@@ -1,7 +1,4 @@
-"""Grants and mandates of one tenant, the decided calls from which grants are learned, and trials on probation.
-
-A grant whose people may no longer decide lets nothing run.
-"""
+"""Grants and mandates of one tenant, the decided calls from which grants are learned, and trials on probation."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -250,8 +247,7 @@ class Lessons:
         keys, scope = self._keys, self._keys.grants_of(name_scope(grant.rule_id, grant.agent))
 
         async def write(pipe: Transaction) -> bool:
-            known = await pipe.hexists(keys.grants, grant.id)
-            if known or await pipe.zcard(scope) >= MOST_GRANTS:
+            if (await pipe.hexists(keys.grants, grant.id)) or await pipe.zcard(scope) >= MOST_GRANTS:
                 return False
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.hset(keys.grants, grant.id, grant.model_dump_json())

@@ -171,8 +171,7 @@ async def _plan(request: Request, visitor: Visitor, policy: Policy, rule: Policy
     at_ms = now_ms()
     call = SampleCall(tool=next(iter(rule.condition.tools), "tool"))
     forecast = await plan(wiring, request.app.state.channels, policy, rule.rule_id, call, at_ms)
-    today = datetime.fromtimestamp(at_ms / 1000, tz=zone).date()
-    weeks = await plan_weeks(wiring, rule.terms, today, zone)
+    weeks = await plan_weeks(wiring, rule.terms, datetime.fromtimestamp(at_ms / 1000, tz=zone).date(), zone)
     return {"zone": zone, "weeks": weeks, **describe_plan(forecast)}
 
 

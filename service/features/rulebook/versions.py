@@ -71,10 +71,7 @@ async def read_version(wiring: Wiring, version: str) -> VersionState:
 
 
 async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[str, str] = NO_LISTS) -> VersionState:
-    """Record that a person attests exactly these bytes, and save them; raises `InvalidInput` for faulty rules.
-
-    `lists` are the texts of the files that the rules name; the attestation covers them.
-    """
+    """Record that a person attests exactly these bytes, and save them; raises `InvalidInput` for faulty rules."""
     saved = await save_file(wiring, text, file, by, lists)
     await wiring.rules.versions.attest(saved.digest, by, await wiring.schedule.now_ms())
     return await read_version(wiring, saved.version)
@@ -102,8 +99,7 @@ async def save_file(wiring: Wiring, text: str, file: str, by: str, lists: Mappin
 
 async def attest_version(wiring: Wiring, version: str, digest: str, by: str) -> None:
     """Record that a person attests the saved bytes of a version; raises `Conflict` if they have another digest."""
-    saved = await wiring.rules.versions.read(version)
-    if saved.digest != digest:
+    if (await wiring.rules.versions.read(version)).digest != digest:
         raise Conflict("The file has changed meanwhile. Read it again before you attest it.")
     await wiring.rules.versions.attest(digest, by, await wiring.schedule.now_ms())
 

@@ -346,8 +346,7 @@ class _Work:
             for start in range(0, len(ids), PAGE_RUNS):
                 runs = await recorded.read(ids[start : start + PAGE_RUNS])
                 while runs:
-                    sizes = accumulate(run.size for run in runs)
-                    count = max(1, sum(size <= PAGE_BYTES for size in sizes))
+                    count = max(1, sum(size <= PAGE_BYTES for size in accumulate(run.size for run in runs)))
                     yield runs[:count]
                     runs = runs[count:]
 

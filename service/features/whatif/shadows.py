@@ -141,8 +141,7 @@ class CandidateInShadow:
 
     async def _load(self, version: str) -> Candidate | None:
         try:
-            saved = await self._versions.read(version)
-            policy = await asyncio.to_thread(parse_version, saved)
+            policy = await asyncio.to_thread(parse_version, await self._versions.read(version))
         except (InvalidInput, NotFound) as error:
             _LOG.error("candidate_unreadable", version=version, why=error.message)
             return None

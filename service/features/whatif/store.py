@@ -113,10 +113,7 @@ MOST_SHADOWS = 100
 
 
 class Shadow(Immutable):
-    """A time in which a version judged calls in shadow, ms; `ended_ms` is None while it does.
-
-    `version` is that of its rules, and `digest` that of its bytes.
-    """
+    """A time in which a version judged calls in shadow, ms; `ended_ms` is None while it does."""
 
     id: str
     version: str
@@ -174,8 +171,7 @@ class ShadowStore:
             if latest is None or latest.ended_ms is not None or latest.version != version:
                 raise Conflict(f"Version {version} is not in shadow. `sayso policy shadow status` shows which one is.")
             pipe.multi()  # type: ignore[no-untyped-call]
-            ended = latest.model_copy(update={"ended_ms": now_ms, "ended_by": by})
-            pipe.lset(key, 0, ended.model_dump_json())
+            pipe.lset(key, 0, latest.model_copy(update={"ended_ms": now_ms, "ended_by": by}).model_dump_json())
 
         async with translated():
             await self._redis.transaction(write, key)

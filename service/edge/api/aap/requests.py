@@ -64,8 +64,7 @@ async def create_request(request: Request, body: NewRequest, caller: Requester, 
         request=write_exactly(raw),
         foreign=foreign,
     )
-    record = await _expire(parts, saved.record, saved.now_ms)
-    return await _show(parts, record, 200 if saved.repeated else 201)
+    return await _show(parts, await _expire(parts, saved.record, saved.now_ms), 200 if saved.repeated else 201)
 
 
 @router.get("/{id}", operation_id="getRequest", response_model=RequestView, responses=problems(401, 403, 404, 409))
@@ -75,10 +74,9 @@ async def get_request(request: Request, id_: Id, caller: Requester, parts: Parts
     async def read() -> SuspensionRecord:
         return await _find(parts, caller, id_)
 
-    first = await read()
     record = await wait_for(
         request,
-        first.id,
+        (await read()).id,
         read,
         who=caller.owner,
         done=lambda record: closed_at_ms(record) is not None,

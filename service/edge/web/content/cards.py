@@ -280,10 +280,7 @@ _ARRANGED: OrderedDict[tuple[bytes, bool, NullTranslations], _Arranged] = Ordere
 
 
 def _arrange(item: Item, schema: JsonObject | None) -> _Arranged:
-    """Return how cards show the item's call, for every open inbox after a change; its secrets are masked.
-
-    Only what cards show is kept, however long the arguments are.
-    """
+    """Return how cards show the item's call, for every open inbox after a change; its secrets are masked."""
     key = sha256(item.tool.model_dump_json().encode()).digest(), schema is not None, find_spoken()
     layout = _ARRANGED.get(key)
     if layout is None:

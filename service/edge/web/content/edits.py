@@ -138,20 +138,16 @@ class Display:
 
 
 def make_display(item: Item, version: Version | None, schema: JsonObject | None, view: View | None = None) -> Display:
-    """Return what the page displays: the arguments, or their comparison with another reviewer's version.
-
-    `view` is that of the requested call, where it is known.
-    """
+    """Return what the page displays: the arguments, or their comparison with another reviewer's version."""
     if version is not None:
         return compare_display(compare_args(item.tool.args, version.args))
     if not item.tool.args:
         return _build([])
     view = view or render_call(item.tool.name, item.tool.args, schema)
-    rows = (*view.notable, *view.body, *view.rest)
     return _build(
         [
             (write_shown(row.path), "".join(write_shown(part.text, breaks=True) for line in row.lines for part in line))
-            for row in rows
+            for row in (*view.notable, *view.body, *view.rest)
         ]
     )
 

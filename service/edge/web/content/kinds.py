@@ -72,6 +72,4 @@ def _shape(leaves: list[Leaf]) -> list[list[str]]:
 
 
 def _name_type(leaf: Leaf) -> str:
-    if not leaf.literal:
-        return "text"
-    return _TYPES.get(leaf.text, "number")
+    return "text" if not leaf.literal else _TYPES.get(leaf.text, "number")
