@@ -68,7 +68,18 @@ class SlackDesk:
             if action is CardAction.APPROVE:
                 key = f"{sent.user.id}:{sent.actions[0].action_ts}"
                 async with self.channel.background.turns:
-                    await self._approve(origin, by, key, sent)
+                    request = DecisionRequest(action="approve", digest=origin.digest)
+                    try:
+                        reference = CardRef(origin.suspension_id, origin.item_id)
+                        done = await decide_on_card(self.parts, self.channel, reference, request, by, key)
+                    except SaysoError as error:
+                        self.channel.background.later(self.say(sent.response_url, await self._explain(origin, error)))
+                        self.channel.background.later(self._refresh(origin))
+                    else:
+                        self._note_decision(sent.user, by, origin)
+                        if done.item.open:
+                            self.channel.background.later(self.say(sent.response_url, done.sentence))
+                        self.channel.background.later(self._refresh(origin, done.record))
             else:
                 await self._open(action, origin, by, sent)
         except SaysoError as error:
@@ -141,20 +152,6 @@ class SlackDesk:
         name = await find_reviewer(self.parts.contacts, self.channel.members, self.channel.name, user.id, now_ms())
         made = await self.parts.contacts.find_made(self.channel.name, user.id)
         return await self.parts.reviewers.find_actor(name, self.channel.name, made)
-
-    async def _approve(self, origin: Origin, by: Actor, key: str, sent: BlockActions) -> None:
-        request = DecisionRequest(action="approve", digest=origin.digest)
-        try:
-            reference = CardRef(origin.suspension_id, origin.item_id)
-            done = await decide_on_card(self.parts, self.channel, reference, request, by, key)
-        except SaysoError as error:
-            self.channel.background.later(self.say(sent.response_url, await self._explain(origin, error)))
-            self.channel.background.later(self._refresh(origin))
-        else:
-            self._note_decision(sent.user, by, origin)
-            if done.item.open:
-                self.channel.background.later(self.say(sent.response_url, done.sentence))
-            self.channel.background.later(self._refresh(origin, done.record))
 
     async def _ask(self, origin: Origin, by: Actor, sent: ViewSubmission) -> str:
         """Put the modal's question to the requester; return the sentence for its author."""

@@ -199,11 +199,6 @@ class Chat:
         if action.verb == CardAction.ASK:
             await deciding.ask_on_card(self.parts, self.channel, ref, data.question, by, self.activity.id)
             return
-        request = await self._read_request(action)
-        await deciding.decide_on_card(self.parts, self.channel, ref, request, by, self.activity.id)
-
-    async def _read_request(self, action: Action) -> DecisionRequest:
-        data = action.data
         fields: dict[str, Any] = {"action": action.verb, "digest": data.digest}
         if action.verb == CardAction.DENY:
             if len(data.reason) > chats.LONGEST_REASON:
@@ -214,7 +209,8 @@ class Chat:
             fields["value"] = deciding.read_value(
                 data.value, item, await self.parts.runs.definition(item.tool.definition)
             )
-        return DecisionRequest.model_validate(fields)
+        request = DecisionRequest.model_validate(fields)
+        await deciding.decide_on_card(self.parts, self.channel, ref, request, by, self.activity.id)
 
     async def _read(self, action: Action) -> tuple[SuspensionRecord, Item]:
         record = (await self.parts.desk.suspensions.read(action.data.suspension_id)).record

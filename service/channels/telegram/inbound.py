@@ -163,7 +163,13 @@ class Inbox:
                         notice, alert = error.message, True
                     await self.channel.answer(press.id, notice, alert=alert)
                 elif update.message is not None and update.message.is_private(update.message.sender):
-                    await self._take_message(update.message)
+                    try:
+                        text = await self._answer(update.message)
+                    except Unavailable:
+                        raise
+                    except SaysoError as error:
+                        text = error.message
+                    await self.channel.say(str(update.message.chat.id), update.message.message_id, text)
             except Unavailable:
                 raise
             except DeliveryFailed as failure:
@@ -224,15 +230,6 @@ class Inbox:
             await self.channel.update(Recipient("", str(message.chat.id)), str(message.message_id), card)
         except DeliveryFailed as failure:
             _LOG.warning("telegram_card_not_closed", channel=self.channel.name, reason=failure.reason)
-
-    async def _take_message(self, message: Message) -> None:
-        try:
-            text = await self._answer(message)
-        except Unavailable:
-            raise
-        except SaysoError as error:
-            text = error.message
-        await self.channel.say(str(message.chat.id), message.message_id, text)
 
     async def _answer(self, message: Message) -> str:
         """Link the chat, or decide or ask with a reply; return the answer."""

@@ -37,7 +37,15 @@ def describe_problem(error: Exception) -> Problem:
         _LOG.error("unexpected error", error_id=error_id, exc_info=error)
         detail = f"Something broke on the server. Ask the operator to look for {error_id} in the log."
         return Problem(500, row.slug, row.title, detail, {"error_id": error_id})
-    return Problem(row.status, row.slug, row.title, error.message, _facts_of(error), headers_of(row.status, error))
+    facts: dict[str, Any] = {}
+    for name, value in error.facts.items():
+        if name == "problems" and isinstance(value, list):
+            facts["errors"] = [_split_fault(str(fault)) for fault in value]
+        elif name.endswith("_at_ms") and isinstance(value, int):
+            facts[name.removesuffix("_ms")] = iso_utc(value)
+        else:
+            facts[f"current_{name}" if name in RESERVED_MEMBERS else name] = to_jsonable_python(value)
+    return Problem(row.status, row.slug, row.title, error.message, facts, headers_of(row.status, error))
 
 
 def headers_of(status: int, error: SaysoError) -> dict[str, str]:
@@ -58,19 +66,6 @@ def _describe_http_exception(error: HTTPException) -> Problem:
     }
     detail = details.get(status, f"{error.detail}.")
     return Problem(status, status.phrase.lower().replace(" ", "-"), status.phrase, detail, headers=headers)
-
-
-def _facts_of(error: SaysoError) -> dict[str, Any]:
-    """Return the facts as extension members: times in RFC 3339, no name that RFC 9457 reserves."""
-    facts: dict[str, Any] = {}
-    for name, value in error.facts.items():
-        if name == "problems" and isinstance(value, list):
-            facts["errors"] = [_split_fault(str(fault)) for fault in value]
-        elif name.endswith("_at_ms") and isinstance(value, int):
-            facts[name.removesuffix("_ms")] = iso_utc(value)
-        else:
-            facts[f"current_{name}" if name in RESERVED_MEMBERS else name] = to_jsonable_python(value)
-    return facts
 
 
 def _split_fault(fault: str) -> dict[str, str]:

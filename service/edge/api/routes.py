@@ -135,7 +135,14 @@ async def _read_body(request: Request, *, required: bool) -> bytes:
     raw = await _receive_body(request)
     if not raw and not required:
         return raw
-    _check_media_type(request)
+    kinds = request.headers.getlist("content-type")
+    if len(kinds) > 1:
+        raise InvalidHeader("The header Content-Type was sent twice. Send it once.")
+    kind, _, parameters = (kinds[0] if kinds else "").partition(";")
+    if kind.strip().lower() != "application/json":
+        raise UnsupportedMediaType()
+    if parameters.strip().lower().replace('"', "") not in ("", "charset=utf-8"):
+        raise UnsupportedMediaType("JSON must be UTF-8. Send Content-Type: application/json.")
     if not raw:
         raise InvalidJson("The body is empty. Send one JSON object.")
     return raw
@@ -151,17 +158,6 @@ async def _receive_body(request: Request) -> bytes:
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)
-
-
-def _check_media_type(request: Request) -> None:
-    kinds = request.headers.getlist("content-type")
-    if len(kinds) > 1:
-        raise InvalidHeader("The header Content-Type was sent twice. Send it once.")
-    kind, _, parameters = (kinds[0] if kinds else "").partition(";")
-    if kind.strip().lower() != "application/json":
-        raise UnsupportedMediaType()
-    if parameters.strip().lower().replace('"', "") not in ("", "charset=utf-8"):
-        raise UnsupportedMediaType("JSON must be UTF-8. Send Content-Type: application/json.")
 
 
 def check_query(request: Request, names: frozenset[str]) -> None:

@@ -107,7 +107,15 @@ async def get_suspension(
     if caller.kind is ActorKind.HUMAN:
         seen = await note_seen(parts, await read(), caller, "api")
         if not wait:
-            return await _with_denials(parts, seen, view_suspension(seen, await parts.freezes.in_force(), caller.owner))
+            view = view_suspension(seen, await parts.freezes.in_force(), caller.owner)
+            denials = [await parts.part(Precedents).find_denial(seen, item) for item in seen.items]
+            items = (
+                item
+                if denial is None
+                else item.model_copy(update={"denied_before": EarlierDenialView.model_validate(denial)})
+                for item, denial in zip(view.items, denials, strict=True)
+            )
+            return view.model_copy(update={"items": tuple(items)})
     record = await wait_for(
         request,
         suspension_id,
@@ -117,16 +125,6 @@ async def get_suspension(
         wait_s=wait,
     )
     return view_suspension(record, await parts.freezes.in_force(), caller.owner)
-
-
-async def _with_denials(parts: Parts, record: SuspensionRecord, view: SuspensionView) -> SuspensionView:
-    """Return the view with the last denial of the same call for each open item."""
-    denials = [await parts.part(Precedents).find_denial(record, item) for item in record.items]
-    items = (
-        item if denial is None else item.model_copy(update={"denied_before": EarlierDenialView.model_validate(denial)})
-        for item, denial in zip(view.items, denials, strict=True)
-    )
-    return view.model_copy(update={"items": tuple(items)})
 
 
 @decisions.post("/{suspension_id}/items/{item_id}/decision", operation_id="decideItem", responses=WRITES)

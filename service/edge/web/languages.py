@@ -42,7 +42,17 @@ def choose_language(request: Request) -> str:
     chosen = request.cookies.get(COOKIE, "")
     if chosen in list_languages():
         return chosen
-    return negotiate_locale(_list_preferred(request.headers.get("accept-language", "")), [*list_languages()]) or DEFAULT
+    preferred: list[tuple[float, str]] = []
+    for part in request.headers.get("accept-language", "")[:200].split(","):
+        code, _, weight = part.partition(";")
+        try:
+            quality = float(weight.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+        if quality > 0:
+            preferred.append((-quality, code.strip().replace("-", "_")))
+    codes = [code for _, code in sorted(preferred, key=lambda entry: entry[0])]
+    return negotiate_locale(codes, [*list_languages()]) or DEFAULT
 
 
 async def speak_language(request: Request) -> None:
@@ -86,16 +96,3 @@ def write_script_words(code: str) -> str:
         else:
             words[message[0]] = [catalogue.ngettext(*message, count) for count in (1, 2)]
     return json.dumps(words, ensure_ascii=False, separators=(",", ":"))
-
-
-def _list_preferred(header: str) -> list[str]:
-    preferred: list[tuple[float, str]] = []
-    for part in header[:200].split(","):
-        code, _, weight = part.partition(";")
-        try:
-            quality = float(weight.strip().removeprefix("q=") or 1)
-        except ValueError:
-            continue
-        if quality > 0:
-            preferred.append((-quality, code.strip().replace("-", "_")))
-    return [code for _, code in sorted(preferred, key=lambda entry: entry[0])]

@@ -32,7 +32,6 @@ from sayso.core.policy.external import describe_begun
 from sayso.core.policy.managers import MANAGERS
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import OUR_NAMES
-from sayso.core.records.events import Event
 from sayso.core.records.items import Drill, ItemDraft, ItemTool, Prompt
 from sayso.core.records.suspensions import RunRef, SuspensionRecord
 from sayso.core.records.terms import LONGEST_WAIT_S, RuleTerms, group_of
@@ -164,7 +163,11 @@ async def plant_drill(wiring: Wiring, template: str, reviewer: str, planted_by: 
     )
     run_id = new_id("run")
     run = RunRef(id=run_id, agent=drill.agent, owner=drill.requested_by, thread_id=run_id, title=drill.title)
-    return (await wiring.desk.plant(run, item, _describe_judged(run, item))).record
+    call = ToolCall(call_id=item.call_id, index=0, name=item.tool.name, args=item.tool.args)
+    rules: JsonObject = {"policy_id": item.rule_id, "matched_rules": [item.rule_id] if item.rule_id else []}
+    rules["rule_version"] = item.rule_version
+    judged = describe_action(call, Action.REQUEST_APPROVAL, item.prompt.reason or "", rules)
+    return (await wiring.desk.plant(run, item, (describe_begun(run, [call.name], step=1), judged))).record
 
 
 def _find_terms(wiring: Wiring, drill: DrillTemplate) -> RuleTerms:
@@ -187,15 +190,6 @@ async def _is_asked(wiring: Wiring, terms: RuleTerms, reviewer: str) -> bool:
         return True
     actor = await wiring.reviewers.find_actor(reviewer, "api")
     return not {group_of(name) for name in terms.reviewers}.isdisjoint(actor.groups)
-
-
-def _describe_judged(run: RunRef, item: ItemDraft) -> tuple[Event, ...]:
-    """Return the events that the trail of a call begins with, as if rules had judged it."""
-    call = ToolCall(call_id=item.call_id, index=0, name=item.tool.name, args=item.tool.args)
-    rules: JsonObject = {"policy_id": item.rule_id, "matched_rules": [item.rule_id] if item.rule_id else []}
-    rules["rule_version"] = item.rule_version
-    begun = describe_begun(run, [call.name], step=1)
-    return begun, describe_action(call, Action.REQUEST_APPROVAL, item.prompt.reason or "", rules)
 
 
 async def plant_scheduled(wiring: Wiring) -> SuspensionRecord | None:

@@ -124,22 +124,21 @@ async def add_proposals(grants: Granting, costs: Iterable[RuleCost]) -> tuple[Ru
 def list_rule_costs(total: Counter[Count]) -> list[RuleCost]:
     """Return the cost of each rule, those with the most time of people first."""
     of_rules = Counter({key: count for key, count in total.items() if key[0].startswith("rule_")})
-    costs = (_describe(rule, metrics) for rule, metrics in group_by_name(of_rules).items())
-    return sorted(costs, key=lambda cost: (-cost.people_ms, -cost.asked, cost.rule))
-
-
-def _describe(rule: str, metrics: Counter[str]) -> RuleCost:
-    return RuleCost(
-        rule=rule,
-        **read_outcomes(metrics, "rule_"),
-        decisions=metrics[Metric.RULE_DECISIONS],
-        measured=metrics[Metric.RULE_MEASURED],
-        look_ms=metrics[Metric.RULE_LOOK_MS],
-        second_opinions=metrics[Metric.RULE_SECOND_LOOK],
-        disagreed=metrics[Metric.RULE_DISAGREED],
-        wrong=metrics[Metric.RULE_WRONG],
-        near=metrics[Metric.RULE_NEAR],
+    costs = (
+        RuleCost(
+            rule=rule,
+            **read_outcomes(metrics, "rule_"),
+            decisions=metrics[Metric.RULE_DECISIONS],
+            measured=metrics[Metric.RULE_MEASURED],
+            look_ms=metrics[Metric.RULE_LOOK_MS],
+            second_opinions=metrics[Metric.RULE_SECOND_LOOK],
+            disagreed=metrics[Metric.RULE_DISAGREED],
+            wrong=metrics[Metric.RULE_WRONG],
+            near=metrics[Metric.RULE_NEAR],
+        )
+        for rule, metrics in group_by_name(of_rules).items()
     )
+    return sorted(costs, key=lambda cost: (-cost.people_ms, -cost.asked, cost.rule))
 
 
 class _Span(NamedTuple):
@@ -243,6 +242,10 @@ def _build(
     first_ms = (now_ms // span.slot_ms - span.slots + 1) * span.slot_ms
     total = _add(current)
     people = list_people(total, limits)
+    rules = {
+        name: suggest_rule(name, metrics[Metric.APPROVED] - metrics[Metric.EDITED], metrics[Metric.DECIDED])
+        for name, metrics in group_by_name(_add(suggesting)).items()
+    }
     return Insights(
         range=range_,
         from_ms=first_ms,
@@ -252,7 +255,7 @@ def _build(
         now=_sum_up(total),
         before=_sum_up(_add(earlier)),
         points=tuple(_list_points(current, span, first_ms, waiting)),
-        tools=tuple(_list_tools(total, _suggest_rules(_add(suggesting)))),
+        tools=tuple(_list_tools(total, {name: rule for name, rule in rules.items() if rule})),
         people=tuple(figures for figures in people if person is None or figures.name == person),
         rules=tuple(list_rule_costs(total)),
     )
@@ -307,12 +310,3 @@ def _list_tools(total: Counter[Count], rules: dict[str, str]) -> list[ToolFigure
         for name, sums in groups
     ]
     return sorted(tools, key=lambda tool: (-tool.asked, -tool.decided, tool.tool))
-
-
-def _suggest_rules(total: Counter[Count]) -> dict[str, str]:
-    """Return a rule for each tool that people nearly always approve as requested."""
-    rules = {
-        name: suggest_rule(name, metrics[Metric.APPROVED] - metrics[Metric.EDITED], metrics[Metric.DECIDED])
-        for name, metrics in group_by_name(total).items()
-    }
-    return {name: rule for name, rule in rules.items() if rule}

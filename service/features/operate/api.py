@@ -18,7 +18,7 @@ from service.channels.previews import send_test_card
 from service.core.auth.credentials import Principal
 from service.core.auth.reviewers import require_log_reader
 from service.core.operations.known_names import find_known
-from service.core.settings import Settings, variable_of
+from service.core.settings import variable_of
 from service.edge.api.dependencies import Admin, Caller, Limit, OpenChannels, Parts, Person, Skip
 from service.edge.api.routes import OpenRoute, SignedInRoute, bearer_token
 from service.edge.http.openapi import problems
@@ -153,15 +153,12 @@ metrics = APIRouter(route_class=OpenRoute, include_in_schema=False)
 @metrics.get("/metrics")
 async def read_metrics(request: Request) -> Response:
     """Return the metrics of this process and of the store to the holder of the token."""
-    _check_token(request, request.app.state.process.settings)
+    expected = request.app.state.process.settings.metrics_token
+    if expected is None:
+        raise NotFound(f"The metrics are closed. Set {variable_of('metrics_token')} to open them.")
+    sent, token = bearer_token(request) or "", expected.get_secret_value()
+    if not hmac.compare_digest(sent.encode(), token.encode()):
+        raise NotAuthenticated(f"Send the token of {variable_of('metrics_token')} as 'Authorization: Bearer …'.")
     readings: Readings = request.app.state.readings
     text, media_type = await render_metrics(readings, request.headers.get("accept", ""))
     return Response(text, headers={"Content-Type": media_type})
-
-
-def _check_token(request: Request, settings: Settings) -> None:
-    if settings.metrics_token is None:
-        raise NotFound(f"The metrics are closed. Set {variable_of('metrics_token')} to open them.")
-    sent, token = bearer_token(request) or "", settings.metrics_token.get_secret_value()
-    if not hmac.compare_digest(sent.encode(), token.encode()):
-        raise NotAuthenticated(f"Send the token of {variable_of('metrics_token')} as 'Authorization: Bearer …'.")

@@ -69,6 +69,12 @@ class Readings:
         wiring, sizes = self._wiring, self._wiring.schedule.sizes
         buckets = await wiring.part(Buckets).read()
         queue = await wiring.schedule.read_queue()
+        if self._cards is None or monotonic_ms() - self._cards[1] > CARDS_KEPT_MS:
+            counts = {name: CardCounts() for name in self._channels}
+            for name, count in (await count_cards(self._wiring, MOST_SUSPENSIONS)).items():
+                total = counts.setdefault(name if name in self._channels else OTHER, CardCounts())
+                total.queued, total.failed = total.queued + count.queued, total.failed + count.failed
+            self._cards = (counts, monotonic_ms())
         return Reading(
             queue=queue,
             refusing=is_behind(queue, wiring.settings),
@@ -78,20 +84,10 @@ class Readings:
             runs=await sizes.count_runs(),
             workers=await asyncio.to_thread(count_workers, wiring.settings.store_url),
             messages=await sizes.count_messages(),
-            cards=await self._find_cards(),
+            cards=self._cards[0],
             starts=await wiring.part(Counters).starts.read(),
             unreadable=len(await wiring.inspections.sample()),
         )
-
-    async def _find_cards(self) -> dict[str, CardCounts]:
-        """Return the deliveries of each configured channel; all others, which rules or old items name, are one."""
-        if self._cards is None or monotonic_ms() - self._cards[1] > CARDS_KEPT_MS:
-            counts = {name: CardCounts() for name in self._channels}
-            for name, count in (await count_cards(self._wiring, MOST_SUSPENSIONS)).items():
-                total = counts.setdefault(name if name in self._channels else OTHER, CardCounts())
-                total.queued, total.failed = total.queued + count.queued, total.failed + count.failed
-            self._cards = (counts, monotonic_ms())
-        return self._cards[0]
 
 
 async def render_metrics(readings: Readings, accept: str) -> tuple[bytes, str]:
@@ -122,22 +118,26 @@ def _describe(reading: Reading) -> Iterator[Metric]:
     yield _gauge("sayso_backlog_runs", "Runs that are ready and that no worker has taken.", queue.runs)
     yield _gauge("sayso_backlog_oldest_seconds", "How long the first of them has waited.", queue.oldest_ms / 1000)
     yield _gauge("sayso_backlog_refusing", "1 while new work for workers is refused.", int(reading.refusing))
-    yield _start_delays(reading)
+    bounds = [f"{bound / 1000:g}" for bound in BOUNDS_MS]
+    buckets = [*zip(bounds, map(float, reading.starts.within), strict=True), ("+Inf", float(reading.starts.total))]
+    yield HistogramMetricFamily(
+        "sayso_start_delay_seconds",
+        "Time of runs on the ready list, until a worker took them.",
+        buckets=buckets,
+        sum_value=reading.starts.sum_ms / 1000,
+    )
     yield _by("sayso_open_items", "Open items and active runs, by age.", "age", reading.open_by_age.items())
     if reading.in_doubt is not None:
         yield _gauge("sayso_in_doubt_items", "Open items about a call that may have run.", reading.in_doubt)
     yield _gauge("sayso_overdue_suspensions", "Suspensions whose due time has passed.", overdue.total)
     yield _gauge("sayso_overdue_oldest_seconds", "How long the first of them is due.", overdue.since_ms / 1000)
-    yield _by("sayso_runs", "Runs that are kept, by status.", "status", _named(reading))
+    runs = [(status.value, count) for status, count in reading.runs.items()]
+    yield _by("sayso_runs", "Runs that are kept, by status.", "status", runs)
     yield _gauge("sayso_workers", "Workers that are registered.", reading.workers)
     yield _gauge("sayso_unreadable_records", "Stored records that this version cannot read.", reading.unreadable)
     yield _cards(reading)
     messages = {"queued": reading.messages.queued, "failed": reading.messages.failed}
     yield _by("sayso_webhook_messages", "Signed messages, by state.", "state", messages.items())
-
-
-def _named(reading: Reading) -> Iterable[tuple[str, int]]:
-    return ((status.value, count) for status, count in reading.runs.items())
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:
@@ -158,14 +158,3 @@ def _cards(reading: Reading) -> Metric:
         for state, count in states.items():
             family.add_metric([channel, state], count)
     return family
-
-
-def _start_delays(reading: Reading) -> Metric:
-    bounds = [f"{bound / 1000:g}" for bound in BOUNDS_MS]
-    buckets = [*zip(bounds, map(float, reading.starts.within), strict=True), ("+Inf", float(reading.starts.total))]
-    return HistogramMetricFamily(
-        "sayso_start_delay_seconds",
-        "Time of runs on the ready list, until a worker took them.",
-        buckets=buckets,
-        sum_value=reading.starts.sum_ms / 1000,
-    )

@@ -3,7 +3,6 @@
 A new password or key is shown once; it is never stored in plain text and never in a URL.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple, get_args
 
@@ -117,9 +116,16 @@ async def _show_password(request: Request, visitor: Visitor, title: str, name: s
 
 
 async def _gather(request: Request, post: Post) -> dict[str, Any]:
+    wiring = wiring_of(request)
+    seen = await wiring.reviewers.list_last_seen()
+    groups = await wiring.groups.list_all()
+    rows = []
+    for person in await wiring.reviewers.list_all():
+        held = tuple(group.name for group in groups if person.name in group.members)
+        rows.append(PersonRow(person, held, seen.get(person.name), list_duties(wiring, person.name, held)))
     return {
         "title": _("People"),
-        "rows": await _list_rows(request),
+        "rows": sorted(rows, key=lambda row: not row.person.active),
         "damaged": list_damaged(request, "person "),
         "typed": {name: post.get(name, "") for name in ("name", "admin", "auditor")},
     }
@@ -129,17 +135,6 @@ def list_damaged(request: Request, kind: str) -> list[UnreadableRecord]:
     """Return the known records of this kind that cannot be read, for a row each."""
     records = wiring_of(request).inspections.readings.list_unreadable()
     return [record for record in records if record.suspension_id.startswith(kind)]
-
-
-async def _list_rows(request: Request) -> Sequence[PersonRow]:
-    wiring = wiring_of(request)
-    seen = await wiring.reviewers.list_last_seen()
-    groups = await wiring.groups.list_all()
-    rows = []
-    for person in await wiring.reviewers.list_all():
-        held = tuple(group.name for group in groups if person.name in group.members)
-        rows.append(PersonRow(person, held, seen.get(person.name), list_duties(wiring, person.name, held)))
-    return sorted(rows, key=lambda row: not row.person.active)
 
 
 @router.get("/activity")

@@ -26,7 +26,7 @@ from service.core.auth.hosts import origin_of
 from service.core.auth.reviewers import hash_token, id_of_session
 from service.core.operations import people as managing
 from service.core.operations import people as operations
-from service.core.store.people import ApiKey, OpenSession, Session
+from service.core.store.people import ApiKey, Session
 from service.core.store.suspensions.commits import Idempotency
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import (
@@ -294,16 +294,17 @@ async def end_session(name: ReviewerName, session_id: SessionId, caller: Admin, 
 async def _list(parts: Wiring, caller: Principal, name: str, token: str | None) -> SessionList:
     now_ms, own = await parts.schedule.now_ms(), hash_token(token) if token is not None else ""
     sessions = await parts.reviewers.list_sessions(name)
-    return SessionList(sessions=[_view(parts, opened, now_ms, own) for opened in sessions])
-
-
-def _view(parts: Wiring, opened: OpenSession, now_ms: int, own: str) -> OpenSessionView:
-    return OpenSessionView(
-        id=id_of_session(opened.token_hash),
-        opened_at=moment(opened.session.created_at_ms),
-        expires_at=moment(opened.session.created_at_ms + parts.settings.session_max_s * 1000),
-        idle_until=moment(now_ms + opened.left_ms),
-        address=opened.session.address,
-        client=opened.session.client,
-        current=opened.token_hash == own,
+    return SessionList(
+        sessions=[
+            OpenSessionView(
+                id=id_of_session(opened.token_hash),
+                opened_at=moment(opened.session.created_at_ms),
+                expires_at=moment(opened.session.created_at_ms + parts.settings.session_max_s * 1000),
+                idle_until=moment(now_ms + opened.left_ms),
+                address=opened.session.address,
+                client=opened.session.client,
+                current=opened.token_hash == own,
+            )
+            for opened in sessions
+        ]
     )

@@ -15,7 +15,7 @@ from sayso.core.records.terms import FallbackAction, RuleTerms, group_of
 from sayso.core.sentences.times import describe_fallback
 from sayso.errors import NotFound
 from sayso.wire.people import Preferences
-from service.channels.base import Channel, SharedOnly
+from service.channels.base import SharedOnly
 from service.channels.kinds import Channels
 from service.channels.previews import SampleCall, build_sample
 from service.core.auth.duty import Day, find_hold, find_working_hours, list_days
@@ -158,7 +158,9 @@ class _Planner:
             row, channel = base._replace(channel=name), self.channels.find(name)
             if name and channel is None:
                 rows.append(row._replace(reason=f"There is no channel named {name}."))
-            elif channel is not None and _is_shared(channel, base.reviewer):
+            elif channel is not None and (
+                isinstance(channel, SharedOnly) or (not base.reviewer and bool(channel.shared_address))
+            ):
                 rows.append(row._replace(reviewer="", sent_at_ms=base.at_ms, reason=_OWN))
             elif not people:
                 rows.append(row._replace(reason="Nobody is present who may decide."))
@@ -182,11 +184,6 @@ class _Planner:
             return row._replace(reason=f"Held past the deadline: {hold.reason}.")
         reason = f"Held: {hold.reason}. {most}".rstrip()
         return row._replace(sent_at_ms=hold.until_ms, reason=reason, off_duty=hold.off_duty)
-
-
-def _is_shared(channel: Channel, reviewer: str) -> bool:
-    """Return whether one card at the channel's own destination asks the reviewer."""
-    return isinstance(channel, SharedOnly) or (not reviewer and bool(channel.shared_address))
 
 
 async def _find_group(wiring: Wiring, reviewer: str) -> Group | None:

@@ -318,18 +318,6 @@ async def _learn(wiring: Wiring, lessons: Sequence[Lesson], now_ms: int) -> list
     """Propose grants; `lessons` are those of one rule for one agent."""
     store, last = wiring.feature(Granting).lessons, lessons[-1]
     known = [grant for grant in await store.list_learned() if grant.rule_id == last.rule_id]
-    await _suspend_denied(wiring, known, lessons)
-    rule = next((rule for rule in wiring.rules.policy().rules if rule.rule_id == last.rule_id), None)
-    if rule is None:
-        return []
-    made = [grant for grant in propose_grants(rule, lessons, known, now_ms) if await store.propose(grant)]
-    for grant in made:
-        _LOG.info("grant_proposed", grant=grant.id, rule=grant.rule_id, agent=grant.agent, tool=grant.tool)
-    return made
-
-
-async def _suspend_denied(wiring: Wiring, known: Sequence[Grant], lessons: Sequence[Lesson]) -> None:
-    """Suspend grants that a denial has missed, because it was sent while they were proposed."""
     for lesson in lessons:
         if lesson.denial is None:
             continue
@@ -337,6 +325,13 @@ async def _suspend_denied(wiring: Wiring, known: Sequence[Grant], lessons: Seque
         free = (grant for grant in prior if grant.denial is None and not grant.has_overruled(lesson.denial))
         missed = find_learned(free, lesson.rule_id, lesson.event)
         await wiring.feature(Granting).lessons.suspend(suspend_grants(missed, lesson.denial))
+    rule = next((rule for rule in wiring.rules.policy().rules if rule.rule_id == last.rule_id), None)
+    if rule is None:
+        return []
+    made = [grant for grant in propose_grants(rule, lessons, known, now_ms) if await store.propose(grant)]
+    for grant in made:
+        _LOG.info("grant_proposed", grant=grant.id, rule=grant.rule_id, agent=grant.agent, tool=grant.tool)
+    return made
 
 
 async def _read_lessons(wiring: Wiring, places: Sequence[Place]) -> list[Lesson]:

@@ -90,7 +90,15 @@ async def start(request: Request, visitor: SignedIn) -> Response:
     """Start a replay, and lead to it."""
     async with receive(request, visitor, _FORM, partial(_describe_form, request), admins=True) as post:
         require_role(visitor.principal.roles, "admin")
-        replay = await replays_of(request).start(await _read_request(request, post), visitor.name)
+        text = post.get("text", "").replace("\r\n", "\n")
+        if not text.strip():
+            raise InvalidInput("Paste the rules to try.")
+        since, until = _read_day(post.get("since", "")), _read_day(post.get("until", ""))
+        path = post.get("path", "").strip()
+        end_ms = round((until + timedelta(days=1)).timestamp() * 1000)
+        lists = await asyncio.to_thread(wiring_of(request).rulebook.read_lists)
+        asked = ReplayRequest(text, _FILE, round(since.timestamp() * 1000), end_ms, path or None, lists=lists)
+        replay = await replays_of(request).start(asked, visitor.name)
     return RedirectResponse(f"/rules/-/replays/{replay.id}", 303)
 
 
@@ -154,17 +162,6 @@ async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
         "replays": await wiring.part(ReplayStore).list_all(now_ms),
         "statuses": {status: describe_status(status) for status in ReplayStatus},
     }
-
-
-async def _read_request(request: Request, post: Post) -> ReplayRequest:
-    text = post.get("text", "").replace("\r\n", "\n")
-    if not text.strip():
-        raise InvalidInput("Paste the rules to try.")
-    since, until = _read_day(post.get("since", "")), _read_day(post.get("until", ""))
-    path = post.get("path", "").strip()
-    end_ms = round((until + timedelta(days=1)).timestamp() * 1000)
-    lists = await asyncio.to_thread(wiring_of(request).rulebook.read_lists)
-    return ReplayRequest(text, _FILE, round(since.timestamp() * 1000), end_ms, path or None, lists=lists)
 
 
 def _read_day(text: str) -> datetime:

@@ -67,7 +67,19 @@ class ReplayRules(Immutable):
 
 def write_job(rules: ReplayRules, runs: Sequence[RawRun]) -> JsonObject:
     """Return the job for a page of runs."""
-    return {"kind": "replay", **rules.model_dump(), "runs": [_write_run(run) for run in runs]}
+    return {
+        "kind": "replay",
+        **rules.model_dump(),
+        "runs": [
+            {
+                "id": run.run_id,
+                "latest": run.latest,
+                "trail": [event.decode(errors="replace") for event in run.trail],
+                "records": {name: base64.b64encode(raw).decode() for name, raw in run.records.items()},
+            }
+            for run in runs
+        ],
+    }
 
 
 def replay_page(job: dict[str, Any]) -> JsonObject:
@@ -90,15 +102,6 @@ def replay_page(job: dict[str, Any]) -> JsonObject:
 
 JOBS = {"rejudge": rejudge_calls, "replay": replay_page}
 """The jobs of the sandbox's processes."""
-
-
-def _write_run(run: RawRun) -> JsonObject:
-    return {
-        "id": run.run_id,
-        "latest": run.latest,
-        "trail": [event.decode(errors="replace") for event in run.trail],
-        "records": {name: base64.b64encode(raw).decode() for name, raw in run.records.items()},
-    }
 
 
 def _read_calls(run: dict[str, Any], lost: Counter[str], rules: ReplayRules) -> list[RecordedCall]:

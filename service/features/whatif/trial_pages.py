@@ -117,7 +117,13 @@ async def try_form(request: Request, visitor: SignedIn) -> Response:
         if form.step and not (form.step.isascii() and form.step.isdigit() and 0 < len(form.step) < 7):
             raise InvalidInput(_("Enter the step as a number from 1."))
         step = max(1, int(form.step or 1))
-        call = TrialCall(tool=form.tool, agent=form.agent, args=_read_args(form.args), step=step)
+        try:
+            value = parse_json(form.args.strip() or "{}")
+        except SaysoError as error:
+            raise InvalidInput(error.message.replace("The body", "The text of the arguments", 1)) from error
+        if not isinstance(value, dict):
+            raise InvalidInput(_('The arguments are no JSON object. Write them as {"amount": 250}.'))
+        call = TrialCall(tool=form.tool, agent=form.agent, args=value, step=step)
         past = await read_past(wiring, form.item) if form.item else None
         (decision, trials), scrub = await try_call(wiring, manifests, call, past)
         tried = Outcome(
@@ -140,16 +146,6 @@ def _fill(form: TrialForm, manifests: dict[str, AgentManifest]) -> TrialForm:
     """Return the form with arguments to begin with, from the schema of the tool."""
     definition = find_definition(manifests, form.agent, form.tool)
     return replace(form, args=write_pretty(sketch_args(definition.parameters) if definition is not None else {}))
-
-
-def _read_args(text: str) -> JsonObject:
-    try:
-        value = parse_json(text.strip() or "{}")
-    except SaysoError as error:
-        raise InvalidInput(error.message.replace("The body", "The text of the arguments", 1)) from error
-    if not isinstance(value, dict):
-        raise InvalidInput(_('The arguments are no JSON object. Write them as {"amount": 250}.'))
-    return value
 
 
 def _describe(form: TrialForm, manifests: dict[str, AgentManifest]) -> dict[str, Any]:

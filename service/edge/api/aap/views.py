@@ -131,17 +131,17 @@ def view_decision(record: SuspensionRecord) -> DecisionView | None:
     if at_ms is None:
         return None
     if outcome is None:
-        return DecisionView(status="cancelled", note=_cancel_reason(record), decided_at=iso_utc(at_ms))
+        reason = record.end.error if record.end is not None else None
+        return DecisionView(
+            status="cancelled",
+            note=reason if reason and not reason.startswith(f"Cancelled by {record.run.owner}") else None,
+            decided_at=iso_utc(at_ms),
+        )
     status, note = status_of(record), outcome.message or None
     expires_at = iso_utc(outcome.start_by_ms) if status == "approved" else None
     return DecisionView.model_validate(
         {"status": status, "note": note, "decided_at": iso_utc(at_ms), "expires_at": expires_at}
     )
-
-
-def _cancel_reason(record: SuspensionRecord) -> str | None:
-    reason = record.end.error if record.end is not None else None
-    return reason if reason and not reason.startswith(f"Cancelled by {record.run.owner}") else None
 
 
 def view_consumption(record: SuspensionRecord) -> ConsumptionView | None:

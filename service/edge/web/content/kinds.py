@@ -68,8 +68,4 @@ def _is_long(args: JsonObject) -> bool:
 
 
 def _shape(leaves: list[Leaf]) -> list[list[str]]:
-    return sorted([leaf.path, _name_type(leaf)] for leaf in leaves)
-
-
-def _name_type(leaf: Leaf) -> str:
-    return "text" if not leaf.literal else _TYPES.get(leaf.text, "number")
+    return sorted([leaf.path, "text" if not leaf.literal else _TYPES.get(leaf.text, "number")] for leaf in leaves)
