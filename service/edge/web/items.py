@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -59,19 +60,37 @@ from service.forms.fields import is_change
 
 router = APIRouter(route_class=RecordedRoute)
 
-_NO_POST: Post = {}
+
+class _Visit(NamedTuple):
+    """A person at an item's page, and the form that they sent; empty for none."""
+
+    request: Request
+    visitor: Visitor
+    suspension_id: str
+    item_id: str
+    post: Post = MappingProxyType({})
+
+    @property
+    def by(self) -> Actor:
+        return self.visitor.principal.reviewer("web")
+
+    async def show(self, **changes: object) -> Response:
+        """Return the page with some of its values changed."""
+        context = {**await _gather(self), **changes}
+        return await show(self.request, self.visitor, "pages/item.html", **context)
 
 
 @router.get("/items/{suspension_id}/{item_id}")
 async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
     """Show the item."""
-    context = await _gather(request, visitor, suspension_id, item_id)
+    visit = _Visit(request, visitor, suspension_id, item_id)
+    context = await _gather(visit)
     ahead = "prefetch" in request.headers.get("sec-purpose", "")
     by_itself = "quiet" in request.query_params  # it follows a decision beside the inbox; see split.js
     if request.method == "GET" and not ahead and not by_itself and REFRESH_HEADER not in request.headers:
         record: SuspensionRecord = context["record"]
         if await note_seen(wiring_of(request), record, visitor.principal, "web", item_id) is not record:
-            context = await _gather(request, visitor, suspension_id, item_id)
+            context = await _gather(visit)
     return await show(request, visitor, "pages/item.html", **context)
 
 
@@ -79,42 +98,35 @@ async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id:
 async def decide(request: Request, suspension_id: str, item_id: str) -> Response:
     """Record a decision, or extend the deadline; a repeated form counts once."""
     post, visitor = await receive_form(request)
-    act = _extend if "until" in post else _decide
+    visit = _Visit(request, visitor, suspension_id, item_id, post)
     try:
         check_session(post, visitor)
         if post.get(SHOW) == "only":
-            context = await _gather(request, visitor, suspension_id, item_id, post)
-            return await show(request, visitor, "pages/item.html", **context)
+            return await visit.show()
         step = edits.find_step(post)
         for part in _list_parts(request):
             if part.asks(post):
-                return await _show_preview(request, visitor, suspension_id, item_id, post, part)
+                return await _show_preview(visit, part)
         if step == "ask":
-            context = await _gather(request, visitor, suspension_id, item_id, post)
-            return await show(request, visitor, "pages/item.html", **{**context, "sure": True})
+            return await visit.show(sure=True)
         if step:
-            return await _show_edit(request, visitor, suspension_id, item_id, post, step)
-        await act(request, visitor, suspension_id, item_id, post)
+            return await _show_edit(visit, step)
+        await (_extend if "until" in post else _decide)(visit)
     except SaysoError as error:
-        await _show_again(request, visitor, suspension_id, item_id, post, error)
+        await _show_again(visit, error)
         raise
     if "until" in post:
-        context = await _gather(request, visitor, suspension_id, item_id, post)
-        typed = refill(context["forms"], post)
-        if typed != replace(context["forms"], chosen=typed.chosen):  # the form also has an unfinished decision
-            return await show(
-                request,
-                visitor,
-                "pages/item.html",
-                **{**context, "forms": typed, "editing": typed.chosen == Answer.EDIT},
-            )
+        forms: Forms = (await _gather(visit))["forms"]
+        typed = refill(forms, post)
+        if typed != replace(forms, chosen=typed.chosen):  # the form also has an unfinished decision
+            return await visit.show(forms=typed, editing=typed.chosen == Answer.EDIT)
     return RedirectResponse(request.url.path, 303)
 
 
-async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
-    desk, until = wiring_of(request).desk, post["until"]
-    suspension = await desk.suspensions.read(suspension_id)
-    item = find_item(suspension.record, item_id)
+async def _extend(visit: _Visit) -> None:
+    desk, until = wiring_of(visit.request).desk, visit.post["until"]
+    suspension = await desk.suspensions.read(visit.suspension_id)
+    item = find_item(suspension.record, visit.item_id)
     waits = item.open and suspension.record.status is Status.PENDING
     if waits and until == str(item.terms.deadline_at_ms):
         return  # the form was sent twice
@@ -122,50 +134,49 @@ async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_i
         raise InvalidInput(_("Choose one of the new deadlines."))
     if waits and not item.terms.deadline_at_ms < int(until) <= item.terms.extend_until_ms:
         raise InvalidInput(_("The deadline cannot move to that time, or it has moved since. Choose again."))
-    await desk.extend(suspension_id, item_id, int(until), visitor.principal.reviewer("web"))
+    await desk.extend(visit.suspension_id, visit.item_id, int(until), visit.by)
 
 
-async def _show_edit(
-    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, step: str
-) -> Response:
+async def _show_edit(visit: _Visit, step: str) -> Response:
     """Show what an edit changes and what the rules say of it, or its fields again. Records nothing."""
-    review = await _review(request, visitor, suspension_id, item_id, post) if step == "review" else None
-    context = await _gather(request, visitor, suspension_id, item_id, post)
+    review = await _review(visit) if step == "review" else None
+    known: Forms = (await _gather(visit))["forms"]
     if is_change(step):
-        forms = await asyncio.to_thread(change_forms, context["forms"], post, step)
+        forms = await asyncio.to_thread(change_forms, known, visit.post, step)
     else:
-        forms = await asyncio.to_thread(refill, context["forms"], post)
-    editing = forms.chosen == Answer.EDIT
-    edit = {"forms": forms, "editing": editing, "review": review if Answer.EDIT in forms.allowed else None}
+        forms = await asyncio.to_thread(refill, known, visit.post)
+    edit: dict[str, object] = {"forms": forms, "editing": forms.chosen == Answer.EDIT}
+    edit["review"] = review if Answer.EDIT in forms.allowed else None
     if review is not None:
         edit["display"] = edits.compare_display((*review.changes, *review.same)).hash
-    return await show(request, visitor, "pages/item.html", **{**context, **edit})
+    return await visit.show(**edit)
 
 
-async def _show_preview(
-    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, part: DecisionPart
-) -> Response:
+async def _show_preview(visit: _Visit, part: DecisionPart) -> Response:
     """Show what a part of the form means, such as which calls a grant would let run. Records nothing."""
-    item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
-    form = DecisionForm(wiring_of(request), suspension_id, item, decision, visitor.principal, post)
-    preview = await part.preview(form)
-    context = await _gather(request, visitor, suspension_id, item_id, post)
-    return await show(request, visitor, "pages/item.html", **{**context, **preview})
+    item, decision, _shown = await _read_decision(visit)
+    return await visit.show(**await part.preview(_make_form(visit, item, decision)))
+
+
+def _make_form(visit: _Visit, item: Item, decision: DecisionRequest) -> DecisionForm:
+    wiring, principal = wiring_of(visit.request), visit.visitor.principal
+    return DecisionForm(wiring, visit.suspension_id, item, decision, principal, visit.post)
 
 
 def _list_parts(request: Request) -> list[DecisionPart]:
     return [addition.decision for addition in additions_of(request) if addition.decision is not None]
 
 
-async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> edits.EditReview:
-    item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
-    definition = await wiring_of(request).runs.definition(item.tool.definition or "")
+async def _review(visit: _Visit) -> edits.EditReview:
+    item, decision, _shown = await _read_decision(visit)
+    wiring = wiring_of(visit.request)
+    definition = await wiring.runs.definition(item.tool.definition or "")
     minor = definition is not None and names_minor_unit(definition.parameters)
     rows = await asyncio.to_thread(details.compare_args, item.tool.args, decision.args or {}, minor=minor)
-    by = visitor.principal.reviewer("web")
     try:
-        judged = await wiring_of(request).desk.judge_edit(suspension_id, item_id, decision, by)
-        review = edits.make_review(rows, judged)
+        review = edits.make_review(
+            rows, await wiring.desk.judge_edit(visit.suspension_id, visit.item_id, decision, visit.by)
+        )
     except errors.PolicyForbids as error:
         review = edits.make_review(rows, None, error.message)
     if not review.changes:
@@ -173,26 +184,23 @@ async def _review(request: Request, visitor: Visitor, suspension_id: str, item_i
     return review
 
 
-async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
-    item, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
+async def _decide(visit: _Visit) -> None:
+    item, decision, shown = await _read_decision(visit)
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
-    key, by = f"web-{item_id}-{decision.digest}", visitor.principal.reviewer("web")
-    wiring = wiring_of(request)
-    for part in _list_parts(request):
-        form = DecisionForm(wiring, suspension_id, item, decision, visitor.principal, post)
-        decision = await part.complete(form)
-    await wiring.desk.decide(suspension_id, item_id, decision, by=by, key=key, shown=shown)
+    key = f"web-{visit.item_id}-{decision.digest}"
+    for part in _list_parts(visit.request):
+        decision = await part.complete(_make_form(visit, item, decision))
+    desk = wiring_of(visit.request).desk
+    await desk.decide(visit.suspension_id, visit.item_id, decision, by=visit.by, key=key, shown=shown)
 
 
-async def _read_decision(
-    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post
-) -> tuple[Item, DecisionRequest, Shown | None]:
-    wiring = wiring_of(request)
-    suspension = await wiring.desk.suspensions.read(suspension_id)
-    item = find_item(suspension.record, item_id)
+async def _read_decision(visit: _Visit) -> tuple[Item, DecisionRequest, Shown | None]:
+    wiring, post = wiring_of(visit.request), visit.post
+    suspension = await wiring.desk.suspensions.read(visit.suspension_id)
+    item = find_item(suspension.record, visit.item_id)
     definition = await wiring.runs.definition(item.tool.definition)
     view = await asyncio.to_thread(details.look_at, suspension.record, item, definition, shown=SHOW in post)
-    await details.check_shown(wiring.part(ChannelNotes), visitor.name, view, post.get("answer", ""))
+    await details.check_shown(wiring.part(ChannelNotes), visit.visitor.name, view, post.get("answer", ""))
     limit_bytes = wiring.settings.body_limit_bytes
     decision = await asyncio.to_thread(
         lambda: read_answer(make_forms(item, definition, nested=True), post, limit_bytes)
@@ -203,28 +211,26 @@ async def _read_decision(
     return item, decision, shown
 
 
-async def _show_again(
-    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, error: SaysoError
-) -> None:
-    context = await _gather(request, visitor, suspension_id, item_id, post)
+async def _show_again(visit: _Visit, error: SaysoError) -> None:
+    context = await _gather(visit)
     forms: Forms = context["forms"]
     record: SuspensionRecord = context["record"]
     item: Item = context["item"]
-    context["forms"] = await asyncio.to_thread(lambda: mark_problems(refill(forms, post), error, item.target_arg))
-    context["editing"] |= post.get("answer") == Answer.EDIT
-    pending = await count_mine(wiring_of(request), visitor.principal.reviewer("web"))
+    typed = await asyncio.to_thread(lambda: mark_problems(refill(forms, visit.post), error, item.target_arg))
+    context |= {"forms": typed, "editing": context["editing"] or visit.post.get("answer") == Answer.EDIT}
+    pending = await count_mine(wiring_of(visit.request), visit.by)
 
     def again(problem: Problem) -> Response:
-        context["banner"] = write_banner(error, problem, record, item, context["forms"])
-        return render(request, "pages/item.html", code=problem.status, visitor=visitor, pending=pending, **context)
+        context["banner"] = write_banner(error, problem, record, item, typed)
+        code, visitor = problem.status, visit.visitor
+        return render(visit.request, "pages/item.html", code=code, visitor=visitor, pending=pending, **context)
 
-    show_again(request, again)
+    show_again(visit.request, again)
 
 
-async def _gather(
-    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post = _NO_POST
-) -> dict[str, Any]:
+async def _gather(visit: _Visit) -> dict[str, Any]:
     """Return what the page shows. Secrets are masked unless the form asks for them, which is logged."""
+    request, visitor, suspension_id, item_id, post = visit
     wiring = wiring_of(request)
     suspension = await wiring.desk.suspensions.read(suspension_id)
     record, item = suspension.record, find_item(suspension.record, item_id)
@@ -270,7 +276,7 @@ async def _gather(
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "lines": lines,
         **_describe_trail(record, item, view, definition, trail),
-        **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), suspension.now_ms),
+        **await asyncio.to_thread(_describe, record, item, visit.by, suspension.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
         **precedents,
         **{name: value for part in added for name, value in part.items()},

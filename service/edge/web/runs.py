@@ -13,7 +13,7 @@ from sayso.core.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.core.sentences.outcomes import describe_state
 from sayso.core.text.language import _
 from sayso.core.transitions.decision_checks import check_canceller
-from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound, SaysoError
 from service.core.auth.reviewers import require_role
 from service.core.operations.masking import collect_secrets
 from service.core.operations.open_items import count_mine
@@ -152,9 +152,7 @@ async def cancel(request: Request, run_id: str) -> Response:
         by = visitor.principal.reviewer("web")
         await wiring.desk.cancel(run_id, by, reason or None, is_admin=visitor.is_admin)
     except (Conflict, EarlierSignIn) as error:
-        run, sentence = await wiring.runs.read(run_id), describe_refusal(error)
-        context = {"title": _("Cancel run"), "run": run, "sentence": sentence, "reason": reason}
-        show_page_again(request, "pages/cancel.html", visitor=visitor, **context)
+        await _ask_again(request, visitor, "pages/cancel.html", _("Cancel run"), run_id, reason, error)
         raise
     return RedirectResponse(f"/runs/{run_id}", 303)
 
@@ -178,11 +176,16 @@ async def erase(request: Request, run_id: str) -> Response:
         check_admin(post, visitor)
         await erase_run(wiring, run_id, visitor.principal.actor("web"), reason)
     except (Conflict, InvalidInput, EarlierSignIn) as error:
-        run, sentence = await wiring.runs.read(run_id), describe_refusal(error)
-        context = {"title": _("Erase the contents"), "run": run, "sentence": sentence, "reason": reason}
-        show_page_again(request, "pages/erase.html", visitor=visitor, **context)
+        await _ask_again(request, visitor, "pages/erase.html", _("Erase the contents"), run_id, reason, error)
         raise
     return RedirectResponse(f"/runs/{run_id}", 303)
+
+
+async def _ask_again(
+    request: Request, visitor: Visitor, page: str, title: str, run_id: str, reason: str, error: SaysoError
+) -> None:
+    run, sentence = await wiring_of(request).runs.read(run_id), describe_refusal(error)
+    show_page_again(request, page, visitor=visitor, title=title, run=run, sentence=sentence, reason=reason)
 
 
 async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = "") -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Of each person the latest decisions and drills, and the calls that wait for a second look."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,8 +18,14 @@ from service.core.store.tenants import EndedRun, TenantStore
 from service.core.wiring import Wiring
 from service.features.insights.facts import Candidate, PersonFact
 
-_DRILLS_KEPT = 100
-_DRILLS_KEPT_MS = 180 * DAY_MS
+
+async def _keep_latest(redis: Any, key: str, members: Mapping[str, int], most: int, kept_ms: int) -> None:
+    """Add members with their times, and forget the oldest beyond `most`."""
+    async with translated(), redis.pipeline(transaction=True) as pipe:
+        pipe.zadd(key, members)
+        pipe.zremrangebyrank(key, 0, -most - 1)
+        pipe.pexpire(key, kept_ms)
+        await pipe.execute()
 
 
 class DrillResults:
@@ -30,13 +36,8 @@ class DrillResults:
 
     async def add(self, name: str, decisions: Sequence[tuple[PersonFact, int]]) -> None:
         """Add decisions on drills, each with its time, and forget the oldest."""
-        key = self._keys.drilled(name)
         members = {f"{fact.decision_id}|{int(fact.approved)}": at_ms for fact, at_ms in decisions}
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
-            pipe.zadd(key, members)
-            pipe.zremrangebyrank(key, 0, -_DRILLS_KEPT - 1)
-            pipe.pexpire(key, _DRILLS_KEPT_MS)
-            await pipe.execute()
+        await _keep_latest(self._redis, self._keys.drilled(name), members, 100, 180 * DAY_MS)
 
     async def read(self, names: Sequence[str]) -> dict[str, tuple[bool, ...]]:
         """Return for each person whether they approved each drill, the oldest first."""
@@ -103,8 +104,6 @@ class SecondLook:
             await self._redis.zrem(self._keys.second_look, name_call(run_id, seq))
 
 
-_DECISIONS_KEPT = 40
-_DECISIONS_KEPT_MS = 30 * DAY_MS
 _WARNED = "warned"
 
 
@@ -137,12 +136,7 @@ class Recents:
             f"{fact.decision_id}|{int(fact.approved)}|{'' if fact.look_ms is None else fact.look_ms}": at_ms
             for fact, at_ms in decisions
         }
-        key = self._keys.recent(name)
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
-            pipe.zadd(key, members)
-            pipe.zremrangebyrank(key, 0, -_DECISIONS_KEPT - 1)
-            pipe.pexpire(key, _DECISIONS_KEPT_MS)
-            await pipe.execute()
+        await _keep_latest(self._redis, self._keys.recent(name), members, 40, 30 * DAY_MS)
 
     async def warn(self, name: str, at_ms: int) -> None:
         """Warn a person from the decision of that time on."""
@@ -193,8 +187,9 @@ async def _read(wiring: Wiring, waiting: Waiting, by: Actor) -> WaitingCall | No
         return None
     except Unreadable:
         return None
+    refusal = ""
     try:
         check_second_looker(call.record, call.seen, by)
     except SaysoError as error:
-        return WaitingCall(waiting.run_id, waiting.seq, call, error.message)
-    return WaitingCall(waiting.run_id, waiting.seq, call, "")
+        refusal = error.message
+    return WaitingCall(waiting.run_id, waiting.seq, call, refusal)

@@ -1,16 +1,14 @@
 """Routes of reports: the insights, and decisions that no person made."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from sayso.core.records.decisions import ActorKind, Verdict
-from sayso.core.records.items import Item
+from sayso.core.records.decisions import ActorKind
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.wire.channels import HeadlessReport, HeadlessView, InsightsView, Range
-from sayso.wire.models import SentTimestamp
+from sayso.wire.models import SentTimestamp, moment
 from service.core.store.suspensions.reading import id_of
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import Limit, Parts, Person
@@ -34,9 +32,7 @@ async def report_headless(
 ) -> HeadlessReport:
     """List the items that a rule's fallback decided at once, with `timeout_s: 0`, so that no person was notified."""
     from_ms, to_ms = _to_ms(since, 0), _to_ms(until, _FOREVER_MS)
-    report = await list_headless(parts, from_ms, to_ms, skip, limit)
-    items = [HeadlessView.model_validate(item) for item in report.items]
-    return HeadlessReport(items=items, next_skip=report.next_skip)
+    return await list_headless(parts, from_ms, to_ms, skip, limit)
 
 
 @router.get("/insights", operation_id="reportInsights", responses=problems(400, 401, 403))
@@ -56,42 +52,12 @@ _AT_ONCE = 100
 _MOST_SEARCHED = 2_000
 
 
-@dataclass(frozen=True)
-class HeadlessItem:
-    """An item that a fallback decided without notifying anybody."""
-
-    suspension_id: str
-    item_id: str
-    run_id: str
-    agent: str
-    owner: str
-    tool: str
-    rule_id: str | None
-    verdict: Verdict
-    at_ms: int
-
-
-@dataclass(frozen=True)
-class Report:
-    """The items of one page, and where the next page begins; None at the end."""
-
-    items: tuple[HeadlessItem, ...]
-    next_skip: int | None
-
-
-def is_headless(record: SuspensionRecord, item: Item) -> bool:
-    """Return whether the item's fallback decided it at once, so that nobody could."""
-    outcome = item.outcome
-    by_fallback = outcome is not None and outcome.by.kind is ActorKind.TIMEOUT
-    return by_fallback and item.terms.deadline_at_ms <= record.created_at_ms
-
-
-async def list_headless(wiring: Wiring, from_ms: int, to_ms: int, skip: int, limit: int) -> Report:
+async def list_headless(wiring: Wiring, from_ms: int, to_ms: int, skip: int, limit: int) -> HeadlessReport:
     """Return the items that were decided headless from `from_ms` up to `to_ms`, the newest first.
 
     `skip` counts suspensions. A page may have fewer items than `limit`, or some more of its last suspension.
     """
-    items: list[HeadlessItem] = []
+    items: list[HeadlessView] = []
     position = skip
     while position < skip + _MOST_SEARCHED:
         ids = await wiring.runs.decided(position, _AT_ONCE)
@@ -100,17 +66,18 @@ async def list_headless(wiring: Wiring, from_ms: int, to_ms: int, skip: int, lim
             position += 1
             record = by_id.get(suspension_id)
             if isinstance(record, SuspensionRecord):
-                items += [item for item in _list_items(record) if from_ms <= item.at_ms < to_ms]
+                items += _list_items(record, from_ms, to_ms)
             if len(items) >= limit:
-                return Report(tuple(items), position)
+                return HeadlessReport(items=items, next_skip=position)
         if len(ids) < _AT_ONCE:
-            return Report(tuple(items), None)
-    return Report(tuple(items), position)
+            return HeadlessReport(items=items, next_skip=None)
+    return HeadlessReport(items=items, next_skip=position)
 
 
-def _list_items(record: SuspensionRecord) -> list[HeadlessItem]:
+def _list_items(record: SuspensionRecord, from_ms: int, to_ms: int) -> list[HeadlessView]:
+    """Return the items that their fallback decided in the time at once, so that nobody could."""
     return [
-        HeadlessItem(
+        HeadlessView(
             suspension_id=record.id,
             item_id=item.item_id,
             run_id=record.run.id,
@@ -118,9 +85,12 @@ def _list_items(record: SuspensionRecord) -> list[HeadlessItem]:
             owner=record.run.owner,
             tool=item.tool.name,
             rule_id=item.terms.rule_id,
-            verdict=item.outcome.verdict,
-            at_ms=item.outcome.at_ms,
+            verdict=outcome.verdict,
+            at_ms=moment(outcome.at_ms),
         )
         for item in record.items
-        if item.outcome is not None and is_headless(record, item)
+        if (outcome := item.outcome) is not None
+        and outcome.by.kind is ActorKind.TIMEOUT
+        and item.terms.deadline_at_ms <= record.created_at_ms
+        and from_ms <= outcome.at_ms < to_ms
     ]

@@ -55,9 +55,6 @@ def suggest_rule(tool: str, as_requested: int, decided: int) -> str:
     return f'- id: allow-{tool}\n  tool: "{tool}"\n  action: allow\n  reason: {reason}\n'
 
 
-_HOUR_MS = 3_600_000
-
-
 @dataclass(frozen=True, kw_only=True)
 class RuleCost(Outcomes):
     """The figures of one rule. An empty name stands for all rules beyond the limit of counters.
@@ -98,8 +95,8 @@ class RuleCost(Outcomes):
         """The time of people, in minutes below an hour and in hours above."""
         if not self.measured:
             return _("time unknown")
-        if self.people_ms >= _HOUR_MS:
-            return _("%(hours)s h", hours=f"{self.people_ms / _HOUR_MS:.1f}")
+        if self.people_ms >= HOUR_MS:
+            return _("%(hours)s h", hours=f"{self.people_ms / HOUR_MS:.1f}")
         return _("%(minutes)s min", minutes=f"{self.people_ms / 60_000:.1f}")
 
     @property

@@ -1,7 +1,6 @@
 """The page of insights: what waits, what was decided and how fast, by tool and by reviewer."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -16,30 +15,18 @@ from service.features.control.store import Recents
 from service.features.insights.attention import find_warning, read_limits
 from service.features.insights.figures import RANGES, Insights, read_insights
 
-RANGE_NAMES: dict[Range, str] = {
-    "24h": mark("24 h"),
-    "7d": mark("7 days"),
-    "30d": mark("30 days"),
-    "90d": mark("90 days"),
+_NAMES: dict[Range, tuple[str, str, str]] = {
+    "24h": (mark("24 h"), mark("the 24 h before"), mark("24 h ago")),
+    "7d": (mark("7 days"), mark("the 7 days before"), mark("7 days ago")),
+    "30d": (mark("30 days"), mark("the 30 days before"), mark("30 days ago")),
+    "90d": (mark("90 days"), mark("the 90 days before"), mark("90 days ago")),
 }
-_BEFORE: dict[Range, str] = {
-    "24h": mark("the 24 h before"),
-    "7d": mark("the 7 days before"),
-    "30d": mark("the 30 days before"),
-    "90d": mark("the 90 days before"),
-}
-_AGO: dict[Range, str] = {
-    "24h": mark("24 h ago"),
-    "7d": mark("7 days ago"),
-    "30d": mark("30 days ago"),
-    "90d": mark("90 days ago"),
-}
+"""Each range, the span before it, and the time at which it begins."""
 
 router = APIRouter()
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(NamedTuple):
     """A number at the top of the page, and how it differs from the span before."""
 
     name: str
@@ -67,7 +54,7 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
             [point.decided for point in points],
             [point.fallback for point in points],
         ],
-        ranges=RANGE_NAMES,
+        ranges={choice: name for choice, (name, _before, _ago) in _NAMES.items()},
         hourly=wanted in ("24h", "7d"),
         now_ms=insights.to_ms,
     )
@@ -75,18 +62,16 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
 
 def list_headlines(insights: Insights) -> list[Headline]:
     """Return the numbers at the top of the page."""
-    now, before, earlier = insights.now, insights.before, _(_BEFORE[insights.range])
-    waiting = describe_change(insights.waiting, insights.waiting_before, _(_AGO[insights.range]))
-    decided = describe_change(now.decided, before.decided, earlier)
-    median = _compare_times(now.p50_ms, before.p50_ms, earlier)
-    most = _compare_times(now.p95_ms, before.p95_ms, earlier)
-    fallback = describe_change(now.fallback, before.fallback, earlier)
+    now, before = insights.now, insights.before
+    earlier, ago = (_(name) for name in _NAMES[insights.range][1:])
+    median, most = _describe_time(now.p50_ms), _describe_time(now.p95_ms)
+    waiting = describe_change(insights.waiting, insights.waiting_before, ago)
     return [
         Headline(_("Waiting now"), f"{insights.waiting:,}", waiting),
-        Headline(_("Decided"), f"{now.decided:,}", decided),
-        Headline(_("Median time to decision"), _describe_time(now.p50_ms), median),
-        Headline(_("95 % decided within"), _describe_time(now.p95_ms), most),
-        Headline(_("Went to fallback"), f"{now.fallback:,}", fallback),
+        Headline(_("Decided"), f"{now.decided:,}", describe_change(now.decided, before.decided, earlier)),
+        Headline(_("Median time to decision"), median, _compare_times(now.p50_ms, before.p50_ms, earlier)),
+        Headline(_("95 % decided within"), most, _compare_times(now.p95_ms, before.p95_ms, earlier)),
+        Headline(_("Went to fallback"), f"{now.fallback:,}", describe_change(now.fallback, before.fallback, earlier)),
     ]
 
 

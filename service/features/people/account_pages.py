@@ -38,6 +38,11 @@ def read_moment(text: str, zone: ZoneInfo, fault: str) -> int:
         raise InvalidInput(fault) from error
 
 
+def read_zone(post: Post) -> str:
+    """Return the time zone of a form; by default UTC."""
+    return post.get("time_zone", "").strip() or "UTC"
+
+
 def read_hours(post: Post, name: str) -> Hours | None:
     """Return the hours of a form, or None without a start and an end; raises `InvalidInput`."""
     start, end = post.get(f"{name}-start", "").strip(), post.get(f"{name}-end", "").strip()
@@ -50,9 +55,9 @@ def read_hours(post: Post, name: str) -> Hours | None:
         raise InvalidInput(_(_LACKING[name])) from error
 
 
-def read_working_hours(post: Post, time_zone: str) -> WorkingHours | None:
+def read_working_hours(post: Post) -> WorkingHours | None:
     """Return the working hours of a form, or None without hours; raises `InvalidInput`."""
-    hours = read_hours(post, "working")
+    hours, time_zone = read_hours(post, "working"), read_zone(post)
     if hours is None:
         return None
     country, subdivision = (post.get(name, "").strip().upper() for name in ("country", "subdivision"))
@@ -72,10 +77,9 @@ def write_hours(hours: Hours | None, name: str) -> dict[str, str]:
 
 def write_working_hours(working: WorkingHours | None) -> Mapping[str, str]:
     """Return working hours as the fields of a form."""
-    fields = write_hours(working.hours if working is not None else None, "working")
     if working is None:
-        return fields
-    return {**fields, "country": working.country, "subdivision": working.subdivision}
+        return write_hours(None, "working")
+    return {**write_hours(working.hours, "working"), "country": working.country, "subdivision": working.subdivision}
 
 
 def write_preferences(preferences: Preferences) -> Mapping[str, str]:
@@ -215,9 +219,9 @@ async def delete_absence(request: Request, visitor: SignedIn) -> Response:
 def read_preferences(post: Post) -> Preferences:
     """Return the preferences of a form; raises `InvalidInput`."""
     given: dict[str, Any] = {
-        "time_zone": post.get("time_zone", "").strip() or "UTC",
+        "time_zone": read_zone(post),
         "quiet_hours": read_hours(post, "quiet"),
-        "working_hours": read_working_hours(post, post.get("time_zone", "").strip() or "UTC"),
+        "working_hours": read_working_hours(post),
         "digest": post.get("digest", "off"),
         "cap_per_hour": post.get("cap", "").strip() or None,
         "language": post.get("language", "").strip() or "en",

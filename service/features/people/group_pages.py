@@ -58,7 +58,7 @@ async def create(request: Request, visitor: SignedIn) -> Response:
     async with receive(request, visitor, _PAGE, partial(_gather, request, visitor)) as post:
         require_role(visitor.principal.roles, "admin")
         members, editors = _read_names(post, "members"), _read_names(post, "editors")
-        working = read_working_hours(post, _read_zone(post))
+        working = read_working_hours(post)
         groups = wiring_of(request).groups
         await groups.create(post.get("name", "").strip(), members, editors, visitor.name, working)
     return RedirectResponse("/groups?done=created", 303)
@@ -76,7 +76,7 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
         else:
             known, roles = await groups.read(name), visitor.principal.roles
             editors = _read_names(post, "editors") if "admin" in roles else known.editors
-            working = read_working_hours(post, _read_zone(post))
+            working = read_working_hours(post)
             await groups.update(name, _read_names(post, "members"), editors, visitor.name, roles, working)
     return RedirectResponse(f"/groups?done={'deleted' if deletes else 'changed'}", 303)
 
@@ -105,10 +105,6 @@ def _form(group: Group, visitor: Visitor, post: Post | None) -> GroupForm:
 def _read_names(post: Post, field: str) -> tuple[str, ...]:
     """Return the names of a field, separated by spaces, commas or lines."""
     return tuple(name for name in re.split(r"[\s,;]+", post.get(field, "")) if name)
-
-
-def _read_zone(post: Post) -> str:
-    return post.get("time_zone", "").strip() or "UTC"
 
 
 _WHO_PAGE = "pages/who.html"

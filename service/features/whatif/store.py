@@ -1,5 +1,6 @@
 """Replays of rules, kept for a day, and the candidate in shadow with those before it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from redis.asyncio.client import Pipeline
@@ -147,31 +148,34 @@ class ShadowStore:
 
     async def begin(self, shadow: Shadow) -> None:
         """Put a candidate in shadow; raises `Conflict` while there is another one."""
-        key = self._keys.shadows
 
-        async def write(pipe: Pipeline) -> None:
-            raw = await pipe.lindex(key, 0)
-            latest = self._readings.require_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
+        def put(pipe: Pipeline, latest: Shadow | None) -> None:
             if latest is not None and latest.ended_ms is None:
                 raise Conflict(f"Version {latest.version} is in shadow. End it first.")
-            pipe.multi()  # type: ignore[no-untyped-call]
-            pipe.lpush(key, shadow.model_dump_json())
-            pipe.ltrim(key, 0, MOST_SHADOWS - 1)
+            pipe.lpush(self._keys.shadows, shadow.model_dump_json())
+            pipe.ltrim(self._keys.shadows, 0, MOST_SHADOWS - 1)
 
-        async with translated():
-            await self._redis.transaction(write, key)
+        await self._change(put)
 
     async def end(self, version: str, by: str, now_ms: int) -> None:
         """End the candidate with this version; raises `Conflict` if it is not in shadow."""
-        key = self._keys.shadows
 
-        async def write(pipe: Pipeline) -> None:
-            raw = await pipe.lindex(key, 0)
-            latest = self._readings.require_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
+        def put(pipe: Pipeline, latest: Shadow | None) -> None:
             if latest is None or latest.ended_ms is not None or latest.version != version:
                 raise Conflict(f"Version {version} is not in shadow. `sayso policy shadow status` shows which one is.")
+            ended = latest.model_copy(update={"ended_ms": now_ms, "ended_by": by})
+            pipe.lset(self._keys.shadows, 0, ended.model_dump_json())
+
+        await self._change(put)
+
+    async def _change(self, put: Callable[[Pipeline, Shadow | None], None]) -> None:
+        """Queue what `put` writes, given the latest candidate, in one transaction."""
+
+        async def write(pipe: Pipeline) -> None:
+            raw = await pipe.lindex(self._keys.shadows, 0)
+            latest = self._readings.require_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
             pipe.multi()  # type: ignore[no-untyped-call]
-            pipe.lset(key, 0, latest.model_copy(update={"ended_ms": now_ms, "ended_by": by}).model_dump_json())
+            put(pipe, latest)
 
         async with translated():
-            await self._redis.transaction(write, key)
+            await self._redis.transaction(write, self._keys.shadows)
