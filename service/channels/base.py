@@ -230,7 +230,6 @@ class HttpChannel(ConfiguredChannel[Config]):
         self._client = open_client()
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
 

@@ -76,7 +76,6 @@ class Channels:
     """Notices to people about their accounts, which are sent beside requests."""
 
     def find(self, name: str) -> Channel | None:
-        """Return the channel of that name, or None."""
         return self.by_name.get(name)
 
     def attach(self, parts: Wiring) -> "Channels":

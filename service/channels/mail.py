@@ -163,7 +163,6 @@ class MailConfig(ChannelConfig):
 
     @property
     def server_port(self) -> int:
-        """The port to connect to."""
         return self.port or {"starttls": 587, "tls": 465, "none": 25}[self.security]
 
 
@@ -176,7 +175,6 @@ class MailChannel(ConfiguredChannel[MailConfig]):
         self._trust: ssl.SSLContext | None = None
 
     def render(self, card: Card) -> Rendered:
-        """Return the card as a mail."""
         return render_card(card)
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
@@ -189,7 +187,6 @@ class MailChannel(ConfiguredChannel[MailConfig]):
             await self._send(to, await self.write(card), f"{reference} {card.version}", reference)
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
-        """Send the card again in its thread."""
         await self._send(to, await self.write(card), event_id, reference)
 
     async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:

@@ -88,7 +88,6 @@ class NoticeChannel(ConfiguredChannel[NoticeConfig]):
         self._threads = ThreadPoolExecutor(MOST_URLS, thread_name_prefix="notices")
 
     def render(self, card: Card) -> Rendered:
-        """Return the card as a notice."""
         return render_card(card)
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
@@ -102,7 +101,6 @@ class NoticeChannel(ConfiguredChannel[NoticeConfig]):
             await self._notify(card, "")
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
-        """Send the notice again."""
         await self._notify(card, "Reminder: ")
 
     async def aclose(self) -> None:

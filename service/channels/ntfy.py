@@ -96,7 +96,6 @@ class NtfyChannel(HttpChannel[NtfyConfig]):
         super().__init__(config, urlsplit(config.base_url).netloc)
 
     def render(self, card: Card) -> Rendered:
-        """Return the card as a notification."""
         return render_card(card, own_broker=self.config.own_broker)
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
@@ -110,7 +109,6 @@ class NtfyChannel(HttpChannel[NtfyConfig]):
             await self._publish(await self.write(card))
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
-        """Publish the card again."""
         body = await self.write(card)
         await self._publish({**body, "title": f"Reminder: {body['title']}"})
 

@@ -125,7 +125,6 @@ class PushChannel(ConfiguredChannel[PushConfig]):
         return address.partition("/")[0]
 
     def render(self, card: Card) -> Rendered:
-        """Return the card as a notification."""
         return render_card(card)
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
@@ -142,7 +141,6 @@ class PushChannel(ConfiguredChannel[PushConfig]):
         await self._send_card(to, card, alert=False)
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
-        """Send the notification again."""
         await self._send_card(to, card, alert=True)
 
     async def public_key(self) -> str:

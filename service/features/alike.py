@@ -68,7 +68,6 @@ class Result:
 
     @property
     def phrase(self) -> str:
-        """The result in a few words."""
         return _(_PHRASES[self.kind]) % {"who": self.who}
 
 

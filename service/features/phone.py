@@ -127,7 +127,6 @@ async def _remove(request: Request, visitor: Visitor, post: Post) -> None:
 
 
 async def _act(request: Request, visitor: Visitor, act: Any, done: str) -> Response:
-    """Run one form and return to the page, or show it again with the reason of the refusal."""
     async with receive(request, visitor, _PAGE, partial(_gather, request, visitor)) as post:
         if act is not _remove:
             require_own_password(visitor.principal)

@@ -112,7 +112,6 @@ class Field:
 
     @property
     def lines(self) -> int:
-        """The lines of a text that is not wrapped."""
         return max(2, self.text.count("\n") + 1)
 
     @property

@@ -45,7 +45,6 @@ class Found(NamedTuple):
 
     @property
     def live(self) -> bool:
-        """Whether it can still be decided."""
         return is_live(self.record, self.item)
 
 
@@ -134,7 +133,6 @@ class SlackDesk:
         return f"Linked to {linked.person}. You can now decide here."
 
     async def show_home(self, user_id: str) -> None:
-        """Publish somebody's Home tab."""
         try:
             by = await self._identify(Presser(id=user_id))
             ids = await self.parts.runs.inbox(0, _MOST_PENDING)
@@ -226,7 +224,6 @@ class SlackDesk:
         )
 
     async def say(self, url: str, text: str) -> None:
-        """Tell the one person who pressed or typed."""
         await self.channel.api.respond(url, kit.escape(limits.cut(text, limits.SECTION_CHARS)))
 
     def _note_decision(self, user: Presser, by: Actor, origin: Origin) -> None:

@@ -56,12 +56,10 @@ class SlackConfig(ChannelConfig):
 
     @property
     def installs(self) -> bool:
-        """Whether the app is installed by OAuth."""
         return bool(self.client_id)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The texts of the signing secrets."""
         return tuple(secret.get_secret_value() for secret in self.signing_secrets)
 
     @model_validator(mode="after")
@@ -173,7 +171,6 @@ class SlackApi:
         return self._session
 
     async def aclose(self) -> None:
-        """Close the connections."""
         if self._session is not None:
             await self._session.close()
             await asyncio.sleep(0)  # lets the transports close

@@ -29,7 +29,6 @@ class Posted(NamedTuple):
 
     @classmethod
     def read(cls, reference: str) -> "Posted":
-        """Return the message that a reference names."""
         channel, _, ts = reference.partition(":")
         return cls(channel, ts)
 
@@ -55,7 +54,6 @@ class SlackChannel(ConfiguredChannel[SlackConfig]):
         self._installs = parts.part(Installs)
 
     def render(self, card: Card) -> Rendered:
-        """Return the card as a message."""
         return render_card(card, DECIDES if self.config.decide else frozenset())
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
@@ -63,7 +61,6 @@ class SlackChannel(ConfiguredChannel[SlackConfig]):
         return str(await self._post(to, await self.write(card), event_id))
 
     async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
-        """Post one message about open items."""
         await self._post(to, render_digest(cards), event_id)
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
@@ -79,12 +76,10 @@ class SlackChannel(ConfiguredChannel[SlackConfig]):
             await self._reply(posted, vote, f"{reference}:vote:{len(card.decisions)}")
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
-        """Reply in the card's thread."""
         text = f"Reminder: {card.headline} still waits for a decision, until {card.deadline}."
         await self._reply(Posted.read(reference), text, event_id)
 
     async def aclose(self) -> None:
-        """Finish the work under way and close the connections."""
         await self.background.finish()
         await self.api.aclose()
 
@@ -142,5 +137,4 @@ class SlackChannel(ConfiguredChannel[SlackConfig]):
 
 
 def _message_id(event_id: str) -> str:
-    """Return the id by which Slack recognizes a repeated message."""
     return str(uuid5(NAMESPACE_URL, f"sayso:{event_id}"))

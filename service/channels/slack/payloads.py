@@ -70,8 +70,6 @@ _MAX_FIELDS = 40
 
 
 class _Payload(BaseModel):
-    """Base class: immutable, and lenient about fields that Slack may add."""
-
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
@@ -106,8 +104,6 @@ class Action(_Payload):
 
 
 class _Acted(_Payload):
-    """What somebody did, and where."""
-
     user: Presser
     team: Team | None = None
     enterprise: Team | None = None

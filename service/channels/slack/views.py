@@ -181,7 +181,6 @@ def _read_values(fields: Sequence[Field], values: Any) -> Iterator[tuple[str, st
 
 
 def _read_typed(values: Any, key: str) -> str:
-    """Return what a control holds; empty for none."""
     control = (values.get(key) or {}).get(_INPUT) if isinstance(values, dict) else None
     if not isinstance(control, dict):
         return ""

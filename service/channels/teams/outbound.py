@@ -48,7 +48,6 @@ class TeamsChannel(HttpChannel[TeamsConfig]):
         self._tokens = AccessTokens(self._client, url, config.app_id, config.app_password.get_secret_value())
 
     def render(self, card: Card) -> Rendered:
-        """Return the card as an Adaptive Card."""
         return render_card(card, DECIDES if self.config.decide else frozenset())
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
@@ -59,24 +58,20 @@ class TeamsChannel(HttpChannel[TeamsConfig]):
         return f"{conversation}|{sent.get('id', '')}"
 
     async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
-        """Send one card about open items."""
         conversation = await self._find_conversation(to.address)
         message = _write("Open items", render_digest(cards))
         await self._call("POST", f"/{quote(conversation, safe='')}/activities", message)
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
-        """Replace the card, buttons included."""
         conversation, _, message = reference.rpartition("|")
         path = f"/{quote(conversation, safe='')}/activities/{quote(message, safe='')}"
         await self._call("PUT", path, {**_write(card.headline, await self.write(card)), "id": message})
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
-        """Write a message with the link below the card."""
         text = f"Reminder: {card.headline} still waits for a decision: {card.link}"
         await self.say(reference.rpartition("|")[0], text)
 
     async def say(self, conversation: str, text: str) -> None:
-        """Send a plain text into a conversation."""
         body = {"type": "message", "textFormat": "plain", "text": text}
         await self._call("POST", f"/{quote(conversation, safe='')}/activities", body)
 
@@ -117,7 +112,6 @@ class TeamsChannel(HttpChannel[TeamsConfig]):
 
 
 def _write(summary: str, content: Element) -> dict[str, Any]:
-    """Return the message with an Adaptive Card."""
     return {"type": "message", "summary": summary, "attachments": [{"contentType": CARD_TYPE, "content": content}]}
 
 
@@ -146,7 +140,6 @@ class WorkflowChannel(HttpChannel[WorkflowConfig]):
         super().__init__(config, httpx.URL(config.url.get_secret_value()).host)
 
     def render(self, card: Card) -> Rendered:
-        """Return the card without controls that decide."""
         return render_card(card, frozenset())
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
@@ -160,10 +153,8 @@ class WorkflowChannel(HttpChannel[WorkflowConfig]):
         return ""
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
-        """Post the card again once the item is closed."""
         if not card.live:
             await self.send(to, card, "")
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
-        """Post the card again."""
         await self.send(to, card, event_id)

@@ -64,7 +64,6 @@ class TelegramChannel(HttpChannel[TelegramConfig]):
         super().__init__(config, config.base_url.partition("://")[2])
 
     def render(self, card: Card) -> Rendered:
-        """Return the card as a message."""
         return render_card(card, DECIDES if self.config.decide else frozenset())
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
@@ -87,7 +86,6 @@ class TelegramChannel(HttpChannel[TelegramConfig]):
         await self.reply(to.address, int(reference), text)
 
     async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
-        """Send one message about open items into the person's chat."""
         await self.call("sendMessage", chat_id=_read_chat(to), text=write_digest(cards), **_MARKUP)
 
     async def reply(self, address: str, message_id: int, html: str, **markup: Any) -> int:
@@ -103,7 +101,6 @@ class TelegramChannel(HttpChannel[TelegramConfig]):
         return int(sent["message_id"])
 
     async def say(self, address: str, message_id: int, text: str) -> None:
-        """Reply with a text without markup."""
         await self.reply(address, message_id, escape(cut(text, REPLY_UNITS)))
 
     async def answer(self, press_id: str, text: str, *, alert: bool = False) -> None:

@@ -136,7 +136,6 @@ class Document:
         return [(compile_path(path)[0], frozenset(map(str.upper, paths[path]))) for path in paths]
 
     async def answer(self, _request: Request) -> Response:
-        """Return the file."""
         return Response(await asyncio.to_thread(lambda: self._written), media_type="application/json")
 
 

@@ -75,7 +75,6 @@ class _Visit(NamedTuple):
         return self.visitor.principal.reviewer("web")
 
     async def show(self, **changes: object) -> Response:
-        """Return the page with some of its values changed."""
         context = {**await _gather(self), **changes}
         return await show(self.request, self.visitor, "pages/item.html", **context)
 

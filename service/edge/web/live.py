@@ -104,14 +104,11 @@ async def _stream(
 
 
 class _Changes:
-    """The events of changes, and the freezes that were sent last."""
-
     def __init__(self, wiring: Wiring, runs: dict[str, Wakes], joined: bool) -> None:
         self._wiring, self._runs, self._joined = wiring, runs, joined
         self._frozen: list[Freeze] = []
 
     async def write(self, changed: Wakes, reviewer: Actor) -> list[str]:
-        """Return the events of what changed since the last call."""
         wiring, of_inbox = self._wiring, changed.is_set()
         runs = [run for run, topic in self._runs.items() if topic.is_set()]
         names = changed.take()

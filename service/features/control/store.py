@@ -35,7 +35,6 @@ class DrillResults:
         self._redis, self._keys = store.redis, store.keys
 
     async def add(self, name: str, decisions: Sequence[tuple[PersonFact, int]]) -> None:
-        """Add decisions on drills, each with its time, and forget the oldest."""
         members = {f"{fact.decision_id}|{int(fact.approved)}": at_ms for fact, at_ms in decisions}
         await _keep_latest(self._redis, self._keys.drilled(name), members, 100, 180 * DAY_MS)
 
@@ -83,7 +82,6 @@ class SecondLook:
                 await self._redis.zadd(self._keys.second_look, members)
 
     async def list_waiting(self, limit: int) -> list[Waiting]:
-        """Return the calls that have waited longest."""
         async with translated():
             members: list[Any] = await self._redis.zrange(self._keys.second_look, 0, limit - 1, withscores=True)
         parts = ((text(member).rpartition(" "), int(at_ms)) for member, at_ms in members)
@@ -94,12 +92,10 @@ class SecondLook:
             return int(await self._redis.zcard(self._keys.second_look))
 
     async def waits(self, run_id: str, seq: int) -> bool:
-        """Return whether this call waits for a second look."""
         async with translated():
             return await self._redis.zscore(self._keys.second_look, name_call(run_id, seq)) is not None
 
     async def remove(self, run_id: str, seq: int) -> None:
-        """Remove a call that no longer needs one."""
         async with translated():
             await self._redis.zrem(self._keys.second_look, name_call(run_id, seq))
 
@@ -131,7 +127,6 @@ class Recents:
         self.second_look = SecondLook(store)
 
     async def add(self, name: str, decisions: Sequence[tuple[PersonFact, int]]) -> None:
-        """Add decisions, each with its time, and forget the oldest."""
         members = {
             f"{fact.decision_id}|{int(fact.approved)}|{'' if fact.look_ms is None else fact.look_ms}": at_ms
             for fact, at_ms in decisions
@@ -144,7 +139,6 @@ class Recents:
             await self._redis.zadd(self._keys.recent(name), {_WARNED: at_ms})
 
     async def read(self, name: str) -> RecentDecisions:
-        """Return a person's latest decisions."""
         async with translated():
             members: list[Any] = await self._redis.zrange(self._keys.recent(name), 0, -1, withscores=True)
         pairs = [(text(member), int(at_ms)) for member, at_ms in members]

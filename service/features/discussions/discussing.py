@@ -241,12 +241,10 @@ class Remark:
 
     @property
     def export(self) -> JsonObject:
-        """The comment as a value of an export."""
         return {"at": iso_utc(self.at_ms), "author": self.author, "text": self.text}
 
     @property
     def line(self) -> Line:
-        """The comment as a line of a timeline."""
         sentence = _("%(who)s commented on %(item)s", who=self.author, item=self.about)
         return Line(seq=0, at_ms=self.at_ms, kind="comment", tone="plain", text=sentence, note=self.text)
 

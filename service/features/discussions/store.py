@@ -83,7 +83,6 @@ class Attachments:
         )
 
     async def list_all(self, run_id: str, suspension_id: str, item_id: str) -> list[Attachment]:
-        """Return the files of an item, the earliest first."""
         async with translated():
             stored = await self._redis.hgetall(self._keys.files(run_id))
         place = f"{suspension_id} {item_id} "
@@ -96,7 +95,6 @@ class Attachments:
         return file.model_copy(update={"at_ms": int(time)}) if file is not None else None
 
     async def read(self, run_id: str, attachment_id: str) -> bytes:
-        """Return the content of a file; raises `NotFound`."""
         async with translated():
             content = await self._redis.hget(self._keys.file_contents(run_id), attachment_id)
         if not isinstance(content, bytes):
@@ -219,14 +217,12 @@ class Presence:
                 await self._redis.publish(CHANGES + self.topic, "")
 
     async def forget(self, row_id: str, person: str) -> None:
-        """Record that the person has left the page."""
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.zrem(self._keys.presence, f"{row_id} {person}")
             pipe.publish(CHANGES + self.topic, "")
             await pipe.execute()
 
     async def read(self, now_ms: int) -> Present:
-        """Return everybody who has an item open."""
         async with translated():
             views: list[Any] = await self._redis.zrangebyscore(self._keys.presence, now_ms, "+inf", withscores=True)
         people: dict[str, list[str]] = defaultdict(list)

@@ -54,7 +54,6 @@ class Filter:
 
     @property
     def query(self) -> str:
-        """The filter as the query of a link; every pair ends with `&`."""
         given = {name: value for name, value in asdict(self).items() if value}
         return f"{urlencode(given)}&" if given else ""
 
@@ -65,7 +64,6 @@ class Filter:
 
     @cached_property
     def parsed(self) -> Query:
-        """The text as a search of the inbox; its problem says what is not understood."""
         return parse_query(self.q)
 
     def matches(self, record: SuspensionRecord, item: Item, row: Row) -> bool:
@@ -162,7 +160,6 @@ class Bounds(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The sentence at the end of an export that reached one of them."""
         return f"Cut: at most {self.items:,} items of {self.suspensions:,} suspensions. Narrow the filter."
 
 

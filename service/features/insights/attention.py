@@ -31,7 +31,6 @@ class Fatigue(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What the item's bar says of it."""
         return _(
             "%(count)s approved in %(span)s, median %(median)s. Take the next from another tool, or pause 10 min.",
             count=self.approved,

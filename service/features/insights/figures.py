@@ -82,7 +82,6 @@ class RuleCost(Outcomes):
 
     @property
     def by_default(self) -> bool:
-        """Whether these are the calls that no rule matched."""
         return self.rule == DEFAULT
 
     @property
@@ -101,7 +100,6 @@ class RuleCost(Outcomes):
 
     @property
     def sentence(self) -> str:
-        """The cost in a line."""
         name = _("default") if self.by_default else self.rule or _("all others")
         asks = ngettext("%(number)s ask", "%(number)s asks", self.asked, number=f"{self.asked:,}")
         denials = ngettext("%(number)s denial", "%(number)s denials", self.denied, number=f"{self.denied:,}")
@@ -165,7 +163,6 @@ class Figures(Outcomes):
 
     @property
     def approve_rate(self) -> float | None:
-        """The share of approvals, with and without edits, in approvals and denials."""
         judged = self.approved + self.denied
         return self.approved / judged if judged else None
 

@@ -47,7 +47,6 @@ class CardCounts:
     reason: str = ""
 
     def add(self, record: SuspensionRecord, delivery: CardDelivery) -> None:
-        """Count a delivery."""
         if delivery.state is DeliveryState.FAILED:
             self.failed += 1
             self.reason = delivery.reason or self.reason
@@ -59,14 +58,12 @@ class CardCounts:
             self.oldest_queued_at_ms = min(at_ms, self.oldest_queued_at_ms or at_ms)
 
     def describe(self, now_ms: int) -> str:
-        """Return the counts as a sentence."""
         text = f"{self.queued} queued, {self.sent} sent, {self.failed} failed"
         if self.oldest_queued_at_ms is not None and self.oldest_queued_at_ms <= now_ms:
             text += f"; the oldest is queued for {describe_span(now_ms - self.oldest_queued_at_ms)}"
         return f"{text}. The last failure: {self.reason}" if self.reason else f"{text}."
 
     def is_slow(self, now_ms: int) -> bool:
-        """Return whether a delivery is queued for longer than `SLOW_MS`."""
         return self.oldest_queued_at_ms is not None and now_ms - self.oldest_queued_at_ms > SLOW_MS
 
 
@@ -318,7 +315,6 @@ async def _check_cards(wiring: Wiring, channels: Mapping[str, str]) -> AsyncIter
 
 
 async def _check_circuits(wiring: Wiring, channels: Mapping[str, str]) -> AsyncIterator[Finding]:
-    """Yield a finding for each destination that a process only probes."""
     for name in sorted(channels):
         for circuit in await read_circuits(wiring.part(ChannelNotes), name):
             reason = end_sentence(circuit.reason or "No reason is known")

@@ -103,7 +103,6 @@ async def _gather(request: Request, visitor: Visitor, _post: Post) -> dict[str, 
 
 
 async def _list_waiting(request: Request, visitor: Visitor) -> list[Card]:
-    """Return the first items that the visitor can decide."""
     wiring = wiring_of(request)
     records, _ = split_readable(await wiring.desk.suspensions.read_page(await wiring.runs.inbox(limit=_PAGE_ROWS)))
     definitions = await wiring.runs.find_definitions(records)

@@ -222,20 +222,17 @@ class Lessons:
         return sorted(map(text, scopes))
 
     async def list_items(self, scope: str) -> list[Place]:
-        """Return where each lesson is found, the earliest first."""
         async with translated():
             entries: Any = await self._redis.lrange(self._keys.lessons(scope), 0, -1)
         return [Place(*text(entry).split(" ", 2)) for entry in entries]
 
     async def list_learned(self) -> list[Grant]:
-        """Return all learned grants of the last month."""
         async with translated():
             stored = await self._redis.hgetall(self._keys.grants)
         read = (self._readings.read_other(Grant, raw, f"grant {text(name)}") for name, raw in stored.items())
         return [grant for grant in read if grant is not None and grant.learned is not None]
 
     async def suspend(self, grants: Iterable[Grant]) -> None:
-        """Save suspended grants."""
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             for grant in grants:
                 pipe.hset(self._keys.grants, grant.id, grant.model_dump_json())

@@ -55,7 +55,6 @@ class RuleRow:
 
     @property
     def look(self) -> str:
-        """The state whose colour the action has."""
         return {Action.ALLOW: "approved", Action.DENY: "denied"}.get(self.rule.action, "")
 
 
@@ -256,7 +255,6 @@ def _describe(state: VersionState, others: Sequence[VersionState], visitor: str)
 
 
 def _find_before(state: VersionState, others: Sequence[VersionState]) -> VersionState | None:
-    """Return the version that was in force last before this one."""
     began_ms = max((span.from_ms for span in state.spans), default=0)
     earlier = [(span.to_ms, other) for other in others for span in other.spans if span.to_ms and span.to_ms <= began_ms]
     return max(earlier, key=lambda pair: pair[0])[1] if earlier else None

@@ -39,7 +39,6 @@ class VersionState:
 
     @property
     def attested(self) -> int:
-        """How many people attest exactly these bytes."""
         return len(self.attestations)
 
 

@@ -30,7 +30,6 @@ class SavedView(BaseModel):
 
     @property
     def id(self) -> str:
-        """The public id, made from the name."""
         return f"view_{digest_json(self.name)[:32]}"
 
 
@@ -47,7 +46,6 @@ class ViewStore:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def list_of(self, person: str) -> tuple[SavedView, ...]:
-        """Return a person's views, sorted by name."""
         async with translated():
             raw = await self._redis.hget(self._keys.views, person)
         read = self._readings.read_other(_Views, raw, f"views of {person}") if raw else None

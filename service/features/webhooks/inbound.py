@@ -80,7 +80,6 @@ def _header(name: str, meaning: str, example: str) -> dict[str, Any]:
 
 
 def _strip(sent: DecisionRequest) -> DecisionRequest:
-    """Return the decision alone."""
     return DecisionRequest.model_validate(
         sent.model_dump(include=set(DecisionRequest.model_fields), exclude_unset=True)
     )

@@ -213,7 +213,6 @@ async def change(request: Request, visitor: SignedIn) -> Response:
 
 
 async def _act(request: Request, visitor: Visitor, post: Post) -> str:
-    """Do what the form asks for, and return where to go next."""
     wiring, act, version = wiring_of(request), post.get("act"), post.get("version", "")
     if act == "compare":
         replay = await shadows.report_shadow(wiring, replays_of(request), visitor.name, version)

@@ -228,7 +228,6 @@ class RuleReplays:
         return await self._wiring.part(ReplayStore).delete(replay_id)
 
     async def aclose(self) -> None:
-        """End all replays of this process."""
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
@@ -303,8 +302,6 @@ class RuleReplays:
 
 
 class _Work:
-    """One replay under way."""
-
     def __init__(self, wiring: Wiring, replay: Replay, rules: ReplayRules) -> None:
         self._wiring, self._replay, self._rules = wiring, replay, rules
         self._result = Tally()

@@ -54,7 +54,6 @@ class ReplayStore:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def create(self, replay: Replay) -> None:
-        """Save a new replay for a day."""
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.set(self._keys.replay(replay.id), replay.model_dump_json(), ex=KEPT_S)
             pipe.zadd(self._keys.replays, {replay.id: replay.started_at_ms})
@@ -133,14 +132,12 @@ class ShadowStore:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def read(self) -> Shadow | None:
-        """Return the candidate in shadow."""
         async with translated():
             raw = await self._redis.lindex(self._keys.shadows, 0)
         shadow = self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
         return shadow if shadow is not None and shadow.ended_ms is None else None
 
     async def list_all(self) -> list[Shadow]:
-        """Return the candidates that are or were in shadow, the latest first."""
         async with translated():
             raws: list[Any] = await self._redis.lrange(self._keys.shadows, 0, -1)
         shadows = (self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) for raw in raws)

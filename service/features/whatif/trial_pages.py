@@ -182,7 +182,6 @@ class CasesFound(NamedTuple):
 
     @property
     def wrong(self) -> int:
-        """The number of cases that are not as expected."""
         return sum(bool(result.fault) for result in self.results)
 
 

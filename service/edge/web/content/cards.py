@@ -107,7 +107,6 @@ class Card:
 
     @property
     def row_id(self) -> str:
-        """The id of the card's element in the inbox."""
         return f"{self.record.id}-{self.item.item_id}"
 
     @property

@@ -268,14 +268,12 @@ class ItemView:
         )
 
     def mask_result(self, result: Result | None) -> Result | None:
-        """Return the call's result with secrets masked."""
         if result is None:
             return None
         scrub = self.secrets
         return replace(result, output=scrub.scrub_json(result.output), error=scrub.scrub(result.error))
 
     def mask_lines(self, lines: Sequence[Line]) -> list[Line]:
-        """Return the lines of the timeline with secrets masked."""
         return mask_lines(lines, self.secrets)
 
 

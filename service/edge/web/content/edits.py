@@ -44,12 +44,10 @@ class EditReview:
 
     @property
     def count(self) -> str:
-        """The number of changes, such as `1 change`."""
         return ngettext("%(num)s change", "%(num)s changes", len(self.changes))
 
     @property
     def action(self) -> str:
-        """The name of the button that sends the edit."""
         name = _("Ask again with %(changes)s") if self.renewed else _("Approve with %(changes)s")
         return name % {"changes": self.count}
 

@@ -84,7 +84,6 @@ class Table:
 
     @property
     def row_id(self) -> str:
-        """The id of the table's row in the inbox."""
         return f"alike-{self.alike}"
 
     @property
@@ -97,7 +96,6 @@ class Table:
 
     @property
     def due_at_ms(self) -> int:
-        """The earliest deadline."""
         return self.first.due_at_ms
 
     @property
@@ -233,7 +231,6 @@ def _find_currency(by_place: dict[tuple[bool, str], Leaf]) -> str:
 
 
 def _find_name(path: str) -> str:
-    """Return the normalized name of the last argument in a path."""
     return normalize(_INDEXES.sub("", path).rpartition(".")[2])
 
 

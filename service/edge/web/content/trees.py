@@ -32,7 +32,6 @@ class Branch:
 
     @property
     def leaves(self) -> Iterator[Leaf]:
-        """All values, in their order."""
         yield from self.values
         for row in self.table:
             yield from row
