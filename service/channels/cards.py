@@ -23,7 +23,6 @@ from sayso.core.transitions.deliveries import card_version, is_live
 from service.core.operations.masking import collect_secrets
 
 _DEADLINE = "Decide before"
-_HEADLINE_CHARS = 120
 _LATEST = 3
 """How many questions to the requester a card shows, so that every card fits into a message."""
 
@@ -105,7 +104,7 @@ def build_card(
         item_id=item.item_id,
         digest=item.digest,
         version=card_version(record, item),
-        headline=cut(write_signs(f"{item.tool.name}({leaves})"), _HEADLINE_CHARS),
+        headline=cut(write_signs(f"{item.tool.name}({leaves})"), 120),
         tool=write_signs(item.tool.name),
         agent=write_signs(record.run.agent),
         facts=tuple(write(label, text) for label, text in _list_facts(record, item) if text),

@@ -124,9 +124,6 @@ async def send_card(parts: Wiring, channel: Channel, to: Recipient, card: Card, 
     return Answer(True, reference)
 
 
-_URL = "https://sayso.example"
-
-
 class SampleCall(BaseModel):
     """A call to preview. `parameters` is the tool's JSON schema, which marks secrets and describes values."""
 
@@ -242,7 +239,7 @@ def preview(args: Sequence[str], kinds: Mapping[str, ChannelKind] = KINDS) -> st
         call = read_sample(given.call.read_bytes(), str(given.call))
     except OSError as error:
         raise InvalidInput(f"{given.call} cannot be read: {error.strerror}. Check its path.") from error
-    card = build_sample_card(load_rulebook(given.rules), given.rule, call, now_ms(), _URL)
+    card = build_sample_card(load_rulebook(given.rules), given.rule, call, now_ms(), "https://sayso.example")
     configs = read_channels(given.channels, {kind: row.config for kind, row in kinds.items()})
     opened = [kinds[config.kind].open(config) for config in configs] if given.channels else open_samples(kinds)
     return "\n".join(map(describe_preview, render_previews(opened, card))) or "No channel is configured."

@@ -76,9 +76,6 @@ def hash_tag(name: str) -> str:
 TOKEN_S = 12 * 3600
 """How long a signature is valid; push services accept a day."""
 
-_KEY_BYTES = 65
-_AUTH_BYTES = 16
-_GONE = (404, 410)
 _OURS = (400, 401, 403, 413)
 """Statuses that a repetition does not change."""
 
@@ -185,7 +182,7 @@ class PushChannel(ConfiguredChannel[PushConfig]):
         if answer.accepted:
             return
         service = self.destination_of(to.address)
-        if answer.status in _GONE:
+        if answer.status in (404, 410):
             await forget_browser(self.parts, self.name, to.address, by=self.name)
             raise DeliveryFailed("The browser has unsubscribed.", permanent=True)
         if answer.status == 0:
@@ -217,7 +214,7 @@ def check_subscription(endpoint: str, p256dh: str, auth: str, *, loopback: bool 
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), key)
     except ValueError:
         key = secret = b""
-    if len(key) != _KEY_BYTES or len(secret) != _AUTH_BYTES:
+    if len(key) != 65 or len(secret) != 16:
         raise InvalidInput("The browser's keys are invalid. Turn notifications off in the browser, and on again.")
     return Subscription(endpoint=endpoint, p256dh=_encode(key), auth=_encode(secret))
 

@@ -11,8 +11,6 @@ from sayso.core.text.redaction import is_secret
 
 _KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
 _MAX_OPTIONS = 100
-_MAX_HOPS = 8
-_MAX_VARIANTS = 8
 _EXACT_DIGITS = re.compile(r"\^(\[0-9\]|\\d)\{([0-9]{1,4})\}\$")
 _DIGITS = re.compile(r"\^(\[0-9\]|\\d)(\+|\{[0-9]+(,[0-9]*)?\})\$")
 
@@ -86,7 +84,7 @@ def variants_of(shape: Shape) -> list[Shape]:
     if not isinstance(listed, list) or "properties" in shape.node:
         return []
     others = [option for option in listed if option != {"type": "null"}]
-    return [shape_of(option, shape.root) for option in others] if 2 <= len(others) <= _MAX_VARIANTS else []
+    return [shape_of(option, shape.root) for option in others] if 2 <= len(others) <= 8 else []
 
 
 def is_alike(shape: Shape, value: JsonValue) -> bool:
@@ -123,7 +121,7 @@ def _resolve(schema: JsonValue, root: JsonObject) -> tuple[dict[str, Any], bool]
     texts: dict[str, Any] = {}
     nullable = False
     node: Any = schema
-    for _ in range(_MAX_HOPS):
+    for _ in range(8):
         if not isinstance(node, dict):
             break
         texts = {**{key: node[key] for key in ("title", "description") if key in node}, **texts}

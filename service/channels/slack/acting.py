@@ -30,7 +30,6 @@ from service.core.wiring import Wiring
 from service.forms.answers import Forms, make_forms
 
 _LOG = structlog.get_logger(__name__)
-_MOST_PENDING = 200
 BROKEN = "Something broke in Sayso. Open the item's page to see whether your decision was recorded."
 _USAGE = "Type `/sayso link CODE` with a code from your account page in Sayso."
 
@@ -135,7 +134,7 @@ class SlackDesk:
     async def show_home(self, user_id: str) -> None:
         try:
             by = await self._identify(Presser(id=user_id))
-            ids = await self.parts.runs.inbox(0, _MOST_PENDING)
+            ids = await self.parts.runs.inbox(0, 200)
             records, _ = split_readable(await self.parts.desk.suspensions.read_page(ids))
             view = views.build_home(by.id, views.list_pending(records, by), self.parts.settings.public_url)
         except SaysoError as error:

@@ -34,7 +34,6 @@ ANSWER_S = 2.0
 """How long the answer to a form or a command waits for the desk. Slack shows an error after 3 s."""
 
 _WAITING = "What you sent is being recorded. The result appears here."
-_RECORDED = "Your decision is recorded."
 
 
 async def answer_interaction(desk: SlackDesk, payload: JsonValue, wait_s: float = ANSWER_S) -> Block | None:
@@ -106,7 +105,7 @@ async def _show_late(desk: SlackDesk, view_id: str, submitting: "asyncio.Task[Bl
 def _describe(answer: Block | None) -> str:
     """Return the sentence of an answer that comes too late to be one."""
     if answer is None:
-        return _RECORDED
+        return "Your decision is recorded."
     if answer.get("response_action") == "errors":
         return "; ".join(map(str, answer["errors"].values()))
     return str(answer["view"]["blocks"][0]["elements"][0]["elements"][0]["text"])

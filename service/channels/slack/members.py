@@ -10,7 +10,6 @@ from service.channels.slack.api import SlackApi, SlackFailure
 from service.core.auth.contacts import Contacts
 
 CACHE_MS = 30_000
-_MOST = 5_000
 
 _REFUSED = (
     ("deleted", "deactivated accounts"),
@@ -44,7 +43,7 @@ class Members:
                 problem = await self._ask(user_id)
                 self._found[user_id] = (now_ms, problem)
                 self._found.move_to_end(user_id)
-                if len(self._found) > _MOST:
+                if len(self._found) > 5_000:
                     self._found.popitem(last=False)
         if problem:
             raise NotAllowed(f"Sayso takes no decisions from {problem} in Slack. Open the item's page instead.")

@@ -17,9 +17,6 @@ from service.channels.slack.members import Members
 from service.core.store.channels import Installs
 from service.core.wiring import Wiring
 
-_PEOPLE = ("U", "W")
-_MOST_PLACES = 2_000
-
 
 class Posted(NamedTuple):
     """A message in Slack, as a delivery's reference names it."""
@@ -112,12 +109,12 @@ class SlackChannel(ConfiguredChannel[SlackConfig]):
 
     async def _find_place(self, address: str) -> str:
         """Return the conversation of an address; a person's is opened once."""
-        if not address.startswith(_PEOPLE):
+        if not address.startswith(("U", "W")):
             return address
         if address not in self._places:
             response = await self.api.call(lambda web: web.conversations_open(users=[address]))
             self._places[address] = str(response["channel"]["id"])
-            if len(self._places) > _MOST_PLACES:
+            if len(self._places) > 2_000:
                 self._places.popitem(last=False)
         return self._places[address]
 

@@ -66,9 +66,6 @@ def _check_header(name: str, values: Sequence[str], form: re.Pattern[str], meant
     return values[0]
 
 
-_MAX_FIELDS = 40
-
-
 class _Payload(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -185,7 +182,7 @@ def read_form(raw: bytes) -> dict[str, str]:
             keep_blank_values=True,
             strict_parsing=True,
             errors="strict",
-            max_num_fields=_MAX_FIELDS,
+            max_num_fields=40,
         )
     except ValueError as error:
         raise InvalidInput("The form cannot be read. Send it as Slack does.") from error

@@ -18,7 +18,6 @@ from service.core.settings.receivers import Secret
 _GUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _URL = r"^https?://[^\s?#]+[^\s?#/]$"
 _ROOM = re.compile(r"19:[^\s|]{1,200}")
-_MOST_CONVERSATIONS = 10_000
 
 
 class TeamsConfig(ChannelConfig):
@@ -92,7 +91,7 @@ class TeamsChannel(HttpChannel[TeamsConfig]):
             conversation = (await self._call("POST", "", body)).get("id")
             if not isinstance(conversation, str) or "|" in conversation:
                 raise DeliveryFailed("Teams sent an answer that cannot be read.")
-            if len(self._conversations) >= _MOST_CONVERSATIONS:
+            if len(self._conversations) >= 10_000:
                 self._conversations.clear()
             self._conversations[address] = conversation
         return self._conversations[address]

@@ -28,7 +28,6 @@ _GONE = {
     "Unauthorized": "Telegram does not know the bot. Correct bot_token.",
     "Not Found": "Telegram does not know the bot. Correct bot_token.",
 }
-_UNCHANGED = "Bad Request: message is not modified"
 
 
 class TelegramConfig(ChannelConfig):
@@ -77,7 +76,7 @@ class TelegramChannel(HttpChannel[TelegramConfig]):
             body = await self.write(card)
             await self.call("editMessageText", chat_id=_read_chat(to), message_id=int(reference), **body)
         except Refused as refused:
-            if not refused.description.startswith(_UNCHANGED):
+            if not refused.description.startswith("Bad Request: message is not modified"):
                 raise
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:

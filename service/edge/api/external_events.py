@@ -22,7 +22,6 @@ router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
 MAX_EVENTS_PER_REQUEST = 500
 LONGEST_EVENT_BYTES = 64 * 1024
-_LONGEST_TRAIL = 5_000
 
 Source = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$", examples=["worker-1"])]
 
@@ -176,7 +175,7 @@ async def get_timeline(
 ) -> Timeline:
     """Return trail events and external events as one timeline: fragments are folded, calls have their results."""
     run = await find_run(parts, caller, run_id)
-    trail = await parts.runs.trail(run_id, limit=_LONGEST_TRAIL)
+    trail = await parts.runs.trail(run_id, limit=5_000)
     merged = merge(trail, build_entries(await parts.part(ExternalEvents).read_all(run_id)))
     page = [TimelineEntry.of(entry, run) for entry in merged[skip : skip + limit]]
     return Timeline(entries=page, next_skip=skip + limit if len(merged) > skip + limit else None)

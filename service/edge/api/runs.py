@@ -58,8 +58,6 @@ async def list_agents(caller: Caller, parts: Parts) -> AgentList:
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
-_TITLE_CHARS = 80
-
 
 class RunRequest(RequestBody):
     """A run to start."""
@@ -118,7 +116,7 @@ async def start_run(
         agent=body.agent,
         owner=caller.name,
         thread_id=thread_id,
-        title=cut(" ".join(body.input.split()), _TITLE_CHARS) if body.title is None else body.title,
+        title=cut(" ".join(body.input.split()), 80) if body.title is None else body.title,
         tags=body.tags,
         facts={**manifest.context, **caller.context},
         claimed=body.context,

@@ -22,7 +22,6 @@ from service.edge.http.openapi import READS, Responses, problems
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
-_PAGE = 200
 _OF_REVIEWERS = (EventType.SECOND_LOOK_TAKEN, EventType.REVIEWER_REMINDED, EventType.DECISION_VOIDED)
 _SEQ = re.compile(r"[0-9]{1,9}")
 
@@ -174,7 +173,7 @@ async def _stream(
                 # events are the last ones.
                 await identify(request)
                 status = (await parts.runs.read(run_id)).status
-                entries = await parts.runs.trail(run_id, after=last_seq, limit=_PAGE)
+                entries = await parts.runs.trail(run_id, after=last_seq, limit=200)
             except (NotAuthenticated, Unreadable, Unavailable):
                 return  # the client connects again and gets the error then
             for entry in entries:

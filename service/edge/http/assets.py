@@ -23,9 +23,6 @@ from starlette.types import Scope
 
 from service.core.settings import CHECKOUT
 
-_LEVEL = 6
-_SMALL_BYTES = 1_000
-
 
 def accepts_gzip(header: str) -> bool:
     """Return whether a client takes gzip, from its `Accept-Encoding`."""
@@ -39,9 +36,9 @@ def accepts_gzip(header: str) -> bool:
 def compress(request: Request, response: Response) -> Response:
     """Compress a complete response, unless it is small or the client does not take it. Blocks for some milliseconds."""
     response.headers.add_vary_header("Accept-Encoding")
-    if len(response.body) < _SMALL_BYTES or not accepts_gzip(request.headers.get("accept-encoding", "")):
+    if len(response.body) < 1_000 or not accepts_gzip(request.headers.get("accept-encoding", "")):
         return response
-    response.body = gzip.compress(response.body, _LEVEL, mtime=0)
+    response.body = gzip.compress(response.body, 6, mtime=0)
     response.headers["content-encoding"] = "gzip"
     response.headers["content-length"] = str(len(response.body))
     return response
@@ -71,8 +68,6 @@ def _combine(left: bytes, right: bytes) -> bytes:
 STATIC = CHECKOUT / "templates" / "static"
 _FOREVER = "public, max-age=31536000, immutable"
 _CHECKED = "no-cache"  # kept, but confirmed before each use
-_TEXTS = (".css", ".js", ".svg")
-_DIGITS = 12
 
 
 class _File(NamedTuple):
@@ -116,5 +111,5 @@ class Assets(StaticFiles):
 @cache
 def _read(path: Path) -> _File:
     body = path.read_bytes()
-    packed = gzip.compress(body, mtime=0) if path.suffix in _TEXTS else None
-    return _File(body, packed, sha256(body).hexdigest()[:_DIGITS])
+    packed = gzip.compress(body, mtime=0) if path.suffix in (".css", ".js", ".svg") else None
+    return _File(body, packed, sha256(body).hexdigest()[:12])

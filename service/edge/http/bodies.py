@@ -12,7 +12,6 @@ from sayso.core.records.freezes import SCOPE_PATTERN
 from sayso.core.records.tools import NAME_CHARACTERS, NAME_PATTERN
 from sayso.errors import InvalidInput
 
-_MAX_FAULTS = 20
 _MAX_IN_SENTENCE = 3
 _MAX_NAME_CHARS = 80
 
@@ -51,7 +50,7 @@ def misfit(errors: Sequence[Mapping[str, Any]], root: str | None = None) -> Inva
         around = {tuple(error["loc"][:depth]) for error in errors for depth in range(len(error["loc"]))}
         errors = [error for error in errors if error["type"] != "too_short" or tuple(error["loc"]) not in around]
     faults: list[dict[str, str]] = []
-    for error in errors[:_MAX_FAULTS]:
+    for error in errors[:20]:
         plain = _PLAIN.get(error["type"]) or _SHAPES.get(str(error.get("ctx", {}).get("pattern")))
         text = str(error["msg"]).removeprefix("Value error, ")
         message = plain or text[:1].lower() + text[1:].rstrip(".")

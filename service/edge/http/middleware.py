@@ -23,7 +23,6 @@ STRANGER_BYTES = 16_384
 LARGE_UNVERIFIED = 32
 """Larger bodies that one process reads at the same time to verify the signature over them."""
 
-_CLOSE = (b"connection", b"close")
 _EXCHANGE = "sayso.exchange"
 _RETRY_AFTER_S = 5
 _FORM_GROWTH = 8  # size factor of JSON in a browser's form: it is indented, and `\n` is sent as `%0D%0A`
@@ -220,7 +219,7 @@ class Draining:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def close_behind(message: Message) -> None:
             if message["type"] == "http.response.start" and is_closing(self._state):
-                message = {**message, "headers": [*message.get("headers", ()), _CLOSE]}
+                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
             await send(message)
 
         await self._app(scope, receive, close_behind if scope["type"] == "http" else send)

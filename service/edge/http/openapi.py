@@ -27,7 +27,6 @@ _KEPT_NAMES = {
 """Schemas that keep their first names, which generated clients use."""
 
 _REF = {"$ref": "#/components/schemas/Problem"}
-_ALWAYS = (413, 422, 500, 503)
 _MEANINGS = {
     400: "The JSON or a header is malformed",
     401: "The credential is missing or invalid",
@@ -92,7 +91,7 @@ def problems(*statuses: int) -> Responses:
     """Return the problem responses of a route: these statuses, and those of every route."""
     return {
         status: {"description": _MEANINGS[status], "content": {MEDIA_TYPE: {"schema": _REF}}}
-        for status in sorted({*statuses, *_ALWAYS})
+        for status in sorted({*statuses, *(413, 422, 500, 503)})
     }
 
 

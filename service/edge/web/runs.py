@@ -42,13 +42,11 @@ from service.edge.web.sessions import (
 )
 from service.edge.web.sign_ins import receive_form
 
-_IDS = ("run_", "sus_")
-
 
 async def find_place(request: Request, wanted: str) -> str | None:
     """Return the path of the run or suspension with this ID; None if there is none, or if this is no ID."""
     wanted = wanted.strip()
-    if not wanted.startswith(_IDS):
+    if not wanted.startswith(("run_", "sus_")):
         return None
     wiring = wiring_of(request)
     try:
@@ -64,9 +62,7 @@ async def find_place(request: Request, wanted: str) -> str | None:
 
 
 PAGE = 25
-_BATCH = 100
 MOST_SEARCHED = 1000
-_MAX_SUSPENSIONS = 50
 
 router = APIRouter(route_class=RecordedRoute)
 
@@ -194,7 +190,7 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
     end = await wiring.trails.find_end(run_id)  # before the events, because more may be added meanwhile
     trail = await read_trail(wiring.runs, run_id)
     external = await content.read_external_events(wiring.part(ExternalEvents), run_id)
-    chain = await wiring.desk.suspensions.read_chain(run.suspension_id, _MAX_SUSPENSIONS)
+    chain = await wiring.desk.suspensions.read_chain(run.suspension_id, 50)
     records, damaged = split_readable(chain)
     secrets = collect_secrets(records)
     added: dict[str, Any] = {"lines": mask_lines(content.describe_both(trail, external.entries), secrets)}
@@ -250,7 +246,7 @@ async def _find(
     damaged: list[UnreadableRecord] = []
     position = skip
     while position < skip + MOST_SEARCHED:
-        limit = min(_BATCH, skip + MOST_SEARCHED - position)
+        limit = min(100, skip + MOST_SEARCHED - position)
         runs = await wiring.runs.list_runs(status=status, skip=position, limit=limit)
         for run in runs:
             if len(page) >= PAGE:

@@ -131,7 +131,6 @@ def safe_next(path: str | None) -> str:
 
 
 _FORM = "application/x-www-form-urlencoded"
-_MAX_FIELDS = 2000
 _MAX_REASON_CHARS = 2000
 _SMALL_BYTES = 32_768  # longer forms are parsed in a thread, because every `%0D%0A` takes time
 Post = Mapping[str, str]  # the submitted values by control name
@@ -199,7 +198,7 @@ def read_reason(post: Post) -> str:
 
 def _parse(body: bytes) -> Post:
     try:
-        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=2000)
     except ValueError as error:
         raise InvalidInput(_("The form cannot be read. Open the page again and send it from there.")) from error
     post = dict(pairs)

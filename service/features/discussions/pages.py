@@ -69,9 +69,6 @@ async def comment(request: Request, visitor: SignedIn, suspension_id: str, item_
     return RedirectResponse(f"/items/{suspension_id}/{item_id}#comments", 303)
 
 
-_LONGEST_S = 3_600.0
-
-
 class Others:
     """The other people at items, as one stream has sent them."""
 
@@ -86,7 +83,7 @@ class Others:
     @property
     def left_s(self) -> float:
         """Seconds until somebody is gone unless their page says more."""
-        return max(0.0, (self._until_ms - now_ms()) / 1000) if self._until_ms else _LONGEST_S
+        return max(0.0, (self._until_ms - now_ms()) / 1000) if self._until_ms else 3_600.0
 
     async def read_change(self) -> str | None:
         """Return everybody by item as JSON if that has changed since the last one."""

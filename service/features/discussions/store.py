@@ -121,7 +121,6 @@ LONGEST_COMMENT = 2000
 MOST_COMMENTS = 500
 """The most comments on the items of one run."""
 
-_MOST_BYTES = 4 * 1024 * 1024
 _ADDED, _NO_SUCH_RUN, _OTHER = range(3)
 
 
@@ -159,7 +158,7 @@ class Comments:
                 keys=[keys.run(run_id), keys.comments(run_id), keys.comments_seen(run_id)],
                 args=[
                     MOST_COMMENTS,
-                    _MOST_BYTES,
+                    (4 * 1024 * 1024),
                     CHANGES + run_id,
                     comment.id,
                     digest_json(entry)[:32],

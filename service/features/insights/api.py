@@ -18,8 +18,6 @@ from service.features.insights.figures import read_insights
 
 router = APIRouter(prefix="/reports", tags=["reports"], route_class=SignedInRoute)
 
-_FOREVER_MS = 2**53
-
 
 @router.get("/headless", operation_id="reportHeadless", responses=problems(400, 401, 403))
 async def report_headless(
@@ -31,7 +29,7 @@ async def report_headless(
     limit: Limit = 100,
 ) -> HeadlessReport:
     """List the items that a rule's fallback decided at once, with `timeout_s: 0`, so that no person was notified."""
-    from_ms, to_ms = _to_ms(since, 0), _to_ms(until, _FOREVER_MS)
+    from_ms, to_ms = _to_ms(since, 0), _to_ms(until, 2**53)
     return await list_headless(parts, from_ms, to_ms, skip, limit)
 
 
@@ -49,7 +47,6 @@ def _to_ms(at: datetime | None, default: int) -> int:
 
 
 _AT_ONCE = 100
-_MOST_SEARCHED = 2_000
 
 
 async def list_headless(wiring: Wiring, from_ms: int, to_ms: int, skip: int, limit: int) -> HeadlessReport:
@@ -59,7 +56,7 @@ async def list_headless(wiring: Wiring, from_ms: int, to_ms: int, skip: int, lim
     """
     items: list[HeadlessView] = []
     position = skip
-    while position < skip + _MOST_SEARCHED:
+    while position < skip + 2_000:
         ids = await wiring.runs.decided(position, _AT_ONCE)
         by_id = {id_of(record): record for record in await wiring.desk.suspensions.read_page(ids)}
         for suspension_id in ids:

@@ -19,7 +19,6 @@ from service.features.insights.store import Count, find_quantile, group_by_name,
 
 DECISIONS = 20
 SHORT_MS = 2_000
-_SHOWN_MS = 600_000
 
 
 class Fatigue(NamedTuple):
@@ -60,7 +59,7 @@ async def warn_tired(recents: Recents, name: str) -> bool:
 def find_warning(recent: RecentDecisions, now_ms: int) -> Fatigue | None:
     """Return the fatigue that a person is shown now: until their second decision after it, and for 10 minutes."""
     warned_at_ms = recent.warned_at_ms
-    if warned_at_ms is None or now_ms - warned_at_ms > _SHOWN_MS:
+    if warned_at_ms is None or now_ms - warned_at_ms > 600_000:
         return None
     until = [decision for decision in recent.decisions if decision.at_ms <= warned_at_ms]
     return find_fatigue(until) if len(recent.decisions) - len(until) < 2 else None

@@ -39,8 +39,6 @@ def read_outcomes(metrics: Mapping[str, int], prefix: str = "") -> dict[str, int
     return {field.name: metrics.get(f"{prefix}{field.name}", 0) for field in fields(Outcomes)}
 
 
-_FEWEST = 50
-_SHARE = 0.98
 _PLAIN = re.compile(r"[A-Za-z][\w.-]{0,99}", re.ASCII)
 
 
@@ -49,7 +47,7 @@ def suggest_rule(tool: str, as_requested: int, decided: int) -> str:
 
     A name that is not plain ASCII gets none: the text is copied into a file.
     """
-    if decided < _FEWEST or as_requested <= _SHARE * decided or not _PLAIN.fullmatch(tool):
+    if decided < 50 or as_requested <= 0.98 * decided or not _PLAIN.fullmatch(tool):
         return ""
     reason = f"People approved {as_requested} of {decided} requests as they were in 30 days"
     return f'- id: allow-{tool}\n  tool: "{tool}"\n  action: allow\n  reason: {reason}\n'

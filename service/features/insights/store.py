@@ -132,7 +132,6 @@ HOURS_KEPT = 14 * 24
 DAYS_KEPT = 180
 """Twice the longest range, because a figure is shown with that of the time before it."""
 
-_MOST_FIELDS = 20_000
 _SPARE_MS = DAY_MS
 
 
@@ -165,7 +164,7 @@ class Counters:
             keys, args = self._add_up(pending.values())
             async with translated():
                 gone: list[int] = await self._count(
-                    keys=[self._keys.facts, *keys], args=[_MOST_FIELDS, len(stored), *stored, *args]
+                    keys=[self._keys.facts, *keys], args=[20_000, len(stored), *stored, *args]
                 )
             if not gone:
                 break

@@ -33,7 +33,6 @@ SLOW_MS = 60_000
 """A delivery that is queued for longer shows that no process delivers cards, or that its provider is too slow."""
 
 _AT_ONCE = 100
-_MOST_CARDS = 5_000
 
 
 @dataclass
@@ -67,7 +66,7 @@ class CardCounts:
         return self.oldest_queued_at_ms is not None and now_ms - self.oldest_queued_at_ms > SLOW_MS
 
 
-async def count_cards(wiring: Wiring, most: int = _MOST_CARDS) -> dict[str, CardCounts]:
+async def count_cards(wiring: Wiring, most: int = 5_000) -> dict[str, CardCounts]:
     """Return the counts of each channel that waiting items name, in the `most` suspensions that are due first."""
     counts: dict[str, CardCounts] = {}
     async for record in _list_waiting(wiring, most):
@@ -89,13 +88,12 @@ async def _list_waiting(wiring: Wiring, most: int) -> AsyncIterator[SuspensionRe
 
 KEPT_MS = 20_000
 _NAME = "circuits"
-_MOST_CIRCUITS = 20
 _CIRCUITS = TypeAdapter(list[OpenCircuit])
 
 
 async def save_circuits(notes: ChannelNotes, channel: str, circuits: Sequence[OpenCircuit]) -> None:
     """Save the open circuits of a channel, in place of earlier ones."""
-    await notes.save(channel, _NAME, _CIRCUITS.dump_json([*circuits[:_MOST_CIRCUITS]]).decode(), KEPT_MS)
+    await notes.save(channel, _NAME, _CIRCUITS.dump_json([*circuits[:20]]).decode(), KEPT_MS)
 
 
 async def read_circuits(notes: ChannelNotes, channel: str) -> list[OpenCircuit]:

@@ -165,7 +165,6 @@ def _open(request: Request) -> Channels:
 
 
 _OPERATE_PAGE = "pages/operate.html"
-_MAX_ENDED = 20
 _PARTS = {
     "durability": mark("Store"),
     "time": mark("Time"),
@@ -279,7 +278,7 @@ async def _gather_operate(request: Request, post: Post) -> dict[str, Any]:
             for finding in checked.findings
         ],
         "checked_at_ms": checked.at_ms,
-        "ended": [freeze for freeze in reversed(known) if not freeze.in_force][:_MAX_ENDED],
+        "ended": [freeze for freeze in reversed(known) if not freeze.in_force][:20],
         "tools": await list_known(wiring, "tool"),
         "agents": await list_known(wiring, "agent"),
         "held": await count_held(wiring),

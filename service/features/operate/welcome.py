@@ -23,9 +23,6 @@ from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, read_post, set_cookie, wiring_of
 
 _PAGE = "pages/welcome.html"
-_SKIPPED_FOR_S = 30 * 86_400
-_MOST_WAITING = 3
-_PAGE_ROWS = 20
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")  # what the id of a rule cannot have
 
 router = APIRouter(route_class=RecordedRoute)
@@ -62,7 +59,7 @@ async def skip(request: Request, visitor: SignedIn) -> Response:
     """Go to the inbox, which no longer leads here in this browser."""
     await read_post(request, visitor)
     response = RedirectResponse("/", 303)
-    set_cookie(response, wiring_of(request).settings, SKIPPED, "1", _SKIPPED_FOR_S)
+    set_cookie(response, wiring_of(request).settings, SKIPPED, "1", 30 * 86_400)
     return response
 
 
@@ -104,8 +101,8 @@ async def _gather(request: Request, visitor: Visitor, _post: Post) -> dict[str, 
 
 async def _list_waiting(request: Request, visitor: Visitor) -> list[Card]:
     wiring = wiring_of(request)
-    records, _ = split_readable(await wiring.desk.suspensions.read_page(await wiring.runs.inbox(limit=_PAGE_ROWS)))
+    records, _ = split_readable(await wiring.desk.suspensions.read_page(await wiring.runs.inbox(limit=20)))
     definitions = await wiring.runs.find_definitions(records)
     reviewer, freezes = visitor.principal.reviewer("web"), await wiring.freezes.known()
     cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, now_ms(), definitions=definitions)
-    return [card for card in cards if not card.ineligibility][:_MOST_WAITING]
+    return [card for card in cards if not card.ineligibility][:3]

@@ -23,7 +23,6 @@ from service.core.store.directory import Group, absent_delegate, find_absence
 from service.core.wiring import Wiring
 
 MOST_PEOPLE = 30
-_OWN = "The channel's own destination."
 
 
 class Asked(NamedTuple):
@@ -161,7 +160,7 @@ class _Planner:
             elif channel is not None and (
                 isinstance(channel, SharedOnly) or (not base.reviewer and bool(channel.shared_address))
             ):
-                rows.append(row._replace(reviewer="", sent_at_ms=base.at_ms, reason=_OWN))
+                rows.append(row._replace(reviewer="", sent_at_ms=base.at_ms, reason="The channel's own destination."))
             elif not people:
                 rows.append(row._replace(reason="Nobody is present who may decide."))
             else:

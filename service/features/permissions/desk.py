@@ -272,7 +272,6 @@ class Permissions(Consequences):
         return find_confining(record, now_ms)
 
 
-_AT_ONCE = 20
 _RECORDS = 50
 
 _LOG = structlog.get_logger(__name__)
@@ -286,7 +285,7 @@ async def propose_learned(wiring: Wiring) -> list[Grant]:
     if not learns(wiring.rules.policy().rules):
         return []
     made: list[Grant] = []
-    for scope in await wiring.feature(Granting).lessons.take_scopes(_AT_ONCE):
+    for scope in await wiring.feature(Granting).lessons.take_scopes(20):
         now_ms = await wiring.feature(Granting).now_ms()  # before the lessons are read: one that is not read is later
         lessons = await _read_lessons(wiring, await wiring.feature(Granting).lessons.list_items(scope))
         made += await _learn(wiring, lessons, now_ms) if lessons else []

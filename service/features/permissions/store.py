@@ -20,7 +20,6 @@ from service.core.store.permissions import MOST_GRANTS, Kept, Kind
 from service.core.store.tenants import TenantStore
 
 _KEPT_MS = 30 * DAY_MS
-_MAX_LISTED = 1_000
 
 
 class Use(NamedTuple, Generic[Kept]):
@@ -62,7 +61,7 @@ class GrantStore(Generic[Kept]):
     async def list_uses(self) -> list[Use[Kept]]:
         """Return those of the last month with their use, the latest first."""
         kept = sorted(await self._list_readable(), key=lambda grant: (-grant.at_ms, grant.id))
-        return await self.add_uses(kept[:_MAX_LISTED])
+        return await self.add_uses(kept[:1_000])
 
     async def add_uses(self, kept: Sequence[Kept]) -> list[Use[Kept]]:
         """Return them with their use."""

@@ -27,8 +27,6 @@ from service.features.whatif.store import ReplayStore
 
 _FILE = "candidate"
 _FORM = "pages/replays.html"
-_DAYS = 7
-_REFRESH_S = "2"
 
 router = APIRouter(route_class=RecordedRoute)
 
@@ -130,7 +128,7 @@ async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Respo
         review_time=describe_review_time(tally.look_times.total(), *estimates),
     )
     if not replay.status.ended:
-        page.headers["Refresh"] = _REFRESH_S
+        page.headers["Refresh"] = "2"
     return page
 
 
@@ -156,7 +154,7 @@ async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
     return {
         "title": _("Replay"),
         "draft": post.get("text", "").replace("\r\n", "\n"),
-        "since": post.get("since", str(today - timedelta(days=_DAYS))),
+        "since": post.get("since", str(today - timedelta(days=7))),
         "until": post.get("until", str(today)),
         "path": post.get("path", ""),
         "replays": await wiring.part(ReplayStore).list_all(now_ms),

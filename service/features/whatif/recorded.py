@@ -142,7 +142,6 @@ MOST_BYTES = 8 * 1024 * 1024
 """The limit of all arguments together: they are sent to the process that judges."""
 
 _AT_ONCE = 50
-_EVENTS = 5_000
 
 
 async def read_recorded(runs: Runs, suspensions: SuspensionLookups, most: int = MOST_CALLS) -> list[RecordedCall]:
@@ -162,7 +161,7 @@ async def read_recorded(runs: Runs, suspensions: SuspensionLookups, most: int = 
 
 
 async def _read_run(runs: Runs, suspensions: SuspensionLookups, record: SuspensionRecord) -> list[RecordedCall]:
-    trail = await runs.trail(record.run.id, limit=_EVENTS)
+    trail = await runs.trail(record.run.id, limit=5_000)
     records = {record.id: record}
     earlier = [suspension_id for suspension_id in list_suspended(trail) if suspension_id not in records]
     records |= {other.id: other for other in await suspensions.read_many(earlier)}

@@ -41,7 +41,6 @@ UNREADABLE = mark("The run's record cannot be read.")
 
 _ENTRY = TypeAdapter(TrailEntry)
 _TOOLS = TypeAdapter(dict[str, list[ToolDefinition]])
-_NICENESS = 10
 _CACHED = 4
 
 
@@ -152,7 +151,7 @@ def _find_amounts(rules: ReplayRules) -> AmountFinder:
 @lru_cache(maxsize=1)
 def _give_way() -> None:
     """Let the service itself, and everything else on the machine, go first."""
-    os.nice(_NICENESS)
+    os.nice(10)
 
 
 PROCESSES = max(1, min(2, os.cpu_count() or 1))
@@ -160,7 +159,6 @@ PAGE_RUNS = 100
 PAGE_BYTES = 4 * 1024 * 1024
 PAGE_LIMIT_S = 60.0
 _JUDGING = Sandbox(places=PROCESSES, limit_s=PAGE_LIMIT_S, jobs_each=100_000)
-_SAVED_EVERY_S = 0.5
 _MOST_AT_ONCE = 8
 
 _LOG = structlog.get_logger(__name__)
@@ -282,7 +280,7 @@ class RuleReplays:
         judging = asyncio.create_task(self._judge(work))
         try:
             while not judging.done():
-                await asyncio.wait([judging], timeout=_SAVED_EVERY_S)
+                await asyncio.wait([judging], timeout=0.5)
                 if not await work.save():
                     return  # it was deleted
             await judging

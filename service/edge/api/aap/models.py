@@ -19,7 +19,6 @@ from service.edge.http.openapi import drop_null
 DURATION = r"^[1-9][0-9]*(s|m|h)$"
 UUID_FORM = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
-_SIGNING = r"^whsec_[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -80,7 +79,7 @@ class Delivery(Submitted):
         examples=["6f1d3b62-2c8a-4d3c-9a86-0b6f3c2d1e4f"],
     )
     signing_secret: str = Field(
-        pattern=_SIGNING,
+        pattern=r"^whsec_[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$",
         description="`whsec_` and 32 random bytes in base64. It is never returned.",
         examples=["whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="],
     )
@@ -212,7 +211,6 @@ class RequestView(ProtocolModel):
     consumption: ConsumptionView | None = _ABSENT
 
 
-_BLANK = " \t\n\r"
 _READER = json.JSONDecoder()
 
 
@@ -260,6 +258,6 @@ def _write(value: Any) -> str:
 
 
 def _skip(text: str, offset: int) -> int:
-    while text[offset] in _BLANK:
+    while text[offset] in " \t\n\r":
         offset += 1
     return offset

@@ -17,7 +17,6 @@ from service.edge.api.problems import headers_of
 from service.edge.http.bodies import misfit
 
 REQUEST_ID = "X-Request-ID"
-_KEY = "idempotency-key"
 _LOG = structlog.get_logger(__name__)
 
 TYPES = {  # the type of every error, by its status; the protocol has no other statuses
@@ -111,7 +110,7 @@ def _describe_misfit(error: RequestValidationError) -> Refusal:
     place, name = str(first["loc"][0]), str(first["loc"][-1])
     if place == "body":
         return Refusal(422, "invalid_field", fault.message, _first_path(fault.facts["errors"]))
-    if name.lower() == _KEY:
+    if name.lower() == "idempotency-key":
         code = "missing_idempotency_key" if first["type"] == "missing" else "invalid_idempotency_key"
         return Refusal(400, code, "Send the header Idempotency-Key once: 1 to 255 visible ASCII characters.", name)
     return Refusal(400, "invalid_parameter", fault.message, name)

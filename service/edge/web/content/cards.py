@@ -74,7 +74,6 @@ def list_flags(item: Item, view: View, reviewer: Actor, *, held: bool) -> tuple[
 
 
 SOON_MS = 600_000
-_MOST_ARRANGED = 500
 
 SECTIONS = (
     ("soon", mark("Due in 10 min")),
@@ -286,7 +285,7 @@ def _arrange(item: Item, schema: JsonObject | None) -> _Arranged:
         view = render_call(item.tool.name, item.tool.args, schema)
         layout = make_headline(item, view), replace(view, notable=(), body=(), rest=())
         _ARRANGED[key] = layout
-        if len(_ARRANGED) > _MOST_ARRANGED:
+        if len(_ARRANGED) > 500:
             _ARRANGED.popitem(last=False)
     return layout
 

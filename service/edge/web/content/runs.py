@@ -27,8 +27,6 @@ from service.edge.web.content.cards import Card, Headline, item_href, make_cards
 from service.edge.web.content.facts import Facts
 from service.edge.web.content.timeline import Line, describe_trail
 
-_MAX_CHARS = 200
-
 
 @dataclass(frozen=True)
 class TreeCall:
@@ -65,7 +63,7 @@ def list_turns(trail: Iterable[TrailEntry], records: Sequence[SuspensionRecord])
     for entry in trail:
         facts = Facts(entry.data)
         if entry.type == EventType.LLM_COMPLETED:
-            turns.append(Turn(shorten(facts.text("text"), _MAX_CHARS)))
+            turns.append(Turn(shorten(facts.text("text"), 200)))
             begun = True
         elif entry.type == EventType.POLICY_DECISION and isinstance(facts.value("index"), int):
             if not begun:
@@ -177,8 +175,6 @@ def _close(record: SuspensionRecord, item: Item, definitions: Definitions, outco
 
 
 MAX_EXTERNAL_EVENTS = 1_000  # a page shows the latest external events only; the API has all of them
-_MOST_DATA_CHARS = 8_000
-_MAX_DEPTH = 4
 
 _TONES = {
     Kind.WAIT: "wait",
@@ -228,7 +224,7 @@ def describe_entry(entry: Entry) -> Line:
         note=_cut(note),
         data=_cut(_show_data(entry)),
         source=label if entry.source == "agent" else f"{label}, {entry.source}",
-        depth=min(entry.depth, _MAX_DEPTH),
+        depth=min(entry.depth, 4),
     )
 
 
@@ -258,5 +254,5 @@ def _show_data(entry: Entry) -> str:
     return write_pretty(value) if value is not None else ""
 
 
-def _cut(text: str, limit: int = _MOST_DATA_CHARS) -> str:
+def _cut(text: str, limit: int = 8_000) -> str:
     return text if len(text) <= limit else _("%(text)s … (cut; the API has the full text)", text=text[:limit])

@@ -12,9 +12,6 @@ from sayso.core.rendering.views import Row
 from sayso.core.text.invisible import has_rtl
 from sayso.core.text.summaries import Leaf, list_texts, list_values, write_key, write_shown
 
-_LINE_CHARS = 100
-_CELL_CHARS = 40
-_MOST_COLUMNS = 6
 _STEP = re.compile(r'\[(?:[0-9]+|"(?:[^"\\]|\\.)*")\]|\.?[^.\[\]]+')
 _DIGITS = re.compile(r"(-?)([0-9]{4,})(.*)", re.DOTALL)
 
@@ -126,7 +123,7 @@ def _grow(key: str, value: JsonValue, minor: bool) -> Branch:
         return Branch(key, values=tuple(list_values(value)))
     if not any(isinstance(entry, dict | list) and entry for entry in value):
         leaves = tuple(leaf for entry in value for leaf in list_values(entry))
-        if sum(len(leaf.text) + 2 for leaf in leaves) <= _LINE_CHARS:
+        if sum(len(leaf.text) + 2 for leaf in leaves) <= 100:
             return Branch(key, values=leaves, is_list=True)
     columns, table = _tabulate(value, minor)
     if table:
@@ -137,14 +134,14 @@ def _grow(key: str, value: JsonValue, minor: bool) -> Branch:
 def _tabulate(value: Sequence[JsonValue], minor: bool) -> tuple[tuple[str, ...], tuple[tuple[Leaf, ...], ...]]:
     """Return keys and cells of a list of objects with the same keys and short plain values; none of another list."""
     first = value[0]
-    if len(value) < 2 or not isinstance(first, dict) or not 1 <= len(first) <= _MOST_COLUMNS:
+    if len(value) < 2 or not isinstance(first, dict) or not 1 <= len(first) <= 6:
         return (), ()
     rows = []
     for entry in value:
         if not isinstance(entry, dict) or entry.keys() != first.keys():
             return (), ()
         cells = [list_values(entry[key]) for key in first]
-        if any(len(cell) != 1 or cell[0].path or len(cell[0].text) > _CELL_CHARS for cell in cells):
+        if any(len(cell) != 1 or cell[0].path or len(cell[0].text) > 40 for cell in cells):
             return (), ()
         currency = name_currency(entry) if not minor else ""
         rows.append(tuple(_name_currency(cell[0], key, currency) for key, cell in zip(first, cells, strict=True)))
