@@ -7,7 +7,6 @@ to a provider, whose failures name neither addresses nor secrets, and work that 
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -37,8 +36,7 @@ class Recipient(NamedTuple):
     address: str
 
 
-@dataclass(frozen=True)
-class Rendered:
+class Rendered(NamedTuple):
     """A card in the channel's own format.
 
     `complete` says whether it shows every byte of what will run; only then may `actions` include `approve`.

@@ -205,8 +205,7 @@ class Entry(NamedTuple):
     link: str
 
 
-@dataclass(frozen=True)
-class Digest:
+class Digest(NamedTuple):
     """A digest; `rest` says how many items do not fit, and is empty if all do."""
 
     title: str

@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,8 +38,7 @@ ATTEMPT_S = 15.0
 _CLOSING = "This is a test card. Nobody needs to decide anything, and nothing runs."
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The provider's answer at one address: its id of the message, or the reason of the failure."""
 
     accepted: bool

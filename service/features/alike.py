@@ -4,8 +4,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -47,16 +46,14 @@ PICK = "pick."
 _PICKED = re.compile(rf"({DIGEST_PATTERN[1:-1]}) (\S{{1,200}})")
 
 
-@dataclass(frozen=True)
-class Pick:
+class Pick(NamedTuple):
     """An item that was ticked: its digest and its display as the page had them."""
 
     digest: str
     display: str
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """The result for one item: its `kind`, by which items are counted with `who` decided them, and a sentence."""
 
     href: str
@@ -143,8 +140,7 @@ router = APIRouter(route_class=RecordedRoute)
 Items = Annotated[list[str] | None, Query(max_length=MOST)]
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(NamedTuple):
     """What the page shows: the items like one, or the selected ones, by the ids of their rows in the inbox."""
 
     like: str

@@ -1,7 +1,8 @@
 """The decision forms of an item, for pages and channels: parse a submitted form, or show it again with its problems."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
@@ -26,8 +27,7 @@ from service.forms.fields import (
 )
 
 
-@dataclass(frozen=True)
-class Forms:
+class Forms(NamedTuple):
     """The forms of an item, with their input; the form of the rejected answer `chosen` is open."""
 
     allowed: tuple[Answer, ...]
@@ -58,8 +58,7 @@ def make_forms(item: Item, definition: ToolDefinition | None, *, nested: bool = 
 def refill(forms: Forms, post: Post) -> Forms:
     """Return the forms with the submitted input and the problem of each invalid field."""
     chosen = post.get("answer", "")
-    return replace(
-        forms,
+    return forms._replace(
         chosen=chosen,
         message=normalize(post.get("message", "")),
         args=read_fields(forms.args, post).fields if chosen == Answer.EDIT else forms.args,
@@ -71,7 +70,7 @@ def change_forms(forms: Forms, post: Post, step: str) -> Forms:
     """Return the forms with the submitted input after a step such as `add:f3`. It checks nothing."""
     typed = refill(forms, change_form(post, step))
     args, value = (tuple(map(clear_problems, fields)) for fields in (typed.args, typed.value))
-    return replace(typed, args=args, value=value, focus=find_changed(step))
+    return typed._replace(args=args, value=value, focus=find_changed(step))
 
 
 def mark_problems(forms: Forms, error: SaysoError, target_arg: str | None) -> Forms:
@@ -81,8 +80,8 @@ def mark_problems(forms: Forms, error: SaysoError, target_arg: str | None) -> Fo
         return forms
     texts = [str(problem) for problem in problems]
     of_value = [text.replace(f"args.{target_arg}", "value", 1) for text in texts] if target_arg else texts
-    return replace(
-        forms, args=note_problems(forms.args, texts, "args"), value=note_problems(forms.value, of_value, "value")
+    return forms._replace(
+        args=note_problems(forms.args, texts, "args"), value=note_problems(forms.value, of_value, "value")
     )
 
 

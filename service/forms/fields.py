@@ -5,7 +5,8 @@ entries, with `f3.0.@`, the place of the original of its first entry; alternativ
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -270,8 +271,7 @@ MANY_FIELDS = 40  # arguments with more fields are edited as one JSON text
 _PATTERN = " does not match "  # the validator quotes the input and a regular expression
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """The submitted value, and the fields with any problems."""
 
     value: JsonValue

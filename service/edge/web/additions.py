@@ -1,7 +1,6 @@
 """What features add to the pages of the edge: the inbox, an item and its decision, a run, and the live stream."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from fastapi import Request
@@ -75,8 +74,7 @@ class StreamPart(Protocol):
         """Return the data if it has changed since the last call."""
 
 
-@dataclass(frozen=True)
-class Addition:
+class Addition(NamedTuple):
     """A feature's row; what it returns for a page goes into the context of the template."""
 
     inbox: Callable[[Wiring, str], Awaitable[Mapping[str, object]]] | None = None

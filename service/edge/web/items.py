@@ -117,7 +117,7 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
     if "until" in post:
         forms: Forms = (await _gather(visit))["forms"]
         typed = refill(forms, post)
-        if typed != replace(forms, chosen=typed.chosen):  # the form also has an unfinished decision
+        if typed != forms._replace(chosen=typed.chosen):  # the form also has an unfinished decision
             return await visit.show(forms=typed, editing=typed.chosen == Answer.EDIT)
     return RedirectResponse(request.url.path, 303)
 

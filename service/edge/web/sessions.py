@@ -6,10 +6,9 @@ Forms from other sites or sessions are refused, and acts are recorded.
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from hmac import compare_digest
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Request
@@ -38,8 +37,7 @@ _PAGES = re.compile(  # pages that a sign-in may redirect to; others redirect to
 REFRESH_HEADER = "x-sayso-live"  # of an open page's own requests, which do not keep a session alive
 
 
-@dataclass(frozen=True)
-class Visitor:
+class Visitor(NamedTuple):
     """A signed-in person, with the token of their session."""
 
     principal: Principal

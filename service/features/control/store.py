@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sayso.core.clock import DAY_MS
@@ -156,8 +155,7 @@ async def forget_drawn(store: TenantStore, run: EndedRun) -> list[tuple[str, ...
 MOST = 50
 
 
-@dataclass(frozen=True)
-class WaitingCall:
+class WaitingCall(NamedTuple):
     """A call that waits, and why this person cannot take its second look; an empty text if they can."""
 
     run_id: str

@@ -7,7 +7,6 @@ browser reserves memory for every pixel, also of a small file.
 import asyncio
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
@@ -229,8 +228,7 @@ async def add_comment(
     return comment
 
 
-@dataclass(frozen=True)
-class Remark:
+class Remark(NamedTuple):
     """A comment with secrets masked, the path of its item and the name of the item's tool."""
 
     author: str

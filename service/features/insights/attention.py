@@ -5,7 +5,6 @@ Rows are in the order of names, so that they are no ranking. Signs are shown onc
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import NamedTuple
 
@@ -73,8 +72,7 @@ class Limits(NamedTuple):
     fewest: int
 
 
-@dataclass(frozen=True)
-class PersonFigures:
+class PersonFigures(NamedTuple):
     """The decisions of one person; `fast` counts looks under 3 s, and `night` decisions after 22:00 where they are.
 
     `instant` counts approvals after a look under the threshold of the settings; with too many of them, the row is
@@ -130,8 +128,7 @@ async def add_drills(results: DrillResults, people: Sequence[PersonFigures]) -> 
     """Return the figures with the drills of each person."""
     drilled = await results.read([person.name for person in people])
     return tuple(
-        replace(
-            person,
+        person._replace(
             drills=len(drilled[person.name]),
             drills_approved=sum(drilled[person.name]),
             drills_flagged=is_flagged(drilled[person.name]),

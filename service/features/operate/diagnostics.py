@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -108,8 +109,7 @@ OVERDUE_MS = 5_000  # a running clock ticks ten times a second, so nothing stays
 _NAMED = 5
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """The state of one part, whether it works, and what to do."""
 
     part: str

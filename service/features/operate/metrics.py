@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
@@ -29,8 +29,7 @@ CARDS_KEPT_MS = 30_000
 OTHER = "other"
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """What the store holds; `in_doubt` is None where an agent named too many tools to count them."""
 
     queue: Queue

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -41,8 +40,7 @@ KEPT_MS = 5_000
 """The age, ms, up to which findings are shown again: every change refreshes the open pages."""
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(NamedTuple):
     """All findings of a tenant, and when the check began."""
 
     findings: tuple[Finding, ...]
@@ -80,8 +78,7 @@ _PAGE = "pages/channels.html"
 router = APIRouter(route_class=RecordedRoute)
 
 
-@dataclass(frozen=True)
-class ChannelRow:
+class ChannelRow(NamedTuple):
     """A configured channel, and the reviewers with an address on it."""
 
     name: str

@@ -3,9 +3,8 @@
 import asyncio
 import json
 import re
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -28,8 +27,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]")  # what the id of a rule cannot have
 router = APIRouter(route_class=RecordedRoute)
 
 
-@dataclass(frozen=True)
-class Decided:
+class Decided(NamedTuple):
     """The latest decided item: where its receipt is, its outcome, and whether its call ran."""
 
     href: str

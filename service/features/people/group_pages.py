@@ -1,10 +1,9 @@
 """The pages of groups, and of who is asked when under a rule and what happens at the deadline."""
 
 import re
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Query, Request
@@ -35,8 +34,7 @@ _DONE = {
 router = APIRouter(route_class=RecordedRoute)
 
 
-@dataclass(frozen=True)
-class GroupForm:
+class GroupForm(NamedTuple):
     """A group as its form shows it."""
 
     group: Group

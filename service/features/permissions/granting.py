@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
@@ -37,8 +37,7 @@ _STEPS = {"grant": Answer.APPROVE, "offer": Answer.DENY}
 _SAME, _MOST, _ONLY = "same.", "most.", "only."
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """An argument of the call that a grant or an offer may limit; a `fixed` one always stays as it is."""
 
     path: str

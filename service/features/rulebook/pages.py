@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Request
@@ -40,8 +39,7 @@ DAYS = 7
 router = APIRouter(route_class=RecordedRoute)
 
 
-@dataclass(frozen=True)
-class RuleRow:
+class RuleRow(NamedTuple):
     """A rule in the list; `hits` counts the calls that it decided in the last days."""
 
     rule: PolicyRule
@@ -58,8 +56,7 @@ class RuleRow:
         return {Action.ALLOW: "approved", Action.DENY: "denied"}.get(self.rule.action, "")
 
 
-@dataclass(frozen=True)
-class AskedRow:
+class AskedRow(NamedTuple):
     """One of the last items that a rule asked for."""
 
     href: str
@@ -177,8 +174,7 @@ async def _plan(request: Request, visitor: Visitor, policy: Policy, rule: Policy
 _PAGE = "pages/rule_version.html"
 
 
-@dataclass(frozen=True)
-class VersionPage:
+class VersionPage(NamedTuple):
     """A version, its rules in words, and how it differs from `beside`, the version in force or the one before."""
 
     state: VersionState

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from sayso.core.policy.files.reading import parse_rulebook
@@ -17,8 +16,7 @@ from service.core.wiring import Wiring
 _MOST_FAULTS = 5
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A time in which a version was in force, ms; None while it still is. `how` and `by` say how it came."""
 
     from_ms: int
@@ -27,8 +25,7 @@ class Span:
     by: str
 
 
-@dataclass(frozen=True)
-class VersionState:
+class VersionState(NamedTuple):
     """A version, when it was in force, and who attests its bytes; `withdrawn` says that an earlier one replaced it."""
 
     saved: RuleVersion

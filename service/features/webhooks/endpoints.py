@@ -5,7 +5,6 @@ Each sender has one reviewer in whose name it decides.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from sayso.core.clock import new_id
@@ -32,8 +31,7 @@ DISABLED_BY = "Disabled by "
 PER_OWNER = Allowance("webhook-verifications", 30, 60)
 
 
-@dataclass(frozen=True)
-class EndpointDraft:
+class EndpointDraft(NamedTuple):
     """What a new endpoint is made from."""
 
     url: str

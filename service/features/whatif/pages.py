@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -41,8 +41,7 @@ class MatrixCell:
     risky: bool
 
 
-@dataclass(frozen=True)
-class MatrixRow:
+class MatrixRow(NamedTuple):
     """The calls with one past, and with rules to compare with also one effect, by what would happen now."""
 
     past: str
@@ -50,8 +49,7 @@ class MatrixRow:
     cells: Sequence[MatrixCell | None]
 
 
-@dataclass(frozen=True)
-class ListedRow:
+class ListedRow(NamedTuple):
     """A call in a list."""
 
     href: str

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import structlog
 from pydantic import ValidationError
@@ -21,8 +21,7 @@ from service.features.whatif.replays import ReplayRequest, RuleReplays
 from service.features.whatif.store import Replay, Shadow, ShadowStore
 
 
-@dataclass(frozen=True)
-class ShadowState:
+class ShadowState(NamedTuple):
     """The candidate in shadow, if any, and the earlier ones, the latest first."""
 
     current: Shadow | None

@@ -5,7 +5,7 @@ Nothing runs or is recorded.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -46,8 +46,7 @@ router = APIRouter(route_class=RecordedRoute)
 Text = Annotated[str, Query(max_length=_NAME_CHARS)]
 
 
-@dataclass(frozen=True)
-class TrialForm:
+class TrialForm(NamedTuple):
     """The call of the form; `item` is `<suspension>/<item>`, whose run and facts the call then has."""
 
     agent: str = ""
@@ -57,8 +56,7 @@ class TrialForm:
     item: str = ""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The result: what would happen, why, and a line for each rule."""
 
     effect: str
@@ -93,7 +91,7 @@ async def read(request: Request, visitor: SignedIn, agent: Text = "", tool: Text
     if item:
         past = await read_past(wiring, item)
         record, args = past.record, write_pretty(past.args)
-        form = replace(form, agent=record.run.agent, tool=past.item.tool.name, args=args, step=str(record.step))
+        form = form._replace(agent=record.run.agent, tool=past.item.tool.name, args=args, step=str(record.step))
     elif form.tool:
         form = _fill(form, manifests)
     return await show(request, visitor, _PAGE, **_describe(form, manifests))
@@ -145,7 +143,7 @@ def _read_form(post: Post) -> TrialForm:
 def _fill(form: TrialForm, manifests: dict[str, AgentManifest]) -> TrialForm:
     """Return the form with arguments to begin with, from the schema of the tool."""
     definition = find_definition(manifests, form.agent, form.tool)
-    return replace(form, args=write_pretty(sketch_args(definition.parameters) if definition is not None else {}))
+    return form._replace(args=write_pretty(sketch_args(definition.parameters) if definition is not None else {}))
 
 
 def _describe(form: TrialForm, manifests: dict[str, AgentManifest]) -> dict[str, Any]:
@@ -221,8 +219,7 @@ _FILE = "draft"
 _DRAFT_PAGE = "pages/rule_draft.html"
 
 
-@dataclass(frozen=True)
-class CallRow:
+class CallRow(NamedTuple):
     """A recorded call in a list, with secrets masked."""
 
     href: str

@@ -1,8 +1,7 @@
 """Callers of the protocol: provisioners and instances, identified by their credential before the body is read."""
 
 import re
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Header, Path, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -20,8 +19,7 @@ _BEARER = HTTPBearer(auto_error=False, scheme_name="Bearer", description="A prov
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(NamedTuple):
     """A provisioner and the token of this request. All its tokens manage the same instances."""
 
     tenant: str

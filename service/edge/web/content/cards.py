@@ -8,7 +8,7 @@ from functools import cached_property
 from gettext import NullTranslations
 from hashlib import sha256
 from statistics import median_low
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import DAY_MS
@@ -38,8 +38,7 @@ from service.edge.web.content.kinds import find_alike
 _IN_HEADLINE = 2
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(NamedTuple):
     """The tool with the first arguments, the arguments of the second line, and the number of the others."""
 
     tool: str
@@ -84,8 +83,7 @@ SECTIONS = (
 """The sections of the inbox in their order: each with its name in the page and its heading."""
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """An open item in the inbox."""
 
     record: SuspensionRecord
@@ -125,8 +123,7 @@ class Listed(Protocol):
 Sectioned = TypeVar("Sectioned", bound=Listed)
 
 
-@dataclass(frozen=True)
-class Closed:
+class Closed(NamedTuple):
     """An item that left the inbox."""
 
     row_id: str

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -93,8 +93,7 @@ def find_claims(record: SuspensionRecord, definition: ToolDefinition | None, mod
 _EXTENSIONS_MS = tuple(minutes * 60_000 for minutes in (15, 60, 240, 1440))
 
 
-@dataclass(frozen=True)
-class Why:
+class Why(NamedTuple):
     """The rule decision behind an item: all rules that matched, and any error in the evaluation."""
 
     matched: tuple[str, ...]
@@ -127,8 +126,7 @@ def list_decisions(item: Item, *, minor: bool = False) -> list[DecisionLine]:
     return sorted((*lines, *voided), key=lambda line: line.at_ms)
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """The result of an item's call; `latency` is text such as ` in 12 ms`."""
 
     success: bool
@@ -138,8 +136,7 @@ class Result:
     at_ms: int
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """One leaf of the arguments, requested (`was`) and decided (`now`); it is same, changed, added or removed.
 
     A changed long text also has its `pieces`.
@@ -248,8 +245,7 @@ _SHOWN_MS = HOUR_MS
 _PLACE = "web"
 
 
-@dataclass(frozen=True)
-class ItemView:
+class ItemView(NamedTuple):
     """The record and item to show, and the secrets that are masked in other texts."""
 
     record: SuspensionRecord
@@ -263,15 +259,15 @@ class ItemView:
         forms = make_forms(self.item, definition, nested=True)
         if not self.has_secrets or self.shown:
             return forms
-        return replace(
-            forms, allowed=tuple(answer for answer in forms.allowed if answer is Answer.DENY), args=(), value=()
+        return forms._replace(
+            allowed=tuple(answer for answer in forms.allowed if answer is Answer.DENY), args=(), value=()
         )
 
     def mask_result(self, result: Result | None) -> Result | None:
         if result is None:
             return None
         scrub = self.secrets
-        return replace(result, output=scrub.scrub_json(result.output), error=scrub.scrub(result.error))
+        return result._replace(output=scrub.scrub_json(result.output), error=scrub.scrub(result.error))
 
     def mask_lines(self, lines: Sequence[Line]) -> list[Line]:
         return mask_lines(lines, self.secrets)
@@ -307,4 +303,4 @@ def mask_lines(lines: Sequence[Line], secrets: Redacted) -> list[Line]:
     if not secrets.masked:
         return [*lines]
     scrub = secrets.scrub
-    return [replace(line, text=scrub(line.text), note=scrub(line.note), data=scrub(line.data)) for line in lines]
+    return [line._replace(text=scrub(line.text), note=scrub(line.note), data=scrub(line.data)) for line in lines]

@@ -1,7 +1,7 @@
 """What people decided before: the last denial of the same call, and what differs from the last one approved."""
 
 import asyncio
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.precedents import find_measures
@@ -24,8 +24,7 @@ from service.edge.web.content.details import Change, compare_args
 MOST_CHANGES = 12
 
 
-@dataclass(frozen=True)
-class Since:
+class Since(NamedTuple):
     """The last approved call, when it was approved, the first values that differ, and the number of equal ones.
 
     `more` is the number of the others that differ, and `fresh` are the paths of recipients that the last call lacked.
@@ -39,8 +38,7 @@ class Since:
     fresh: frozenset[str]
 
 
-@dataclass(frozen=True)
-class Denied:
+class Denied(NamedTuple):
     """The last denial of the same call: its sentence, its reason and its item's page."""
 
     sentence: Sentence

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import DAY_MS
@@ -88,8 +89,7 @@ VERSION = "version"
 """The control and the query parameter that name a version by its digest."""
 
 
-@dataclass(frozen=True)
-class Version:
+class Version(NamedTuple):
     """Edited arguments, and the reviewers who approved exactly them."""
 
     digest: str
@@ -127,8 +127,7 @@ _PLACES = re.compile(r"([0-9]{1,6}(,[0-9]{1,6})*)?")
 _SPAN = re.compile(r"[0-9]{1,15}")
 
 
-@dataclass(frozen=True)
-class Display:
+class Display(NamedTuple):
     """The paths of the displayed values in order, and the hash of all their cells."""
 
     paths: tuple[str, ...]

@@ -152,8 +152,7 @@ class Tally(NamedTuple):
     mine: int = 0
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """A value of a menu, and the search that chooses it; without a tally, the number of items is not known."""
 
     name: str
@@ -162,8 +161,7 @@ class Choice:
     chosen: bool
 
 
-@dataclass(frozen=True)
-class Menu:
+class Menu(NamedTuple):
     """One filter: what is chosen, the search without it, its values, and how many more there are."""
 
     kind: str
@@ -174,8 +172,7 @@ class Menu:
     more: int = 0
 
 
-@dataclass(frozen=True)
-class Filters:
+class Filters(NamedTuple):
     """All filters of the inbox for one search, and how many items wait in all; None where that is not known."""
 
     mine: Choice

@@ -28,8 +28,7 @@ from service.edge.web.content.facts import Facts
 from service.edge.web.content.timeline import Line, describe_trail
 
 
-@dataclass(frozen=True)
-class TreeCall:
+class TreeCall(NamedTuple):
     """One call; a call that nobody was asked about has no `href`. `subagent` is empty for the agent itself."""
 
     tool: str
@@ -104,8 +103,7 @@ def _suspend(turn: Turn, record: SuspensionRecord | None, payload: Facts) -> Non
         turn.put(item.index, TreeCall(item.tool.name, state, item_href(record, item), subagent))
 
 
-@dataclass(frozen=True)
-class ClosedRow:
+class ClosedRow(NamedTuple):
     """A decided or cancelled item; `subagent` is empty for the agent itself, `erased` says that its call is gone."""
 
     row_id: str
@@ -118,8 +116,7 @@ class ClosedRow:
     erased: bool
 
 
-@dataclass(frozen=True)
-class RunRow:
+class RunRow(NamedTuple):
     """An item of a run: its card if it is open, else its closed row."""
 
     card: Card | None

@@ -1,7 +1,7 @@
 """The stages from an item's decision to its effect, and the banner over a form that was refused."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sayso import errors
 from sayso.core.problems import Problem
@@ -18,8 +18,7 @@ from service.edge.web.sessions import SEND_AGAIN, EarlierSignIn
 from service.forms.answers import Forms, describe_problems
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """One stage; without a time it is still to come."""
 
     text: str

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import NamedTuple
 
 from sayso.core.precedents import FAR_TIMES, is_far, read_quantity
 from sayso.core.rendering.money import AMOUNTS, CURRENCIES, NUMBER
@@ -22,8 +23,7 @@ _CURRENCY = re.compile(r"[A-Z]{3}")
 _INDEXES = re.compile(r"(\[[0-9]+\])+$")
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """The name of a value that differs. A column with a total has numbers of `decimals` digits after the point."""
 
     path: str
@@ -35,16 +35,14 @@ class Column:
     currency: str = ""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A value that differs; `units` is its number without the decimal point, for a column with a total."""
 
     leaf: Leaf
     units: str = ""
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One item: its cells, one for each column, and why it starts without a tick."""
 
     card: Card
@@ -208,7 +206,7 @@ def _find_outliers(columns: Sequence[Column], lines: Sequence[Line]) -> Iterator
         reasons = [flag.label for flag in line.card.unusual]
         if not reasons and any(is_far(known[row], known) for known in numbers):
             reasons.append(_("over %(times)sx the median here", times=FAR_TIMES))
-        yield replace(line, reasons=tuple(reasons))
+        yield line._replace(reasons=tuple(reasons))
 
 
 def _read_number(leaf: Leaf) -> Decimal | None:

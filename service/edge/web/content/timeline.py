@@ -1,8 +1,8 @@
 """A run's audit trail in sentences, one line per event; unknown events are shown as raw data."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from sayso.core.records.decisions import DecisionAction, Verdict
 from sayso.core.records.events import EventType, TrailEntry
@@ -17,8 +17,7 @@ from service.core.store.runs.runs import UNREADABLE
 from service.edge.web.content.facts import Facts
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One event as a sentence, a note and further data; the tone is good, bad, wait, plain or quiet.
 
     `until_ms` is the time until which the event holds, if it has one.

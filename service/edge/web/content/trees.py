@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -36,8 +37,7 @@ class Branch:
             yield from child.leaves
 
 
-@dataclass(frozen=True)
-class PlacedRow:
+class PlacedRow(NamedTuple):
     """A row whose path is parted: what is `above` its key, and whether the row before stands under the same.
 
     `currency` is that of an amount, where a row beside it names one.
