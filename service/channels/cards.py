@@ -1,7 +1,7 @@
 """The card of an item, a pure function of the record: what every channel shows, with secrets masked; and digests."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -45,26 +45,26 @@ class Card:
 
     suspension_id: str
     item_id: str
-    digest: str
     version: str
     headline: str
     tool: str
     agent: str
     facts: tuple[Line, ...]
-    claims: tuple[Line, ...]
-    warnings: tuple[str, ...]
-    args: JsonObject
-    masked: bool
-    answers: tuple[Answer, ...]
-    choices: tuple[JsonValue, ...] | None
-    response_schema: JsonObject | None
-    target_arg: str | None
-    decisions: tuple[str, ...]
-    live: bool
     closing: str
     ended: str
     link: str
-    urgent: bool
+    digest: str = ""
+    claims: tuple[Line, ...] = ()
+    warnings: tuple[str, ...] = ()
+    args: JsonObject = field(default_factory=dict)
+    masked: bool = False
+    answers: tuple[Answer, ...] = ()
+    choices: tuple[JsonValue, ...] | None = None
+    response_schema: JsonObject | None = None
+    target_arg: str | None = None
+    decisions: tuple[str, ...] = ()
+    live: bool = False
+    urgent: bool = False
 
     @property
     def deadline(self) -> str:

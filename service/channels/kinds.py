@@ -11,7 +11,7 @@ from pydantic import JsonValue, SecretStr
 
 from sayso.core.canonical_json import canonical_json
 from service.channels.base import Background, Channel
-from service.channels.config import ChannelConfig, read_channels
+from service.channels.config import ChannelConfig, Setting, describe_settings, read_channels
 from service.channels.mail import MailChannel, MailConfig
 from service.channels.notice import NoticeChannel, NoticeConfig
 from service.channels.ntfy import NtfyChannel, NtfyConfig
@@ -77,6 +77,14 @@ class Channels:
 
     def find(self, name: str) -> Channel | None:
         return self.by_name.get(name)
+
+    def list_settings(self) -> list[tuple[str, Channel, tuple[Setting, ...]]]:
+        """Return each channel by name, with the fields of its configuration."""
+        configs = self.configs
+        return [
+            (name, channel, describe_settings(configs[name]) if name in configs else ())
+            for name, channel in sorted(self.by_name.items())
+        ]
 
     def attach(self, parts: Wiring) -> "Channels":
         """Give the parts of this process to the channels that need them, and the key of link codes to the parts."""

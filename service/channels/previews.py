@@ -58,26 +58,15 @@ def build_plain_card(
     return Card(
         suspension_id=f"sus_{kind}",
         item_id=kind,
-        digest="",
         version=kind,
         headline=headline,
         tool=kind,
         agent="Sayso",
         facts=facts,
-        claims=(),
-        warnings=(),
         args=args or {},
-        masked=False,
-        answers=(),
-        choices=None,
-        response_schema=None,
-        target_arg=None,
-        decisions=(),
-        live=False,
         closing=closing,
         ended=closing,
         link=link,
-        urgent=False,
     )
 
 

@@ -13,7 +13,6 @@ from sayso.errors import NotAuthenticated, NotFound
 from sayso.wire.administration import FindingList, FindingView, RulesChecked
 from sayso.wire.channels import AnswerList, AnswerView, ChannelList, ChannelView, SettingView
 from sayso.wire.models import ListFiles, RequestBody, Timestamp, View
-from service.channels.config import describe_settings
 from service.channels.previews import send_test_card
 from service.core.auth.credentials import Principal
 from service.core.auth.reviewers import require_log_reader
@@ -92,13 +91,17 @@ class TrialRequest(RequestBody):
 @channels.get("", operation_id="listChannels", responses=problems(401, 403))
 async def list_channels(_caller: Admin, channels: OpenChannels) -> ChannelList:
     """List the configured channels, without their secrets."""
-    views = []
-    for name, channel in sorted(channels.by_name.items()):
-        config = channels.configs.get(name)
-        shown = describe_settings(config) if config is not None else ()
-        settings = tuple(map(SettingView.model_validate, shown))
-        views.append(ChannelView(name=name, kind=channel.kind, destination=channel.destination, settings=settings))
-    return ChannelList(channels=views)
+    return ChannelList(
+        channels=[
+            ChannelView(
+                name=name,
+                kind=channel.kind,
+                destination=channel.destination,
+                settings=tuple(map(SettingView.model_validate, settings)),
+            )
+            for name, channel, settings in channels.list_settings()
+        ]
+    )
 
 
 @channels.post("/{channel}/test", operation_id="testChannel", responses=problems(400, 401, 403, 404, 415, 429))

@@ -16,7 +16,7 @@ from sayso.core.policy.rules import ASKING, PolicyRule
 from sayso.core.records.freezes import ALL, SCOPE_PATTERN
 from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, SaysoError
-from service.channels.config import Setting, describe_settings
+from service.channels.config import Setting
 from service.channels.kinds import Channels
 from service.channels.previews import Answer, Preview, build_sample_card, read_sample, render_previews, send_test_card
 from service.core.auth.reviewers import require_role
@@ -141,12 +141,10 @@ async def _list_rows(request: Request) -> list[ChannelRow]:
     for person in await wiring.reviewers.list_all():
         for name in {contact.channel for contact in await wiring.contacts.list_of(person.name) if person.active}:
             linked.setdefault(name, []).append(person.name)
-    rows = []
-    for name, channel in sorted(channels.by_name.items()):
-        config = channels.configs.get(name)
-        shown = describe_settings(config) if config is not None else ()
-        rows.append(ChannelRow(name, channel.kind, channel.destination, shown, tuple(linked[name])))
-    return rows
+    return [
+        ChannelRow(name, channel.kind, channel.destination, settings, tuple(linked[name]))
+        for name, channel, settings in channels.list_settings()
+    ]
 
 
 def _write_sample(rule: PolicyRule | None) -> str:

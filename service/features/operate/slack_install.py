@@ -27,9 +27,8 @@ Word = Annotated[str, Query(max_length=500)]
 @router.get("/install/slack/{name}")
 async def begin(request: Request, visitor: SignedIn, name: str) -> Response:
     """Lead an admin to Slack's consent page."""
-    channel = _find(request, visitor, name)
-    state = new_secret()
-    await wiring_of(request).part(Installs).save_state(hash_token(state), _owner(visitor, name))
+    channel, state = _find(request, visitor, name), new_secret()
+    await wiring_of(request).part(Installs).save_state(hash_token(state), f"{hash_token(visitor.token)} {name}")
     return RedirectResponse(consent_url(channel, state, _redirect_url(request, name)), 303)
 
 
@@ -38,7 +37,7 @@ async def finish(request: Request, visitor: SignedIn, name: str, state: Word = "
     """Save the token after the consent; Slack redirects here."""
     channel = _find(request, visitor, name)
     installs = wiring_of(request).part(Installs)
-    if await installs.take_state(hash_token(state)) != _owner(visitor, name):
+    if await installs.take_state(hash_token(state)) != f"{hash_token(visitor.token)} {name}":
         raise NotAllowed(f"This installation was not begun in this session. Begin again at /install/slack/{name}.")
     if not code:
         raise NotAllowed(f"The installation was cancelled in Slack. Begin again at /install/slack/{name}.")
@@ -58,10 +57,6 @@ def _find(request: Request, visitor: Visitor, name: str) -> SlackChannel:
     if not isinstance(channel, SlackChannel) or not channel.config.installs:
         raise NotFound(f"No Slack channel named {name!r} is installed by OAuth. Add it with client_id.")
     return channel
-
-
-def _owner(visitor: Visitor, name: str) -> str:
-    return f"{hash_token(visitor.token)} {name}"
 
 
 def _redirect_url(request: Request, name: str) -> str:

@@ -4,7 +4,7 @@ Each sender has one reviewer in whose name it decides.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sayso.core.clock import new_id
@@ -74,7 +74,7 @@ async def register_endpoint(parts: Wiring, caller: Principal, draft: EndpointDra
         secrets=(TimedSecret(secret=secret),),
     )
     await parts.part(Endpoints).add(endpoint)
-    return NewEndpoint(endpoint, _to_show(secret))
+    return _show_new(endpoint)
 
 
 async def read_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
@@ -94,13 +94,14 @@ async def verify_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) ->
     failure = await challenge_receiver(parts, asked)
     if failure:
         raise Conflict(f"The endpoint failed its verification: {failure}. Correct the receiver and verify again.")
-    return await _update(parts, endpoint, state="active", reason="")
+    return await _change(parts, endpoint, lambda known: known.model_copy(update={"state": "active", "reason": ""}))
 
 
 async def disable_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
     """Send the endpoint no more events until it is verified again."""
     endpoint = await read_endpoint(parts, caller, endpoint_id)
-    return await _update(parts, endpoint, state="disabled", reason=f"{DISABLED_BY}{caller.name}.")
+    update = {"state": "disabled", "reason": f"{DISABLED_BY}{caller.name}."}
+    return await _change(parts, endpoint, lambda known: known.model_copy(update=update))
 
 
 async def rotate_endpoint(parts: Wiring, caller: Principal, endpoint_id: str, overlap_s: int) -> NewEndpoint:
@@ -111,10 +112,7 @@ async def rotate_endpoint(parts: Wiring, caller: Principal, endpoint_id: str, ov
     def change(current: Endpoint) -> Endpoint:
         return current.model_copy(update={"secrets": rotate(current.secrets, secret, now_ms, overlap_s)})
 
-    changed = await parts.part(Endpoints).change(endpoint.id, change)
-    if changed is None:
-        raise _unknown(endpoint_id)
-    return NewEndpoint(changed, _to_show(secret))
+    return _show_new(await _change(parts, endpoint, change))
 
 
 async def delete_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> None:
@@ -162,8 +160,8 @@ def _scope_of(caller: Principal) -> str | None:
     return None
 
 
-async def _update(parts: Wiring, endpoint: Endpoint, **update: str) -> Endpoint:
-    changed = await parts.part(Endpoints).change(endpoint.id, lambda current: current.model_copy(update=update))
+async def _change(parts: Wiring, endpoint: Endpoint, change: Callable[[Endpoint], Endpoint]) -> Endpoint:
+    changed = await parts.part(Endpoints).change(endpoint.id, change)
     if changed is None:
         raise _unknown(endpoint.id)
     return changed
@@ -173,8 +171,8 @@ def _make_secret(scheme: Scheme) -> str:
     return new_signing_key() if scheme == "ed25519" else new_signing_secret()
 
 
-def _to_show(secret: str) -> str | None:
-    return None if secret.startswith("whsk_") else secret
+def _show_new(endpoint: Endpoint) -> NewEndpoint:
+    return NewEndpoint(endpoint, None if scheme_of(endpoint) == "ed25519" else endpoint.secrets[0].secret)
 
 
 def _unknown(endpoint_id: str) -> NotFound:
@@ -235,10 +233,7 @@ async def rotate_sender(parts: Wiring, caller: Principal, sender_id: str, overla
             raise Conflict(f"The sender {sender.name} is revoked. Register a new one.")
         return sender.model_copy(update={"secrets": rotate(sender.secrets, secret, now_ms, overlap_s)})
 
-    changed = await parts.part(Senders).change(sender_id, change)
-    if changed is None:
-        raise _unknown_sender(sender_id)
-    return NewSender(changed, secret)
+    return NewSender(await _change_sender(parts, sender_id, change), secret)
 
 
 async def revoke_sender(parts: Wiring, caller: Principal, sender_id: str) -> Sender:
@@ -247,13 +242,9 @@ async def revoke_sender(parts: Wiring, caller: Principal, sender_id: str) -> Sen
     now_ms = await parts.schedule.now_ms()
 
     def change(sender: Sender) -> Sender:
-        at_ms = sender.revoked_at_ms or now_ms
-        return sender.model_copy(update={"revoked_at_ms": at_ms, "secrets": ()})
+        return sender.model_copy(update={"revoked_at_ms": sender.revoked_at_ms or now_ms, "secrets": ()})
 
-    changed = await parts.part(Senders).change(sender_id, change)
-    if changed is None:
-        raise _unknown_sender(sender_id)
-    return changed
+    return await _change_sender(parts, sender_id, change)
 
 
 async def find_secrets(parts: Wiring, sender: Sender | None) -> list[str]:
@@ -273,5 +264,8 @@ async def find_reviewer(parts: Wiring, sender: Sender, named: str | None) -> str
     return person.name
 
 
-def _unknown_sender(sender_id: str) -> NotFound:
-    return NotFound(f"There is no sender {sender_id[:100]!r}. `sayso webhooks senders list` has the ids.")
+async def _change_sender(parts: Wiring, sender_id: str, change: Callable[[Sender], Sender]) -> Sender:
+    changed = await parts.part(Senders).change(sender_id, change)
+    if changed is None:
+        raise NotFound(f"There is no sender {sender_id[:100]!r}. `sayso webhooks senders list` has the ids.")
+    return changed

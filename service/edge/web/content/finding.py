@@ -180,15 +180,8 @@ class Filters(NamedTuple):
     waiting: int | None
 
 
-@dataclass
-class _Tallies:
-    """The tally of each value by filter; the others' choices narrow it, its own do not."""
-
-    by_kind: dict[str, dict[str, Tally]] = field(default_factory=lambda: {kind: {} for kind in ("mine", *_NAMES)})
-
-    def add(self, kind: str, value: str, count: int, *, mine: bool) -> None:
-        before = self.by_kind[kind].get(value, Tally())
-        self.by_kind[kind][value] = Tally(before.waiting + count, before.mine + count * mine)
+Tallies = Mapping[str, Mapping[str, Tally]]
+"""The tally of each value by filter; the others' choices narrow it, its own do not."""
 
 
 async def read_filters(wiring: Wiring, reviewer: Actor, query: Query, at_ms: int, since_ms: float) -> Filters:
@@ -204,8 +197,8 @@ async def read_filters(wiring: Wiring, reviewer: Actor, query: Query, at_ms: int
     return _make_filters(tallies, query, sum(bucket.size for bucket in buckets))
 
 
-def _count(buckets: Sequence[Bucket], due: Sequence[tuple[int, ...]], reviewer: Actor, query: Query) -> _Tallies:
-    tallies = _Tallies()
+def _count(buckets: Sequence[Bucket], due: Sequence[tuple[int, ...]], reviewer: Actor, query: Query) -> Tallies:
+    tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in ("mine", *_NAMES)}
     for (facets, size), counts in zip(buckets, due, strict=True):
         mine = may_decide(facets.audience, reviewer)
         unfit = query.find_unfit(facets, mine)
@@ -214,7 +207,8 @@ def _count(buckets: Sequence[Bucket], due: Sequence[tuple[int, ...]], reviewer: 
         fits = size if query.due_within_ms is None else counts[-1]
         for kind, value, count in _list_values(facets, fits, counts):
             if count and unfit <= {kind}:
-                tallies.add(kind, value, count, mine=mine)
+                waiting, own = tallies[kind].get(value, Tally())
+                tallies[kind][value] = Tally(waiting + count, own + count * mine)
     return tallies
 
 
@@ -229,8 +223,8 @@ def _list_values(facets: Facets, count: int, due: Sequence[int]) -> Iterable[tup
     yield from zip(repeat("due"), _SPANS, due, strict=False)
 
 
-def _make_filters(tallies: _Tallies | None, query: Query, waiting: int | None) -> Filters:
-    counts = tallies.by_kind if tallies is not None else {}
+def _make_filters(tallies: Tallies | None, query: Query, waiting: int | None) -> Filters:
+    counts = tallies or {}
     is_mine = any(term.kind == "mine" for term in query.terms)
     mine = counts.get("mine", {}).get(_MINE, Tally())
     words = query.replace("mine") if is_mine else query.replace("mine", _MINE)
