@@ -23,7 +23,7 @@ from service.core.operations.open_items import file_open_items
 from service.core.settings import Settings
 from service.edge.api import calls, runs, suspensions
 from service.edge.api.aap.app import RequestIds, create_aap, is_aap_path
-from service.edge.api.aap.documents import PREFIX as AAP
+from service.edge.api.aap.problems import PREFIX as AAP
 from service.edge.api.aap.problems import render_refusal
 from service.edge.api.problems import describe_problem, problem_response
 from service.edge.api.quick_routes import Guard, Quick, QuickRoutes

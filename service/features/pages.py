@@ -9,9 +9,9 @@ from service.edge.web.additions import Addition
 from service.edge.web.languages import speak_language
 from service.edge.web.sessions import check_origin
 from service.features import alike, phone
-from service.features.control import pages as control
+from service.features.control import api as control
+from service.features.discussions import api as discussions
 from service.features.discussions import discussing
-from service.features.discussions import pages as discussions
 from service.features.history import pages as history
 from service.features.insights import pages as insights
 from service.features.operate import pages as operate

@@ -39,7 +39,7 @@ from service.core.store.runs.external_events import ExternalEvents
 from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage, additions_of
 from service.edge.web.content import details, edits
 from service.edge.web.content.details import SHOW
-from service.edge.web.content.earlier import describe_precedents
+from service.edge.web.content.edits import describe_precedents
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
 from service.edge.web.content.runs import describe_both, read_external_events
 from service.edge.web.content.stages import list_stages, write_banner

@@ -33,8 +33,8 @@ from service.core.policy.evaluations import NO_LISTS, dump_tools
 from service.core.policy.sandbox import Overrun, Sandbox
 from service.core.store.suspensions.reading import unpack_record
 from service.core.wiring import Wiring
-from service.features.whatif.recorded import MOST_EVENTS, RawRun, RecordedRuns, rejudge_calls
 from service.features.whatif.store import Replay, ReplayStore
+from service.features.whatif.trials import MOST_EVENTS, RawRun, RecordedRuns, rejudge_calls
 
 DELETED = mark("The run was deleted, and its facts with it.")
 UNREADABLE = mark("The run's record cannot be read.")

@@ -35,8 +35,7 @@ from service.core.policy.evaluations import judge_blocking
 from service.core.wiring import Wiring
 from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
-from service.features.whatif.recorded import MOST_CALLS, judge_again, read_recorded
-from service.features.whatif.trials import find_definition, read_past, try_call
+from service.features.whatif.trials import MOST_CALLS, find_definition, judge_again, read_past, read_recorded, try_call
 
 _PAGE = "pages/rule_trial.html"
 _NAME_CHARS = 200

@@ -8,8 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sayso.errors import SaysoError
 from service.edge.api.aap import instances, requests
-from service.edge.api.aap.documents import PREFIX, make_document
-from service.edge.api.aap.problems import REQUEST_ID, render_refusal, request_id_of
+from service.edge.api.aap.problems import PREFIX, REQUEST_ID, make_document, render_refusal, request_id_of
 from service.edge.http.middleware import NO_TELEMETRY
 from service.edge.http.openapi import join_routes, name_methods, serve_document
 

@@ -17,7 +17,6 @@ from service.core.store.instances import KEPT_MS, Instance, Instances, Registrat
 from service.core.store.suspensions.commits import Idempotency
 from service.core.wiring import Wiring
 from service.edge.api.aap.callers import Id, Key, Provisioner, Scope, ScopeRoute
-from service.edge.api.aap.documents import problems, replays
 from service.edge.api.aap.models import (
     Credential,
     InstanceChange,
@@ -26,7 +25,7 @@ from service.edge.api.aap.models import (
     ProvisionedInstance,
     write_exactly,
 )
-from service.edge.api.aap.problems import Refusal
+from service.edge.api.aap.problems import Refusal, problems, replays
 from service.edge.api.dependencies import Parts
 
 PER_PROVISIONER = Allowance("aap-registrations", 30, 60)

@@ -15,9 +15,8 @@ from service.core.store.instances import Instance
 from service.core.wiring import Wiring
 from service.edge.api.aap import views
 from service.edge.api.aap.callers import Id, InstanceRoute, Key, Requester, find_instance
-from service.edge.api.aap.documents import problems, replays
 from service.edge.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView, read_duration, write_exactly
-from service.edge.api.aap.problems import Refusal
+from service.edge.api.aap.problems import Refusal, problems, replays
 from service.edge.api.aap.views import ADAPTER
 from service.edge.api.dependencies import Parts, find_suspension
 from service.edge.api.routes import wait_for

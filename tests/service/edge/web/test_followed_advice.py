@@ -77,7 +77,7 @@ FORMS = [
     Form(TRIALS, "Enter the step as a number from 1", "/rules/-/try", {"step": "two"}, TRY),
     Form(TRIALS, "Write them as", "/rules/-/try", {"args": "[250]"}, TRY),
 ]
-ATTACHING = "service/features/discussions/pages.py"
+ATTACHING = "service/features/discussions/api.py"
 FOLLOWED = [
     *((form.module, form.advice) for form in FORMS),
     (ATTACHING, "Choose a file, then attach it"),
@@ -87,7 +87,7 @@ FOLLOWED = [
     ("service/edge/web/items.py", "Choose one of the new deadlines"),
     ("service/features/people/account_pages.py", "Enter them again"),
     (HOOKS, "Choose the messages to send again"),
-    ("service/features/control/pages.py", "Choose one of the buttons on this page"),
+    ("service/features/control/api.py", "Choose one of the buttons on this page"),
     ("service/features/permissions/pages.py", "Choose one of the buttons on this page"),
     (POSTS, EDIT),
     (POSTS, "Open the page here and send it again"),

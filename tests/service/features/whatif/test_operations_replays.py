@@ -20,9 +20,9 @@ from service.core.operations.runs import erase_run
 from service.core.settings import Settings
 from service.core.store.connection.connecting import connect
 from service.core.wiring import Wiring
-from service.features.whatif.recorded import RawRun, RecordedRuns
 from service.features.whatif.replays import DELETED, PAGE_RUNS, PROCESSES, ReplayRequest, RuleReplays
 from service.features.whatif.store import SILENT_MS, Replay, ReplayStore
+from service.features.whatif.trials import RawRun, RecordedRuns
 from tests.builders import await_calls_after, person, store_of
 from tests.service.worlds import World
 

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from service.core.settings import Settings
-from service.edge.web.content.earlier import MOST_CHANGES, compare_calls
+from service.edge.web.content.edits import MOST_CHANGES, compare_calls
 from tests.service.edge.web.sites import visit
 from tests.service.edge.web.stories import asked, decide, make_ask, place_of
 
