@@ -241,6 +241,15 @@ async def request(client: httpx.AsyncClient, provider: str, method: str, url: st
         raise DeliveryFailed(f"{provider} cannot be reached.") from None
 
 
+def read_json(response: httpx.Response) -> dict[str, Any]:
+    """Return the JSON object of a response; an empty one if it has none."""
+    try:
+        body = response.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
 def explain_status(provider: str, response: httpx.Response, wait_s: float | None = None) -> DeliveryFailed:
     """Return the failure for a status other than success. `wait_s` is the requested wait, if no header has it."""
     status = response.status_code

@@ -194,30 +194,24 @@ async def _decide_all(request: Request, visitor: Visitor, picks: Mapping[str, Pi
         for line in table.lines
     }
     alone = {card.row_id for card in cards if not card.alike and not card.ineligibility}
-    results = []
+    desk, results = wiring_of(request).desk, []
     for row_id, pick in picks.items():
+        suspension_id, item_id = _split(row_id)
         error: SaysoError | None = None
         try:
             if row_id in alone:
                 raise Conflict(_("This item needs a page of its own. Open it and decide it there."))
-            await _send(request, visitor, row_id, _make_decision(pick, post), shown.get(row_id))
+            decision = _make_decision(pick, post)
+            # One that is sent twice counts once, by the digest of its row.
+            by, key = visitor.principal.reviewer("web"), f"web-{item_id}-{decision.digest}"
+            await desk.decide(suspension_id, item_id, decision, by=by, key=key, shown=shown.get(row_id))
         except NotFound:
             continue
         except SaysoError as refusal:
             error = refusal
-        suspension_id, item_id = _split(row_id)
-        record = (await wiring_of(request).desk.suspensions.read(suspension_id)).record
+        record = (await desk.suspensions.read(suspension_id)).record
         results.append(describe_result(f"/items/{suspension_id}/{item_id}", record, item_id, error))
     return results
-
-
-async def _send(
-    request: Request, visitor: Visitor, row_id: str, decision: DecisionRequest, shown: Shown | None
-) -> None:
-    """Send one decision with the digest of its row; one that is sent twice counts once."""
-    suspension_id, item_id = _split(row_id)
-    by, key = visitor.principal.reviewer("web"), f"web-{item_id}-{decision.digest}"
-    await wiring_of(request).desk.decide(suspension_id, item_id, decision, by=by, key=key, shown=shown)
 
 
 def _make_decision(pick: Pick, post: Post) -> DecisionRequest:

@@ -168,7 +168,10 @@ class Chat:
         except Unavailable:
             raise
         except SaysoError as error:
-            return await self._write_refusal(action, error)
+            if isinstance(error, NotAllowed | NotFound):
+                return _write_message(error.message)
+            record, item = await self._read(action)
+            return _write_message(error.message) if item.open else await self._write_card(record, item)
         record, item = await self._read(action)
         return await self._write_card(record, item)
 
@@ -215,13 +218,6 @@ class Chat:
     async def _read(self, action: Action) -> tuple[SuspensionRecord, Item]:
         record = (await self.parts.desk.suspensions.read(action.data.suspension_id)).record
         return record, find_item(record, action.data.item_id)
-
-    async def _write_refusal(self, action: Action, error: SaysoError) -> dict[str, Any]:
-        """Return the card if the item is closed, because it says who decided; else the error's sentence."""
-        if isinstance(error, NotAllowed | NotFound):
-            return _write_message(error.message)
-        record, item = await self._read(action)
-        return _write_message(error.message) if item.open else await self._write_card(record, item)
 
     async def _write_card(self, record: SuspensionRecord, item: Item) -> dict[str, Any]:
         card = await deciding.read_card(self.parts, record, item)

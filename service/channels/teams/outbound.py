@@ -8,11 +8,11 @@ from urllib.parse import quote
 import httpx
 from pydantic import Field, SecretStr, field_validator
 
-from service.channels.base import DeliveryFailed, HttpChannel, Recipient, Rendered, explain_status, request
+from service.channels.base import DeliveryFailed, HttpChannel, Recipient, Rendered, explain_status, read_json, request
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
 from service.channels.teams.card import CARD_TYPE, DECIDES, Element, render_card, render_digest
-from service.channels.teams.tokens import AccessTokens, BotKeys, read_json
+from service.channels.teams.tokens import AccessTokens, BotKeys
 from service.core.settings.receivers import Secret
 
 _GUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"

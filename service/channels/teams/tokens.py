@@ -10,7 +10,7 @@ import structlog
 
 from sayso.core.clock import DAY_MS, monotonic_ms
 from sayso.errors import NotAuthenticated, Unavailable
-from service.channels.base import DeliveryFailed, explain_status, request
+from service.channels.base import DeliveryFailed, explain_status, read_json, request
 
 KEYS_VALID_MS = DAY_MS
 KEYS_AGAIN_MS = 60_000
@@ -136,15 +136,6 @@ class AccessTokens:
         if not isinstance(token, str) or not isinstance(valid_s, int):
             raise DeliveryFailed("Microsoft's sign-in sent an answer that cannot be read.")
         self._token, self._until_ms = token, monotonic_ms() + max(0, valid_s * 1000 - _EARLY_MS)
-
-
-def read_json(response: httpx.Response) -> dict[str, Any]:
-    """Return the JSON object of a response; an empty one if it has none."""
-    try:
-        body = response.json()
-    except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def _is_usable(key: Any) -> bool:

@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import httpx
 from pydantic import Field, SecretStr, field_validator
 
-from sayso.core.canonical_json import parse_json
-from sayso.errors import InvalidInput
-from service.channels.base import DeliveryFailed, HttpChannel, Recipient, Rendered, explain_status, request
+from service.channels.base import DeliveryFailed, HttpChannel, Recipient, Rendered, explain_status, read_json, request
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
 from service.channels.telegram.card import DECIDES, cut, escape, render_card, write_digest
@@ -124,7 +121,7 @@ class TelegramChannel(HttpChannel[TelegramConfig]):
         url = f"{self.config.base_url}/bot{self.config.bot_token.get_secret_value()}/{method}"
         limit = {} if timeout_s is None else {"timeout": timeout_s}
         response = await request(self._client, "Telegram", "POST", url, json=fields, **limit)
-        body = _read_body(response)
+        body = read_json(response)
         if response.is_success and body.get("ok") is True:
             return body.get("result")
         description, parameters = str(body.get("description", "")), body.get("parameters")
@@ -142,11 +139,3 @@ def _read_chat(to: Recipient) -> int:
     if not (to.address.isascii() and to.address.isdigit() and len(to.address) <= 16):
         raise DeliveryFailed("This is not the id of a private chat. Link the chat again.", permanent=True)
     return int(to.address)
-
-
-def _read_body(response: httpx.Response) -> dict[str, Any]:
-    try:
-        body = parse_json(response.content)
-    except InvalidInput:
-        return {}
-    return body if isinstance(body, dict) else {}

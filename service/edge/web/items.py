@@ -105,7 +105,8 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
         step = edits.find_step(post)
         for part in _list_parts(request):
             if part.asks(post):
-                return await _show_preview(visit, part)
+                item, decision, _shown = await _read_decision(visit)
+                return await visit.show(**await part.preview(_make_form(visit, item, decision)))
         if step == "ask":
             return await visit.show(sure=True)
         if step:
@@ -149,12 +150,6 @@ async def _show_edit(visit: _Visit, step: str) -> Response:
     if review is not None:
         edit["display"] = edits.compare_display((*review.changes, *review.same)).hash
     return await visit.show(**edit)
-
-
-async def _show_preview(visit: _Visit, part: DecisionPart) -> Response:
-    """Show what a part of the form means, such as which calls a grant would let run. Records nothing."""
-    item, decision, _shown = await _read_decision(visit)
-    return await visit.show(**await part.preview(_make_form(visit, item, decision)))
 
 
 def _make_form(visit: _Visit, item: Item, decision: DecisionRequest) -> DecisionForm:

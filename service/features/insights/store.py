@@ -43,11 +43,20 @@ def tally(facts: Facts, zones: Mapping[str, ZoneInfo]) -> Counter[Count]:
     counts[Metric.CAME, ""] += facts.came
     counts[Metric.LEFT, ""] += facts.left
     for item in facts.items:
-        counts.update((metric, item.tool) for metric in _list_item_metrics(item))
-    for person in [person for person in facts.people if not person.drill]:
+        metrics = _list_item_metrics(item)
+        counts.update((metric, item.tool) for metric in metrics)
+        if item.rule:
+            counts.update((f"rule_{metric}", item.rule) for metric in metrics if "." not in metric)
+    for person in facts.people:
+        if person.drill:
+            continue
         local = datetime.fromtimestamp(facts.at_ms / 1000, tz=UTC).astimezone(zones.get(person.name, UTC))
         counts.update((metric, person.name) for metric in _list_person_metrics(person, local.hour))
-    counts.update(_tally_rules(facts))
+        if person.rule:
+            counts[Metric.RULE_DECISIONS, person.rule] += 1  # every decision is a look, which may not be measured
+        if person.rule and person.look_ms is not None:
+            counts[Metric.RULE_MEASURED, person.rule] += 1
+            counts[Metric.RULE_LOOK_MS, person.rule] += min(person.look_ms, MOST_LOOK_MS)
     counts.update(facts.noted)
     return +counts
 
@@ -70,22 +79,6 @@ def find_quantile(buckets: Mapping[int, int], share: float) -> int | None:
         if passed >= share * total:
             return middle_of(bucket)
     return None
-
-
-def _tally_rules(facts: Facts) -> Counter[Count]:
-    """Return what the facts add to the cost of rules. Every decision is a look; not every look was measured."""
-    counts: Counter[Count] = Counter()
-    for item in facts.items:
-        if item.rule:
-            counted = (metric for metric in _list_item_metrics(item) if "." not in metric)
-            counts.update((f"rule_{metric}", item.rule) for metric in counted)
-    for person in facts.people:
-        if person.rule and not person.drill:
-            counts[Metric.RULE_DECISIONS, person.rule] += 1
-            if person.look_ms is not None:
-                counts[Metric.RULE_MEASURED, person.rule] += 1
-                counts[Metric.RULE_LOOK_MS, person.rule] += min(person.look_ms, MOST_LOOK_MS)
-    return counts
 
 
 def group_by_name(total: Counter[Count]) -> dict[str, Counter[str]]:

@@ -118,9 +118,17 @@ async def _gather(
     previews: tuple[Preview, ...] = ()
     if not refused and rule_id and channels.by_name:
         previews = await asyncio.to_thread(_preview, channels, policy, rule_id, call, wiring.settings.public_url)
+    wiring, channels = wiring_of(request), _open(request)
+    linked: dict[str, list[str]] = {name: [] for name in channels.by_name}
+    for person in await wiring.reviewers.list_all():
+        for name in {contact.channel for contact in await wiring.contacts.list_of(person.name) if person.active}:
+            linked.setdefault(name, []).append(person.name)
     return {
         "title": _("Channels"),
-        "channels": await _list_rows(request),
+        "channels": [
+            ChannelRow(name, channel.kind, channel.destination, settings, tuple(linked[name]))
+            for name, channel, settings in channels.list_settings()
+        ],
         "rules": [rule.rule_id for rule in asking],
         "rule_id": rule_id,
         "call": call,
@@ -133,18 +141,6 @@ async def _gather(
 def _preview(channels: Channels, policy: Policy, rule_id: str, call: str, public_url: str) -> tuple[Preview, ...]:
     card = build_sample_card(policy, rule_id, read_sample(call.encode(), "The sample"), now_ms(), public_url)
     return render_previews(channels.by_name.values(), card)
-
-
-async def _list_rows(request: Request) -> list[ChannelRow]:
-    wiring, channels = wiring_of(request), _open(request)
-    linked: dict[str, list[str]] = {name: [] for name in channels.by_name}
-    for person in await wiring.reviewers.list_all():
-        for name in {contact.channel for contact in await wiring.contacts.list_of(person.name) if person.active}:
-            linked.setdefault(name, []).append(person.name)
-    return [
-        ChannelRow(name, channel.kind, channel.destination, settings, tuple(linked[name]))
-        for name, channel, settings in channels.list_settings()
-    ]
 
 
 def _write_sample(rule: PolicyRule | None) -> str:
