@@ -28,20 +28,13 @@ MESSAGE = "message"
 MESSAGE_CHARS = 2000
 _INPUT = "input"
 
-_TITLES = {
-    CardAction.EDIT: "Edit and approve",
-    CardAction.DENY: "Deny",
-    CardAction.VALUE: "Enter a value",
-    CardAction.ASK: "Ask the requester",
+FORMS = {
+    CardAction.EDIT: ("Edit and approve", "Approve edited"),
+    CardAction.DENY: ("Deny", "Deny"),
+    CardAction.VALUE: ("Enter a value", "Send value"),
+    CardAction.ASK: ("Ask the requester", "Send question"),
 }
-_SUBMITS = {
-    CardAction.EDIT: "Approve edited",
-    CardAction.DENY: "Deny",
-    CardAction.VALUE: "Send value",
-    CardAction.ASK: "Send question",
-}
-FORMS = frozenset(_TITLES)
-"""The actions that open a modal."""
+"""The actions that open a modal, with the titles of the modal and of its button."""
 
 _LABELS = {CardAction.DENY: "Reason; the agent sees it", CardAction.ASK: "Question to the requester"}
 
@@ -58,7 +51,7 @@ class Origin(NamedTuple):
 
 def build_modal(action: CardAction, card: Card, forms: Forms, origin: Origin) -> Block:
     """Return the modal for an action; raises `TooLarge` where a field exceeds what a modal holds."""
-    fields = _fields_of(action, forms)
+    fields, (title, submit) = _fields_of(action, forms), FORMS[action]
     texts = [kit.context(card.headline)]
     texts += [kit.context(f"{fact.label}: {fact.text}") for fact in card.facts if fact.label == "Question"]
     label = _LABELS.get(action, "Note; the agent sees it")
@@ -70,8 +63,8 @@ def build_modal(action: CardAction, card: Card, forms: Forms, origin: Origin) ->
     view = {
         "type": "modal",
         "callback_id": f"{CALLBACK}{action}",
-        "title": kit.plain(_TITLES[action], limits.MODAL_TITLE_CHARS),
-        "submit": kit.plain(_SUBMITS[action], limits.MODAL_TITLE_CHARS),
+        "title": kit.plain(title, limits.MODAL_TITLE_CHARS),
+        "submit": kit.plain(submit, limits.MODAL_TITLE_CHARS),
         "close": kit.plain("Cancel", limits.MODAL_TITLE_CHARS),
         "private_metadata": json.dumps(list(origin), separators=(",", ":")),
         "blocks": [*texts, *inputs],

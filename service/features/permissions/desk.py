@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -58,14 +58,7 @@ class Mandating:
 
         Every person may, and the agent's own key. Raises `NotFound`, also for another agent.
         """
-        now_ms = await self._store.now_ms()
-
-        def end(known: Mandate) -> Mandate:
-            if known.find_state(now_ms) is not GrantState.IN_FORCE:
-                return known
-            return known.model_copy(update={"revoked_by": by.id, "revoked_at_ms": now_ms})
-
-        revoked = await self._store.change(mandate_id, end)
+        revoked = await self._store.revoke(mandate_id, by.id, (GrantState.IN_FORCE,))
         if revoked is None:
             raise NotFound(f"There is no mandate {mandate_id!r} in force. List the mandates to see their ids.")
         return revoked
@@ -133,14 +126,7 @@ class Granting:
         Raises `NotFound`, and `NotAllowed` for an agent.
         """
         _check_person(by)
-        now_ms = await self._store.now_ms()
-
-        def end(known: Grant) -> Grant:
-            if known.find_state(now_ms) in (GrantState.REVOKED, GrantState.ENDED, GrantState.SUSPENDED):
-                return known
-            return known.model_copy(update={"revoked_by": by.id, "revoked_at_ms": now_ms})
-
-        revoked = await self._store.change(grant_id, end)
+        revoked = await self._store.revoke(grant_id, by.id, _LASTING)
         if revoked is None:
             raise _unknown(grant_id)
         return revoked
@@ -172,10 +158,7 @@ class Granting:
                 raise Conflict("You have granted it already; it waits for somebody else.")
             return known.model_copy(update={"granters": (*known.granters, granter)})
 
-        confirmed = await self._store.change(grant_id, add)
-        if confirmed is None:
-            raise _unknown(grant_id)
-        return confirmed
+        return await self._change(grant_id, add)
 
     async def reinstate(self, grant_id: str, by: Actor, denials: Sequence[Denial] = ()) -> Grant:
         """Overrule the denial that suspends a learned grant; this person grants it anew, or it is on probation again.
@@ -201,10 +184,13 @@ class Granting:
                 return grant.model_copy(update={"denial": remaining})
             return grant.model_copy(update={"granters": (granter,)}) if grant.granters else grant
 
-        reinstated = await self._store.change(grant_id, overrule)
-        if reinstated is None:
+        return await self._change(grant_id, overrule)
+
+    async def _change(self, grant_id: str, change: Callable[[Grant], Grant]) -> Grant:
+        changed = await self._store.change(grant_id, change)
+        if changed is None:
             raise _unknown(grant_id)
-        return reinstated
+        return changed
 
     async def _entitle(self, grant_id: str, by: Actor) -> tuple[Grant, Actor]:
         """Return the grant, and the person as who may grant it; raises if nobody or this person may not."""

@@ -10,7 +10,7 @@ from sayso.core.clock import DAY_MS
 from sayso.core.policy.counters.readings import Readings, name_scope
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.items import Item
-from sayso.core.records.permissions import Grant
+from sayso.core.records.permissions import Grant, GrantState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.features.permissions.learning import Answered, read_answer
 from service.core.store.connection.commits import Commit, Update
@@ -101,6 +101,16 @@ class GrantStore(Generic[Kept]):
         async with translated():
             changed: Kept | None = await self._redis.transaction(write, key, value_from_callable=True)
         return changed
+
+    async def revoke(self, grant_id: str, by: str, alive: Sequence[GrantState]) -> Kept | None:
+        """End one in a state that is `alive`, and return it; None if the id is unknown."""
+        now_ms = await self.now_ms()
+
+        def end(known: Kept) -> Kept:
+            ended: Any = known.model_copy(update={"revoked_by": by, "revoked_at_ms": now_ms})
+            return ended if known.find_state(now_ms) in alive else known
+
+        return await self.change(grant_id, end)
 
     async def forget_old(self, now_ms: int) -> None:
         """Delete those that ended a month ago, and end those whose time is over."""
