@@ -13,15 +13,14 @@ from service.features.control import api as control
 from service.features.discussions import api as discussions
 from service.features.discussions import discussing
 from service.features.history import pages as history
-from service.features.insights import pages as insights
+from service.features.insights import api as insights
 from service.features.operate import pages as operate
 from service.features.operate import slack_install, welcome
 from service.features.people import account_pages, admin_pages, group_pages
-from service.features.permissions import granting
 from service.features.permissions import pages as permissions
-from service.features.rulebook import pages as rulebook
+from service.features.rulebook import api as rulebook
 from service.features.saved_views import api as saved_views
-from service.features.webhooks import pages as webhooks
+from service.features.webhooks import api as webhooks
 from service.features.whatif import pages as whatif
 from service.features.whatif import trial_pages
 
@@ -29,7 +28,7 @@ ADDITIONS = (
     Addition(inbox=saved_views.add_to_inbox),
     Addition(item=insights.add_to_item),
     Addition(item=discussing.add_to_item, run=discussing.add_to_run, stream=discussions.Others),
-    Addition(item=granting.add_to_item, decision=granting.GRANTING),
+    Addition(item=permissions.add_to_item, decision=permissions.GRANTING),
 )
 _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
 router = APIRouter(include_in_schema=False, dependencies=_CHECKS)

@@ -1,12 +1,15 @@
-"""Routes of reports: the insights, and decisions that no person made."""
+"""Routes of reports: the insights, also as a page, and decisions that no person made."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
 
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.times import describe_brief
+from sayso.core.text.language import _, mark
 from sayso.wire.channels import HeadlessReport, HeadlessView, InsightsView, Range
 from sayso.wire.models import SentTimestamp, moment
 from service.core.store.suspensions.reading import id_of
@@ -14,12 +17,17 @@ from service.core.wiring import Wiring
 from service.edge.api.dependencies import Limit, Parts, Person
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import problems
-from service.features.insights.figures import read_insights
+from service.edge.web.additions import ItemPage
+from service.edge.web.pages import show
+from service.edge.web.sessions import SignedIn, wiring_of
+from service.features.control.store import Recents
+from service.features.insights.attention import find_warning, read_limits
+from service.features.insights.figures import RANGES, Insights, read_insights
 
-router = APIRouter(prefix="/reports", tags=["reports"], route_class=SignedInRoute)
+reports = APIRouter(prefix="/reports", tags=["reports"], route_class=SignedInRoute)
 
 
-@router.get("/headless", operation_id="reportHeadless", responses=problems(400, 401, 403))
+@reports.get("/headless", operation_id="reportHeadless", responses=problems(400, 401, 403))
 async def report_headless(
     _caller: Person,
     parts: Parts,
@@ -33,7 +41,7 @@ async def report_headless(
     return await list_headless(parts, from_ms, to_ms, skip, limit)
 
 
-@router.get("/insights", operation_id="reportInsights", responses=problems(400, 401, 403))
+@reports.get("/insights", operation_id="reportInsights", responses=problems(400, 401, 403))
 async def report_insights(
     caller: Person, parts: Parts, range: Annotated[Range, Query(description="The range; it ends now.")] = "7d"
 ) -> InsightsView:
@@ -91,3 +99,90 @@ def _list_items(record: SuspensionRecord, from_ms: int, to_ms: int) -> list[Head
         and item.terms.deadline_at_ms <= record.created_at_ms
         and from_ms <= outcome.at_ms < to_ms
     ]
+
+
+_NAMES: dict[Range, tuple[str, str, str]] = {
+    "24h": (mark("24 h"), mark("the 24 h before"), mark("24 h ago")),
+    "7d": (mark("7 days"), mark("the 7 days before"), mark("7 days ago")),
+    "30d": (mark("30 days"), mark("the 30 days before"), mark("30 days ago")),
+    "90d": (mark("90 days"), mark("the 90 days before"), mark("90 days ago")),
+}
+"""Each range, the span before it, and the time at which it begins."""
+
+router = APIRouter()
+
+
+class Headline(NamedTuple):
+    """A number at the top of the page, and how it differs from the span before."""
+
+    name: str
+    value: str
+    change: str
+
+
+@router.get("/insights")
+async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Query(max_length=10)] = "7d") -> Response:
+    """Show the insights of a range. A reviewer sees their own row of the reviewers, an admin all."""
+    wanted: Range = next((choice for choice in RANGES if choice == range), "7d")
+    insights = await read_insights(wiring_of(request), wanted, None if visitor.is_admin else visitor.name)
+    points = insights.points
+    return await show(
+        request,
+        visitor,
+        "pages/insights.html",
+        title=_("Insights"),
+        insights=insights,
+        limits=read_limits(wiring_of(request)),
+        headlines=list_headlines(insights),
+        points=[  # the columns of the plot: times in seconds, then one for each line
+            [point.from_ms / 1000 for point in points],
+            [point.waiting for point in points],
+            [point.decided for point in points],
+            [point.fallback for point in points],
+        ],
+        ranges={choice: name for choice, (name, _before, _ago) in _NAMES.items()},
+        hourly=wanted in ("24h", "7d"),
+        now_ms=insights.to_ms,
+    )
+
+
+def list_headlines(insights: Insights) -> list[Headline]:
+    """Return the numbers at the top of the page."""
+    now, before = insights.now, insights.before
+    earlier, ago = (_(name) for name in _NAMES[insights.range][1:])
+    median, most = _describe_time(now.p50_ms), _describe_time(now.p95_ms)
+    waiting = describe_change(insights.waiting, insights.waiting_before, ago)
+    return [
+        Headline(_("Waiting now"), f"{insights.waiting:,}", waiting),
+        Headline(_("Decided"), f"{now.decided:,}", describe_change(now.decided, before.decided, earlier)),
+        Headline(_("Median time to decision"), median, _compare_times(now.p50_ms, before.p50_ms, earlier)),
+        Headline(_("95 % decided within"), most, _compare_times(now.p95_ms, before.p95_ms, earlier)),
+        Headline(_("Went to fallback"), f"{now.fallback:,}", describe_change(now.fallback, before.fallback, earlier)),
+    ]
+
+
+def describe_change(now: int, before: int, when: str) -> str:
+    """Return how a count differs from an earlier one."""
+    if now == before:
+        return _("as many as %(when)s", when=when) if now else _("none %(when)s either", when=when)
+    count = f"{abs(now - before):,}"
+    if now > before:
+        return _("%(count)s more than %(when)s", count=count, when=when)
+    return _("%(count)s fewer than %(when)s", count=count, when=when)
+
+
+def _compare_times(now: int | None, before: int | None, when: str) -> str:
+    if before is None:
+        return _("no decisions %(when)s", when=when)
+    if now == before:
+        return _("the same %(when)s", when=when)
+    return _("%(time)s %(when)s", time=_describe_time(before), when=when)
+
+
+def _describe_time(span_ms: int | None) -> str:
+    return "–" if span_ms is None else describe_brief(span_ms)
+
+
+async def add_to_item(page: ItemPage) -> dict[str, object]:
+    """Return the fatigue that an item's page shows its reader."""
+    return {"fatigue": find_warning(await page.wiring.part(Recents).read(page.person), page.now_ms)}

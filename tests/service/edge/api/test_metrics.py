@@ -19,7 +19,7 @@ from service.core.settings import CHECKOUT, Settings
 from service.core.store.keys import TenantKeys
 from service.core.store.load import count_delay
 from service.features.insights.store import Counters
-from service.features.operate.metrics import Readings
+from service.features.operate.api import Readings
 from tests.builders import approve, ask, make_pending, make_running
 from tests.service.worlds import World
 from tests.waits import until

@@ -13,7 +13,7 @@ from tests.service.edge.web.test_freezes import make_admin
 
 OPERATE, HOOKS, POSTS = (
     "service/features/operate/pages.py",
-    "service/features/webhooks/pages.py",
+    "service/features/webhooks/api.py",
     "service/edge/web/sessions.py",
 )
 KEYS = PEOPLE = "service/features/people/admin_pages.py"

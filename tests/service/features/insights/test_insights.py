@@ -11,9 +11,9 @@ from service.core.settings import Settings
 from service.core.wiring import Wiring
 from service.edge.http.assets import STATIC
 from service.features.control.store import Recents
+from service.features.insights.api import describe_change
 from service.features.insights.attention import warn_tired
 from service.features.insights.facts import PersonFact
-from service.features.insights.pages import describe_change
 from tests.service.edge.web.sites import Site, visit
 from tests.service.edge.web.stories import REFUND, asked, decide, make_ask
 from workers.outbox import Counting
