@@ -143,8 +143,7 @@ def allowed_actions(card: Card, *, complete: bool, decides: frozenset[CardAction
 
 
 GRACE_S = 10
-AT_ONCE = 32
-"""How many decisions of a channel are carried out at once, so that a burst of them delays no answer."""
+AT_ONCE = 32  # how many decisions of a channel are carried out at once, so that a burst of them delays no answer
 _LOG = structlog.get_logger(__name__)
 
 Result = TypeVar("Result")

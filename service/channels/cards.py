@@ -23,8 +23,7 @@ from sayso.core.transitions.deliveries import card_version, is_live
 from service.core.operations.masking import collect_secrets
 
 _DEADLINE = "Decide before"
-_LATEST = 3
-"""How many questions to the requester a card shows, so that every card fits into a message."""
+_LATEST = 3  # how many questions to the requester a card shows, so that every card fits into a message
 
 
 class Line(NamedTuple):
@@ -194,8 +193,7 @@ def _warn_of_denial(record: SuspensionRecord, denied: EarlierDenial | None, secr
         yield write_signs(secrets.scrub(f"{write_sentence(said, lambda at_ms: f'at {iso_utc(at_ms)}')}{why}"))
 
 
-FRAME_CHARS = 200
-"""The room that a message needs for the title and the rest of a digest."""
+FRAME_CHARS = 200  # the room that a message needs for the title and the rest of a digest
 
 
 class Entry(NamedTuple):

@@ -28,8 +28,7 @@ CHANNEL_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 RESERVED_NAMES = frozenset({"aap", "api", "cli", "clock", "desk", "web", "webhook", "worker"})
 """Channels of the service itself, which the audit trail must not confuse with configured ones."""
 
-HIDDEN = "set, hidden"
-"""The text in place of a secret."""
+HIDDEN = "set, hidden"  # the text in place of a secret
 
 
 class InvalidChannels(InvalidInput):

@@ -36,12 +36,8 @@ from service.core.store.directory import Contact
 from service.core.store.people import Made
 from service.core.wiring import Wiring
 
-LARGEST_HTML_BYTES = 100_000
-"""Some mail programs clip a message at 102 kB."""
-
-DIGEST_BYTES = 80_000
-"""The largest entries of a digest, without the frame of the mail."""
-
+LARGEST_HTML_BYTES = 100_000  # some mail programs clip a message at 102 kB
+DIGEST_BYTES = 80_000  # the largest entries of a digest, without the frame of the mail
 LONGEST_LINE_CHARS = 1_000
 LONGEST_SUBJECT_CHARS = 150
 
@@ -116,9 +112,7 @@ _ENVIRONMENT = Environment(
 
 
 ATTEMPT_S = 12.0
-RETRY_S = 60.0
-"""The wait after a temporary refusal, unless the server states another."""
-
+RETRY_S = 60.0  # the wait after a temporary refusal, unless the server states another
 LONGEST_RETRY_S = 3_600.0
 LONGEST_ADDRESS = 254
 
@@ -273,8 +267,7 @@ _REFUSED: dict[type[Exception], str] = {
 MAILS = Allowance("mail-codes", most=3, window_s=3600)
 """Codes that are mailed to one address, so that nobody floods a stranger's mailbox."""
 
-ENTRIES = Allowance("mail-code-entries", most=10, window_s=600)
-"""Codes that one person may enter."""
+ENTRIES = Allowance("mail-code-entries", most=10, window_s=600)  # codes that one person may enter
 
 
 async def mail_code(parts: Wiring, channel: MailChannel, person: str, address: str, page: str, made: Made) -> None:

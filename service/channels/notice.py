@@ -16,9 +16,7 @@ from service.channels.cards import Card
 from service.channels.config import ChannelConfig
 from service.core.settings.receivers import Secret
 
-MESSAGE_UNITS = 1800
-"""Discord takes 2,000 UTF-16 units, with the title."""
-
+MESSAGE_UNITS = 1800  # Discord takes 2,000 UTF-16 units, with the title
 TITLE_CHARS = 120
 LINE_CHARS = 120
 CLOSING_CHARS = 400

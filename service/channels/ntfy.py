@@ -12,9 +12,7 @@ from service.channels.cards import Card
 from service.channels.config import ChannelConfig
 from service.core.settings.receivers import Secret
 
-MESSAGE_BYTES = 4096
-"""A longer message becomes an attachment."""
-
+MESSAGE_BYTES = 4096  # a longer message becomes an attachment
 TITLE_BYTES = 250
 CLOSING_BYTES = 800
 LINE_BYTES = 200

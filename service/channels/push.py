@@ -29,9 +29,7 @@ from service.core.store.channels import Subscription, Subscriptions
 from service.core.store.directory import Contact
 from service.core.wiring import Wiring
 
-LARGEST_PAYLOAD_BYTES = 3_000
-"""Push services take 4096 bytes with the encryption."""
-
+LARGEST_PAYLOAD_BYTES = 3_000  # push services take 4096 bytes with the encryption
 LONGEST_TEXT_CHARS = 300
 
 
@@ -73,11 +71,8 @@ def hash_tag(name: str) -> str:
     return sha256(name.encode()).hexdigest()[:32]
 
 
-TOKEN_S = 12 * 3600
-"""How long a signature is valid; push services accept a day."""
-
-_OURS = (400, 401, 403, 413)
-"""Statuses that a repetition does not change."""
+TOKEN_S = 12 * 3600  # how long a signature is valid; push services accept a day
+_OURS = (400, 401, 403, 413)  # statuses that a repetition does not change
 
 
 def _check_contact(contact: str) -> str:

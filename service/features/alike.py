@@ -40,9 +40,7 @@ from service.edge.web.sessions import (
 )
 from service.edge.web.sign_ins import receive_form
 
-PICK = "pick."
-"""The beginning of a checkbox's name; the id of the item's row follows."""
-
+PICK = "pick."  # the beginning of a checkbox's name; the id of the item's row follows
 _PICKED = re.compile(rf"({DIGEST_PATTERN[1:-1]}) (\S{{1,200}})")
 
 

@@ -20,14 +20,11 @@ from service.forms.schemas import Shape
 
 LONG_TEXT_CHARS = 60
 MOST_SEGMENTS = 5
-NESTED = ("object", "list", "variants")
-"""The kinds of fields that have other fields inside."""
-
+NESTED = ("object", "list", "variants")  # the kinds of fields that have other fields inside
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
-Post = Mapping[str, str]
-"""The submitted values by the key of their field."""
+Post = Mapping[str, str]  # the submitted values by the key of their field
 
 
 class Absent:

@@ -19,9 +19,7 @@ from service.forms.schemas import Shape, entries_of, is_alike, properties_of, sh
 
 MANY_PROPERTIES = 40
 MANY_ENTRIES = 50
-MANY_INSIDE = 150
-"""The most fields of a form of stored values. What would exceed it is edited as JSON."""
-
+MANY_INSIDE = 150  # the most fields of a form of stored values. What would exceed it is edited as JSON.
 _MANY_SUBMITTED = 400
 _DEEPEST = 6
 _DEEPEST_TABS = 3

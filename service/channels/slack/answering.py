@@ -30,9 +30,7 @@ from service.core.auth.credentials import TENANT
 from service.core.wiring import Wiring
 from service.edge.http.middleware import admit_unverified
 
-ANSWER_S = 2.0
-"""How long the answer to a form or a command waits for the desk. Slack shows an error after 3 s."""
-
+ANSWER_S = 2.0  # how long the answer to a form or a command waits for the desk. Slack shows an error after 3 s.
 _WAITING = "What you sent is being recorded. The result appears here."
 
 
@@ -111,9 +109,7 @@ def _describe(answer: Block | None) -> str:
     return str(answer["view"]["blocks"][0]["elements"][0]["elements"][0]["text"])
 
 
-_THREAD_BYTES = 32_768
-"""Longer bodies are parsed in a thread."""
-
+_THREAD_BYTES = 32_768  # longer bodies are parsed in a thread
 router = APIRouter(prefix="/channels/slack", include_in_schema=False)
 
 
@@ -160,9 +156,7 @@ def _respond(body: Block | None) -> Response:
     return Response(status_code=200) if body is None else JSONResponse(body)
 
 
-HEARTBEAT_S = 10
-"""How often the socket is tested; one that does not respond is closed and opened again."""
-
+HEARTBEAT_S = 10  # how often the socket is tested; one that does not respond is closed and opened again
 _LARGEST = 4 * 1024 * 1024
 _LOG = structlog.get_logger(__name__)
 

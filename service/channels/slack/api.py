@@ -82,9 +82,7 @@ class SlackConfig(ChannelConfig):
         return self
 
 
-CALL_S = 8
-"""Longest time of one call; an attempt may make three within its own limit."""
-
+CALL_S = 8  # longest time of one call; an attempt may make three within its own limit
 _DEFAULT_RETRY_S = 30.0
 _VISIBLE = re.compile(r"[!-~]{1,2000}")
 

@@ -21,11 +21,8 @@ CLAIMS = 5
 DECISION_CHARS = 300
 DECISIONS = 10
 CLOSING_CHARS = 1000
-INLINE_CHARS = 80
-"""Longer values, and those with line breaks, get a block of their own."""
-NOTE_CHARS = 500
-"""Kept free for the notes about hidden text and masked values."""
-
+INLINE_CHARS = 80  # longer values, and those with line breaks, get a block of their own
+NOTE_CHARS = 500  # kept free for the notes about hidden text and masked values
 DECIDES = frozenset({CardAction.APPROVE, CardAction.EDIT, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
 
 _BUTTONS = (

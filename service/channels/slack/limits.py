@@ -1,13 +1,11 @@
 """Limits of Slack for messages and modals, and its count of characters."""
 
-SECTION_CHARS = 3000
-"""Also the most text that one rich-text block is given."""
+SECTION_CHARS = 3000  # also the most text that one rich-text block is given
 PLAIN_CHARS = 150
 BUTTON_CHARS = 75
 ACTION_ID_CHARS = 255
 MESSAGE_BLOCKS = 50
-MESSAGE_CHARS = 12_000
-"""The text of all blocks of a message; Slack answers `msg_blocks_too_long` a little above."""
+MESSAGE_CHARS = 12_000  # the text of all blocks of a message; Slack answers `msg_blocks_too_long` a little above
 MODAL_BLOCKS = 100
 MODAL_TITLE_CHARS = 24
 LABEL_CHARS = 2000

@@ -19,9 +19,7 @@ from sayso.errors import InvalidInput, InvalidSignature, NotAllowed
 from service.channels.slack.api import SlackConfig
 from service.edge.http.bodies import misfit
 
-TOLERANCE_S = 300
-"""The largest difference, either way, between now and the time of a signature."""
-
+TOLERANCE_S = 300  # the largest difference, either way, between now and the time of a signature
 TIMESTAMP = "x-slack-request-timestamp"
 SIGNATURE = "x-slack-signature"
 

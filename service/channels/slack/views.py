@@ -192,9 +192,7 @@ def _read_texts(text: str, most: int) -> list[str]:
     return [str(part) for part in texts]
 
 
-MOST_ITEMS = 30
-"""Each takes two of the 100 blocks of a view."""
-
+MOST_ITEMS = 30  # each takes two of the 100 blocks of a view
 Pending = tuple[SuspensionRecord, Item]
 
 

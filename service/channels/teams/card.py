@@ -16,12 +16,8 @@ from sayso.core.text.language import cut
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Entry, Line, build_digest
 
-MESSAGE_BYTES = 28_000
-"""The longest card as JSON, in UTF-16."""
-
-DIGEST_BYTES = 26_000
-"""The largest entries of a digest, which leave room for its title and rest."""
-
+MESSAGE_BYTES = 28_000  # the longest card as JSON, in UTF-16
+DIGEST_BYTES = 26_000  # the largest entries of a digest, which leave room for its title and rest
 LINE_CHARS = 300
 CLOSING_CHARS = 600
 DECISIONS = 5
@@ -35,9 +31,7 @@ _FUNCTIONS = re.compile(r"\{\{\s*(DATE|TIME)\s*\(", re.IGNORECASE)
 """Clients replace these functions, so a text with one is not shown as it is."""
 
 _SPACES = re.compile("^ | {2,}")
-_SIGNS = str.maketrans({"\n": "↵ ", "\t": "⇥ "})
-"""Signs for breaks inside of a text run, where clients show none."""
-
+_SIGNS = str.maketrans({"\n": "↵ ", "\t": "⇥ "})  # signs for breaks inside of a text run, where clients show none
 Element = dict[str, Any]
 
 _FRAME: Element = {

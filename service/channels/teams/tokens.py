@@ -13,9 +13,7 @@ from sayso.errors import NotAuthenticated, Unavailable
 from service.channels.base import DeliveryFailed, explain_status, read_json, request
 
 KEYS_VALID_MS = DAY_MS
-KEYS_AGAIN_MS = 60_000
-"""The least time between two requests for keys, so that forged tokens cause few."""
-
+KEYS_AGAIN_MS = 60_000  # the least time between two requests for keys, so that forged tokens cause few
 LEEWAY_S = 300
 CHANNEL_ID = "msteams"
 SCOPE = "https://api.botframework.com/.default"

@@ -14,17 +14,11 @@ from sayso.core.text.language import count_units
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import FRAME_CHARS, Card, Line, build_digest
 
-MESSAGE_UNITS = 4096
-"""The longest text without its tags, in UTF-16 units."""
-
-CALLBACK_BYTES = 64
-"""The most bytes that a button carries."""
-
+MESSAGE_UNITS = 4096  # the longest text without its tags, in UTF-16 units
+CALLBACK_BYTES = 64  # the most bytes that a button carries
 LINE_UNITS = 140
 CLOSING_UNITS = 400
-DECISIONS = 3
-"""With all parts at their longest, the message has room for the note that the arguments do not fit."""
-
+DECISIONS = 3  # with all parts at their longest, the message has room for the note that the arguments do not fit
 DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
 
 _BUTTONS = (
@@ -36,9 +30,7 @@ _BUTTONS = (
 _CODES = {CardAction.APPROVE: "a", CardAction.VALUE: "v", CardAction.DENY: "d", CardAction.ASK: "q"}
 _ACTIONS = {code: action for action, code in _CODES.items()}
 _PREFIX = "sus_"
-_MARK_CHARS = 22
-"""The least of the digest that a button carries: 128 bits."""
-
+_MARK_CHARS = 22  # the least of the digest that a button carries: 128 bits
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 

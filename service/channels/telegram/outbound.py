@@ -12,9 +12,7 @@ from service.channels.telegram.card import DECIDES, cut, escape, render_card, wr
 from service.core.settings.receivers import Secret
 
 LONGEST_POLL_S = 50
-NOTICE_CHARS = 200
-"""The longest notice to somebody who pressed a button."""
-
+NOTICE_CHARS = 200  # the longest notice to somebody who pressed a button
 REPLY_UNITS = 4000
 _MARKUP: dict[str, Any] = {"parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}
 _SPARE_S = 10.0

@@ -17,12 +17,8 @@ from service.core.concurrency import Slots
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}  # it reads the environment
 
-STRANGER_BYTES = 16_384
-"""Largest body of a request before its sender is known."""
-
-LARGE_UNVERIFIED = 32
-"""Larger bodies that one process reads at the same time to verify the signature over them."""
-
+STRANGER_BYTES = 16_384  # largest body of a request before its sender is known
+LARGE_UNVERIFIED = 32  # larger bodies that one process reads at the same time to verify the signature over them
 _EXCHANGE = "sayso.exchange"
 _RETRY_AFTER_S = 5
 _FORM_GROWTH = 8  # size factor of JSON in a browser's form: it is indented, and `\n` is sent as `%0D%0A`

@@ -24,9 +24,7 @@ CATALOGUES = CHECKOUT / "templates" / "languages"
 DEFAULT = "en"
 COOKIE = "sayso_language"
 
-Message = str | tuple[str, str]
-"""A message of a script, or its forms for one and for many."""
-
+Message = str | tuple[str, str]  # a message of a script, or its forms for one and for many
 _KEYWORDS = {"_": None, "ngettext": (1, 2)}
 
 

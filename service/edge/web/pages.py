@@ -46,8 +46,7 @@ from service.edge.web.sessions import (
     wiring_of,
 )
 
-IN_BAR = 3
-"""How many of the main pages a phone's bar holds; its menu has the others."""
+IN_BAR = 3  # how many of the main pages a phone's bar holds; its menu has the others
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,7 @@ OTHERS = (
     Place("/webhooks", mark("Webhooks"), admins=True),
     Place("/welcome", mark("First steps"), admins=True),
 )
-FREEZE = "/operate"
-"""Where an admin freezes, one press away on every page."""
+FREEZE = "/operate"  # where an admin freezes, one press away on every page
 
 
 def list_others(*, admin: bool, auditor: bool = False) -> list[Place]:

@@ -41,12 +41,8 @@ from service.core.settings.receivers import read_plan
 from service.core.wiring import Wiring
 from service.features.control.store import Recents
 
-CAREFUL = 0.1
-"""The share of false calls that a careful reviewer approves."""
-
-CARELESS = 0.6
-"""The share that a careless one approves at least."""
-
+CAREFUL = 0.1  # the share of false calls that a careful reviewer approves
+CARELESS = 0.6  # the share that a careless one approves at least
 _FALSE_ALARM = 0.005
 _MISS = 0.05
 _FLAG = log((1 - _MISS) / _FALSE_ALARM)
@@ -129,11 +125,8 @@ def read_drills(path: Path | None) -> DrillPlan:
     return read_plan(path, DrillPlan, "SAYSO_DRILLS", InvalidDrills)
 
 
-_TIMEOUT_S = 14_400
-"""The time to decide a drill without a rule."""
-
-SCHEDULE = "clock"
-"""The planter of scheduled drills."""
+_TIMEOUT_S = 14_400  # the time to decide a drill without a rule
+SCHEDULE = "clock"  # the planter of scheduled drills
 
 
 async def plant_drill(wiring: Wiring, template: str, reviewer: str, planted_by: str) -> SuspensionRecord:

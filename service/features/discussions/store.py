@@ -118,9 +118,7 @@ async def delete_discussion(store: TenantStore, run: EndedRun) -> list[tuple[str
 
 
 LONGEST_COMMENT = 2000
-MOST_COMMENTS = 500
-"""The most comments on the items of one run."""
-
+MOST_COMMENTS = 500  # the most comments on the items of one run
 _ADDED, _NO_SUCH_RUN, _OTHER = range(3)
 
 
@@ -186,8 +184,7 @@ class Comments:
         return comment.model_copy(update={"at_ms": int(time)}) if comment is not None else None
 
 
-LASTS_MS = 25_000
-"""How long a page counts as open after its last message; it sends one every 10 seconds."""
+LASTS_MS = 25_000  # how long a page counts as open after its last message; it sends one every 10 seconds
 
 
 class Present(NamedTuple):

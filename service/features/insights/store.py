@@ -22,9 +22,7 @@ from service.core.store.lua import read_script
 from service.core.store.tenants import TenantStore
 from service.features.insights.facts import Facts, ItemFact, Metric, PersonFact, Step, read_facts
 
-FAST_MS = 3_000
-"""A decision after a shorter look counts as fast."""
-
+FAST_MS = 3_000  # a decision after a shorter look counts as fast
 MOST_LOOK_MS = 600_000
 """A longer look counts as this long towards a rule's minutes: the page may have stayed open unattended."""
 
@@ -33,8 +31,7 @@ _PER_DOUBLING = 4
 _NIGHT = (22, 5)
 
 
-Count = tuple[str, str]
-"""A metric, with the bucket of a histogram behind a point, and a name."""
+Count = tuple[str, str]  # a metric, with the bucket of a histogram behind a point, and a name
 
 
 def tally(facts: Facts, zones: Mapping[str, ZoneInfo]) -> Counter[Count]:
@@ -122,9 +119,7 @@ def _list_person_metrics(person: PersonFact, hour: int) -> list[str]:
 
 
 HOURS_KEPT = 14 * 24
-DAYS_KEPT = 180
-"""Twice the longest range, because a figure is shown with that of the time before it."""
-
+DAYS_KEPT = 180  # twice the longest range, because a figure is shown with that of the time before it
 _SPARE_MS = DAY_MS
 
 

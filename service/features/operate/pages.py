@@ -36,8 +36,7 @@ from service.edge.web.sessions import (
 from service.edge.web.sign_ins import receive_form
 from service.features.operate.diagnostics import Finding, diagnose
 
-KEPT_MS = 5_000
-"""The age, ms, up to which findings are shown again: every change refreshes the open pages."""
+KEPT_MS = 5_000  # the age, ms, up to which findings are shown again: every change refreshes the open pages
 
 
 class Checked(NamedTuple):

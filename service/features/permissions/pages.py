@@ -157,12 +157,8 @@ def _add_trial(row: GrantRow, trial: Trial) -> GrantRow:
     return row._replace(tried=tried, rest=rest, ready=is_ready(grant, trial) and not void)
 
 
-WITH = "with"
-"""The control of the button that sends a decision with its grant or offer."""
-
-SEEN = "seen"
-"""The control that holds the digest of what the shown sentence says."""
-
+WITH = "with"  # the control of the button that sends a decision with its grant or offer
+SEEN = "seen"  # the control that holds the digest of what the shown sentence says
 _SPANS_S = (3_600, 8 * 3_600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400)
 _STEPS = {"grant": Answer.APPROVE, "offer": Answer.DENY}
 _SAME, _MOST, _ONLY = "same.", "most.", "only."

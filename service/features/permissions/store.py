@@ -133,12 +133,9 @@ class GrantStore(Generic[Kept]):
         return self._kind.find_scope(self._keys, self._kind.name_scope(grant))
 
 
-MOST_LESSONS = 500
-"""The decided calls of a rule for an agent from which grants are learned."""
-
+MOST_LESSONS = 500  # the decided calls of a rule for an agent from which grants are learned
 ASKED = "asked"
-TRIED = (ASKED, *Answered)
-"""What is counted of a grant on probation."""
+TRIED = (ASKED, *Answered)  # what is counted of a grant on probation
 
 
 def note_lessons(commit: Commit, keys: TenantKeys, update: Update) -> None:

@@ -25,9 +25,7 @@ from service.features.webhooks.store import Endpoint, Endpoints, Sender, Senders
 
 MOST_ENDPOINTS = 500
 MOST_OF_AN_AGENT = 20
-DISABLED_BY = "Disabled by "
-"""How the reason begins of an endpoint that a person disabled."""
-
+DISABLED_BY = "Disabled by "  # how the reason begins of an endpoint that a person disabled
 PER_OWNER = Allowance("webhook-verifications", 30, 60)
 
 

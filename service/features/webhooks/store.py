@@ -76,8 +76,7 @@ class RowStore(Generic[Row]):
             return bool(await self._redis.hdel(self._key, row_id))
 
 
-MOST_SECRETS = 3
-"""The most secrets of one endpoint or sender. A rotation ends the oldest one beyond."""
+MOST_SECRETS = 3  # the most secrets of one endpoint or sender. A rotation ends the oldest one beyond.
 
 
 class TimedSecret(Immutable):

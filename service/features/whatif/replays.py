@@ -99,8 +99,7 @@ def replay_page(job: dict[str, Any]) -> JsonObject:
     return result.model_dump(mode="json")
 
 
-JOBS = {"rejudge": rejudge_calls, "replay": replay_page}
-"""The jobs of the sandbox's processes."""
+JOBS = {"rejudge": rejudge_calls, "replay": replay_page}  # the jobs of the sandbox's processes
 
 
 def _read_calls(run: dict[str, Any], lost: Counter[str], rules: ReplayRules) -> list[RecordedCall]:

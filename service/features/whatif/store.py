@@ -15,8 +15,7 @@ from service.core.store.tenants import TenantStore
 
 KEPT_S = 86_400
 MOST_REPLAYS = 50
-SILENT_MS = 30_000
-"""A running replay that reports nothing for this long has lost its process."""
+SILENT_MS = 30_000  # a running replay that reports nothing for this long has lost its process
 
 
 class Replay(Immutable):

@@ -210,9 +210,7 @@ def _run(policy: Policy, path: Path, raw: bytes) -> CasesFound:
     return CasesFound(judge_blocking(lambda: run_cases(policy, cases)), faults)
 
 
-MOST_ROWS = 200
-"""The limit of listed calls of one kind of change; the count is of all."""
-
+MOST_ROWS = 200  # the limit of listed calls of one kind of change; the count is of all
 _EFFECTS = {Effect.ALLOWED: mark("allowed"), Effect.ASKED: mark("asked"), Effect.DENIED: mark("denied")}
 _FILE = "draft"
 _DRAFT_PAGE = "pages/rule_draft.html"

@@ -103,9 +103,7 @@ def _mask(trial: Trial, event: PolicyEvent, secrets: Redacted) -> Trial:
     return trial._replace(saw=saw, remembered=hide_amounts(trial.remembered, secrets.args))
 
 
-MOST_EVENTS = 5_000
-"""The limit of trail events that are read of one run."""
-
+MOST_EVENTS = 5_000  # the limit of trail events that are read of one run
 _IDS = 500
 _SUSPENDED = re.compile(rb'"suspension_id":"([^"]+)"')
 _AT = re.compile(rb'"at_ms":(\d+)')
@@ -222,9 +220,7 @@ def _read_time(entry: bytes) -> int:
 
 MOST_CALLS = 1_000
 MOST_RUNS = 1_000
-MOST_BYTES = 8 * 1024 * 1024
-"""The limit of all arguments together: they are sent to the process that judges."""
-
+MOST_BYTES = 8 * 1024 * 1024  # the limit of all arguments together: they are sent to the process that judges
 _AT_ONCE = 50
 
 

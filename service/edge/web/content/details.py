@@ -237,9 +237,7 @@ def _is_about(item: Item, facts: Facts) -> bool:
     return bool(item.call_id) and facts.text("tool_call_id") == item.call_id
 
 
-SHOW = "show"
-"""The control of a form whose page shows the secrets; with the value `only` the form decides nothing."""
-
+SHOW = "show"  # the control of a form whose page shows the secrets; with the value `only` the form decides nothing
 _NOTHING = Redacted({}, frozenset())
 _SHOWN_MS = HOUR_MS
 _PLACE = "web"

@@ -97,8 +97,7 @@ def _describe(judged: FinalJudgement) -> str:
     return _("Still asks: %(rule)s.", rule=name) if decision.action in ASKING else _("Allowed: %(rule)s.", rule=name)
 
 
-VERSION = "version"
-"""The control and the query parameter that name a version by its digest."""
+VERSION = "version"  # the control and the query parameter that name a version by its digest
 
 
 class Version(NamedTuple):

@@ -28,9 +28,7 @@ from service.core.wiring import Wiring
 from service.edge.web.content.cards import Card, make_cards
 
 PAGE = 50
-BUDGET_MS = 50
-"""A search that reads records goes on for this long, unless it has a page sooner."""
-
+BUDGET_MS = 50  # a search that reads records goes on for this long, unless it has a page sooner
 _CURSOR = re.compile(r"([0-9]{1,15})\.(\w{1,60})(?:\.(\w{1,20}))?", re.ASCII)
 
 
@@ -122,9 +120,7 @@ async def _make_cards(
     return cards, damaged
 
 
-MOST_LISTED = 100
-"""The values that one menu lists, those with the most items first."""
-
+MOST_LISTED = 100  # the values that one menu lists, those with the most items first
 _NAMES: Mapping[str, str] = {"tool": mark("Tool"), "agent": mark("Agent"), "risk": mark("Risk"), "due": mark("Due")}
 _MINE = "is:mine"
 _RISKS: Mapping[str, str] = {

@@ -14,9 +14,7 @@ from sayso.core.text.summaries import Leaf, hash_display, write_shown
 from service.edge.web.content.cards import Card
 from service.edge.web.content.kinds import list_arguments, list_prompt
 
-LEAST = 3
-"""The number of alike items from which the inbox shows one row."""
-
+LEAST = 3  # the number of alike items from which the inbox shows one row
 MOST = 100
 MOST_CELL_CHARS = 200
 _CURRENCY = re.compile(r"[A-Z]{3}")

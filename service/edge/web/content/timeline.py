@@ -47,9 +47,7 @@ _VOICES: Mapping[str, str] = {
     EventType.OUTCOME_REPORTED: "agent",
     EventType.REQUESTER_ANSWERED: "agent",
 }
-VOICES = {"sayso": "Sayso", "rules": mark("Rules"), "agent": mark("Agent")}
-"""The names of the voices in a timeline."""
-
+VOICES = {"sayso": "Sayso", "rules": mark("Rules"), "agent": mark("Agent")}  # the names of the voices in a timeline
 _UNTIL: Mapping[str, str] = {
     EventType.ESCALATED: "deadline_at_ms",
     EventType.DEADLINE_EXTENDED: "deadline_at_ms",
