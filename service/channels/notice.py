@@ -49,7 +49,6 @@ def _write_lines(card: Card) -> Iterator[str]:
 
 
 def _cut(text: str, most: int) -> str:
-    """Return the text on one line without markup, with `…` where it was cut."""
     return cut(" ".join(text.split()).translate(_PLAIN), most)
 
 

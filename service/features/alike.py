@@ -268,7 +268,6 @@ async def _find_alike(request: Request, visitor: Visitor, row_id: str) -> list[C
 
 
 async def _read_cards(request: Request, visitor: Visitor, row_ids: Iterable[str]) -> list[Card]:
-    """Return the cards of these rows that are still open."""
     wanted = {*row_ids}
     ids = [*dict.fromkeys(_split(row_id)[0] for row_id in wanted)]
     records, _ = split_readable(await wiring_of(request).desk.suspensions.read_page(ids))

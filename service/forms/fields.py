@@ -343,7 +343,6 @@ def _describe_form(shape: Shape) -> str:
 
 
 def _list_places(field: Field, place: str) -> list[tuple[Field, str]]:
-    """Return the fields inside with their places in the value, as the validator writes them."""
     if field.shape.kind == "variants":
         return [(field.children[field.chosen], place)] if field.children else []
     if field.shape.kind == "list":

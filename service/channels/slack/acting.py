@@ -151,7 +151,6 @@ class SlackDesk:
         return await self.parts.reviewers.find_actor(name, self.channel.name, made)
 
     async def _ask(self, origin: Origin, by: Actor, sent: ViewSubmission) -> str:
-        """Put the modal's question to the requester; return the sentence for its author."""
         reference, key = CardRef(origin.suspension_id, origin.item_id), f"{sent.user.id}:{sent.view.id}"
         question = views.read_question(sent.view.state.get("values"))
         try:
@@ -232,7 +231,6 @@ class SlackDesk:
 
 
 def _action_of(name: str) -> CardAction | None:
-    """Return the action of a button or modal of ours, or None."""
     word = name.removeprefix(CALLBACK)
     return CardAction(word) if name.startswith(CALLBACK) and word in list(CardAction) else None
 

@@ -223,7 +223,6 @@ def open_token(config: SlackConfig, sealed: str) -> OpenedToken | None:
 
 
 def _list_ciphers(config: SlackConfig) -> list[Fernet]:
-    """Return a cipher for the current client secret, then for the old one."""
     info = f"sayso slack token {config.name} {config.app_id} {config.team_id}".encode()
     ciphers: list[Fernet] = []
     for secret in (config.client_secret, config.old_client_secret):

@@ -92,7 +92,6 @@ def _list_facts(card: Card) -> Iterator[Block]:
 
 
 def _write_rest(card: Card) -> Iterator[Block]:
-    """Yield what stands below the arguments: the claims of the agent and the progress of the item."""
     claims = [Line(claim.label, limits.cut(claim.text, CLAIM_CHARS)) for claim in card.claims[:CLAIMS]]
     if claims:
         yield kit.divider()

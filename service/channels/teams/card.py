@@ -86,7 +86,6 @@ def read_text(element: Element) -> str:
 
 
 def _list_elements(card: Card, args: str) -> Iterator[Element]:
-    """Yield the facts, the arguments, the claims of the agent and the progress of the item."""
     if card.urgent and card.live:
         yield _text(_run("Urgent", weight="Bolder", color="Attention"))
     yield _text(_run(card.headline, weight="Bolder", size="Medium"))
@@ -134,13 +133,11 @@ def _write_input(card: Card) -> Element:
 
 
 def _write_entry(entry: Entry) -> list[Element]:
-    """Return one item of a digest, whose address opens its page."""
     opens = {"type": "Action.OpenUrl", "url": entry.link}
     return [_text(_run(entry.text), separator=True), _text(_run(entry.link, selectAction=opens), spacing="None")]
 
 
 def _ask(title: str, field: Element, action: Element) -> Element:
-    """Return an action that opens a field and the action that sends it."""
     shown = {"type": "AdaptiveCard", "body": [field], "actions": [action]}
     return {"type": "Action.ShowCard", "title": title, "card": shown}
 

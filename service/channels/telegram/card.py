@@ -123,7 +123,6 @@ def cut(text: str, most: int) -> str:
 
 
 def _pack(digest: str) -> str:
-    """Return a digest in fewer characters, six bits each."""
     return urlsafe_b64encode(bytes.fromhex(digest)).decode().rstrip("=")
 
 
@@ -136,7 +135,6 @@ def _write_facts(card: Card) -> Iterator[Part]:
 
 
 def _write_rest(card: Card) -> Iterator[Part]:
-    """Yield what stands below the arguments: notes, the claims of the agent and the progress of the item."""
     if card.masked:
         yield _plain("Secret values are masked, so this card cannot approve. Open the item to decide.")
     if card.claims:

@@ -232,7 +232,6 @@ class Inbox:
             _LOG.warning("telegram_card_not_closed", channel=self.channel.name, reason=failure.reason)
 
     async def _answer(self, message: Message) -> str:
-        """Link the chat, or decide or ask with a reply; return the answer."""
         code = _START.fullmatch(message.text.strip())
         if code is not None:
             label = message.sender.label if message.sender is not None else ""

@@ -222,7 +222,6 @@ async def write_json(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -
 
 
 async def _take(wiring: Wiring, wanted: Filter, bounds: Bounds) -> AsyncGenerator[JsonObject | str]:
-    """Yield the exported items, and sentences on what is missing."""
     count = 0
     async for match in search(wiring, wanted, 0, bounds.suspensions):
         if isinstance(match, Found) and count < bounds.items:

@@ -279,7 +279,6 @@ def _sum_up(total: Counter[Count]) -> Figures:
 
 
 def _growth(slots: Iterable[Counter[Count]]) -> int:
-    """Return how many more runs wait after these slots than before them."""
     return sum(slot[Metric.CAME, ""] - slot[Metric.LEFT, ""] for slot in slots)
 
 

@@ -143,7 +143,6 @@ def _preview(channels: Channels, policy: Policy, rule_id: str, call: str, public
 
 
 def _write_sample(rule: PolicyRule | None) -> str:
-    """Return a call to begin with, for the first tool that the rule names."""
     named = rule.condition.tools if rule is not None else ()
     tools = [tool for tool in named if not any(sign in tool for sign in "*?[")]
     return json.dumps({"tool": tools[0] if tools else "sample_tool", "args": {"order": "A-1", "amount": 250}}, indent=2)
@@ -277,7 +276,6 @@ async def _gather_operate(request: Request, post: Post) -> dict[str, Any]:
 
 
 def _read_scope(post: Post) -> str:
-    """Return the chosen scope, or the typed name of a tool or agent."""
     kind, name = post.get("kind", ""), post.get("named", "").strip()
     scope = f"{kind}:{name}" if name else post.get("scope", "")
     if name and kind not in ("tool", "agent"):

@@ -271,7 +271,6 @@ async def revoke_mandate(mandate_id: MandateId, caller: Caller, parts: Parts) ->
 
 
 async def _find_definitions(parts: Wiring, caller: Principal, agent: str, body: MandateRequest) -> Definitions:
-    """Return the definitions of the agent's tools: those sent, or those of a registered agent."""
     sent = [(entry.tool, entry.definition) for entry in body.tools if entry.definition is not None]
     if not sent:
         return {tool.name: tool for tool in (await find_agent(parts, agent)).tools}

@@ -72,7 +72,6 @@ class Mandating:
         ]
 
     async def _find_end(self, mandate: Mandate, now_ms: int) -> int | None:
-        """Return when the only run of a mandate ended, if it has."""
         if not mandate.envelope.run_id or mandate.find_state(now_ms) is not GrantState.IN_FORCE:
             return None
         try:
@@ -215,7 +214,6 @@ def is_ready(grant: Grant, trial: Trial) -> bool:
 
 
 def _name_likeness(grant: Grant) -> tuple[str, str]:
-    """Return the rule of a learned grant, and what its calls have in common."""
     return grant.rule_id, grant.learned.like if grant.learned is not None else grant.id
 
 

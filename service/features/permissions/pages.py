@@ -149,7 +149,6 @@ def _describe(use: Use[Grant], void: bool, now_ms: int, visitor: str) -> GrantRo
 
 
 def _add_trial(row: GrantRow, trial: Trial) -> GrantRow:
-    """Return the row of a proposed grant with what it would have allowed."""
     grant = row.use.grant
     rest = text.describe_missing(grant.learned, trial.approved) if grant.learned is not None else ""
     void = row.css == "denied"

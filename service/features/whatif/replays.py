@@ -232,7 +232,6 @@ class RuleReplays:
         _JUDGING.close()
 
     async def _prepare(self, asked: ReplayRequest, by: str) -> tuple[Replay, ReplayRules]:
-        """Check the rules, and save the replay that is about to start."""
         wiring = self._wiring
         known = await find_known(wiring)
         version = ""

@@ -140,7 +140,6 @@ def _read_form(post: Post) -> TrialForm:
 
 
 def _fill(form: TrialForm, manifests: dict[str, AgentManifest]) -> TrialForm:
-    """Return the form with arguments to begin with, from the schema of the tool."""
     definition = find_definition(manifests, form.agent, form.tool)
     return form._replace(args=write_pretty(sketch_args(definition.parameters) if definition is not None else {}))
 

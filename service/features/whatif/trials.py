@@ -189,7 +189,6 @@ class RecordedRuns:
             skip += _IDS
 
     async def _keep_lasting(self, run_ids: list[str], from_ms: int) -> list[str]:
-        """Return the runs whose last event is in the range or later."""
         if not run_ids:
             return []
         async with translated(), self._redis.pipeline(transaction=False) as pipe:
@@ -205,7 +204,6 @@ def _filter(run_id: str, latest: bytes | None, trail: list[bytes]) -> RawRun:
 
 
 def _list_suspensions(run: RawRun) -> list[str]:
-    """Return the ids of the suspensions that the trail names, and of the latest."""
     if not run.latest:
         return []
     named = (_SUSPENDED.search(entry) for entry in run.trail if _SUSPENSION_EVENT in entry[:_HEAD_BYTES])

@@ -295,7 +295,6 @@ def _describe_claim(item: Item, reviewer: Actor, now_ms: int) -> str:
 
 
 def _find_section(due_at_ms: int, now_ms: int) -> str:
-    """Return the section by the deadline, with days in UTC; the browser corrects it to its own days."""
     if due_at_ms - now_ms < SOON_MS:
         return "soon"
     return "today" if due_at_ms // DAY_MS == now_ms // DAY_MS else "later"

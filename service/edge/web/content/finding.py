@@ -209,7 +209,6 @@ def _count(buckets: Sequence[Bucket], due: Sequence[tuple[int, ...]], reviewer: 
 
 
 def _list_values(facets: Facets, count: int, due: Sequence[int]) -> Iterable[tuple[str, str, int]]:
-    """Yield each filter and value of a bucket, and how many of its items it has."""
     yield "mine", _MINE, count
     yield "tool", facets.tool, count
     for agent in {facets.agent, facets.subagent} - {""}:
@@ -270,5 +269,4 @@ def _list_words(
 
 
 def _is_chosen(terms: Iterable[Term], name: str) -> bool:
-    """Return whether one of the terms names exactly this value."""
     return any(term.whole and term.value == name.casefold() for term in terms)

@@ -138,7 +138,6 @@ def _key(card: Card) -> set[tuple[tuple[bool, str], str]]:
 
 
 def _list_all(card: Card) -> Iterator[tuple[tuple[bool, str], Leaf]]:
-    """Yield every value of the arguments and of the prompt with its place."""
     for leaf in list_arguments(card.item):
         yield (False, leaf.path), leaf
     for leaf in list_prompt(card.item.prompt):
@@ -146,7 +145,6 @@ def _list_all(card: Card) -> Iterator[tuple[tuple[bool, str], Leaf]]:
 
 
 def _list_differing(cards: Sequence[Card]) -> Iterator[tuple[tuple[bool, str], str]]:
-    """Yield the place and the text of every value that not all cards share."""
     common = set.intersection(*map(_key, cards))
     for card in cards:
         yield from _key(card) - common
@@ -194,7 +192,6 @@ def _make_cell(column: Column, leaf: Leaf) -> Cell:
 
 
 def _find_outliers(columns: Sequence[Column], lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield the lines with the reasons for which they start without a tick."""
     numbers = [
         [Decimal(line.cells[place].units) for line in lines]
         for place, column in enumerate(columns)

@@ -76,7 +76,6 @@ def name_currencies(leaves: Sequence[Leaf], *, minor: bool = False) -> list[Leaf
 
 
 def _find_currencies(rows: Sequence[Row | Leaf]) -> dict[str, str]:
-    """Return the currency that the rows below each path name."""
     beside: dict[str, JsonObject] = {}
     for row in rows:
         above, key = _part(row.path)
@@ -106,7 +105,6 @@ def _grow_all(values: JsonObject, minor: bool) -> list[Branch]:
 
 
 def _name_money(branch: Branch, key: str, currency: str) -> Branch:
-    """Return the branch of an amount with its currency, and any other as it is."""
     if not currency or len(branch.values) != 1 or branch.is_list:
         return branch
     return replace(branch, values=(_name_currency(branch.values[0], key, currency),))
