@@ -176,11 +176,7 @@ def read_form(raw: bytes) -> dict[str, str]:
     """Return the fields of a form, each at most once; raises `InvalidInput`."""
     try:
         pairs = parse_qsl(
-            raw.decode("ascii"),
-            keep_blank_values=True,
-            strict_parsing=True,
-            errors="strict",
-            max_num_fields=40,
+            raw.decode("ascii"), keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=40
         )
     except ValueError as error:
         raise InvalidInput("The form cannot be read. Send it as Slack does.") from error

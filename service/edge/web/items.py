@@ -75,8 +75,7 @@ class _Visit(NamedTuple):
         return self.visitor.principal.reviewer("web")
 
     async def show(self, **changes: object) -> Response:
-        context = {**await _gather(self), **changes}
-        return await show(self.request, self.visitor, "pages/item.html", **context)
+        return await show(self.request, self.visitor, "pages/item.html", **{**await _gather(self), **changes})
 
 
 @router.get("/items/{suspension_id}/{item_id}")

@@ -190,8 +190,7 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
     end = await wiring.trails.find_end(run_id)  # before the events, because more may be added meanwhile
     trail = await read_trail(wiring.runs, run_id)
     external = await content.read_external_events(wiring.part(ExternalEvents), run_id)
-    chain = await wiring.desk.suspensions.read_chain(run.suspension_id, 50)
-    records, damaged = split_readable(chain)
+    records, damaged = split_readable(await wiring.desk.suspensions.read_chain(run.suspension_id, 50))
     secrets = collect_secrets(records)
     added: dict[str, Any] = {"lines": mask_lines(content.describe_both(trail, external.entries), secrets)}
     for addition in additions_of(request):
