@@ -1,8 +1,7 @@
 """What a channel is: it renders the card of an item, sends it, and updates it when the item changes.
 
-A channel is one folder with the same files: `card.py` renders, `outbound.py` sends, and `inbound.py` takes decisions
-where the channel allows them. `service/channels/kinds.py` has one row for each kind. Here is what they share: requests
-to a provider, whose failures name neither addresses nor secrets, and work that goes on after an answer to it.
+In each folder `card.py` renders, `outbound.py` sends, and `inbound.py` takes decisions where the channel allows them.
+Failures of requests to a provider name neither addresses nor secrets.
 """
 
 import asyncio

@@ -36,30 +36,29 @@ CHANNEL = "webhook"
 SenderId = Annotated[str, Path(min_length=1, max_length=100, examples=["whs_019aa4a2f2f3d4e5f60718293a4b5c6d"])]
 
 
-class HookDecision(DecisionRequest):
-    """A decision by webhook: the decision, its reviewer and its item."""
-
+class _Sent(DecisionRequest):
     suspension_id: str = Field(min_length=1, max_length=100)
     item_id: str = Field(min_length=1, max_length=100)
-    reviewer: str = Field(min_length=1, max_length=64, description="The name of an active reviewer.")
 
     @property
     def decision(self) -> DecisionRequest:
-        return _strip(self)
+        """The decision alone."""
+        fields = self.model_dump(include=set(DecisionRequest.model_fields), exclude_unset=True)
+        return DecisionRequest.model_validate(fields)
 
 
-class SenderDecision(DecisionRequest):
+class HookDecision(_Sent):
+    """A decision by webhook: the decision, its reviewer and its item."""
+
+    reviewer: str = Field(min_length=1, max_length=64, description="The name of an active reviewer.")
+
+
+class SenderDecision(_Sent):
     """A decision by a registered sender: the decision and its item."""
 
-    suspension_id: str = Field(min_length=1, max_length=100)
-    item_id: str = Field(min_length=1, max_length=100)
     reviewer: str | None = Field(
         default=None, min_length=1, max_length=64, description="The sender's own reviewer; may be omitted."
     )
-
-    @property
-    def decision(self) -> DecisionRequest:
-        return _strip(self)
 
 
 class HookAnswer(BaseModel):
@@ -77,12 +76,6 @@ class HookAnswer(BaseModel):
 def _header(name: str, meaning: str, example: str) -> dict[str, Any]:
     schema = {"type": "string", "examples": [example]}
     return {"name": name, "in": "header", "required": True, "description": meaning, "schema": schema}
-
-
-def _strip(sent: DecisionRequest) -> DecisionRequest:
-    return DecisionRequest.model_validate(
-        sent.model_dump(include=set(DecisionRequest.model_fields), exclude_unset=True)
-    )
 
 
 def _document(model: type[BaseModel]) -> dict[str, Any]:
@@ -123,7 +116,7 @@ async def take_decision(request: Request) -> HookAnswer:
     reviewer = await parts.reviewers.find(sent.reviewer)
     if reviewer is None or not reviewer.active:
         raise NotAllowed(f"There is no active reviewer named {sent.reviewer!r}. Send the name of one.")
-    return await _decide(parts, sent, sent.decision, reviewer.name, _Message(message_id, CHANNEL))
+    return await _decide(parts, sent, reviewer.name, _Message(message_id, CHANNEL))
 
 
 @router.post(
@@ -141,7 +134,7 @@ async def take_sender_decision(request: Request, sender_id: SenderId) -> HookAns
         raise InvalidSignature()
     sent = read_body(raw, SenderDecision)
     reviewer = await find_reviewer(parts, sender, sent.reviewer)
-    return await _decide(parts, sent, sent.decision, reviewer, _Message(message_id, f"{CHANNEL}:{sender.id}"))
+    return await _decide(parts, sent, reviewer, _Message(message_id, f"{CHANNEL}:{sender.id}"))
 
 
 class _Message(NamedTuple):
@@ -151,13 +144,13 @@ class _Message(NamedTuple):
     sender: str
 
 
-async def _decide(
-    parts: Wiring, sent: HookDecision | SenderDecision, decision: DecisionRequest, reviewer: str, message: _Message
-) -> HookAnswer:
+async def _decide(parts: Wiring, sent: _Sent, reviewer: str, message: _Message) -> HookAnswer:
     by = await parts.reviewers.find_actor(reviewer, CHANNEL)
     key = f"{message.sender}:{message.id}"
     try:
-        saved = await parts.desk.decide(sent.suspension_id, sent.item_id, decision, by, key=key, asker=message.sender)
+        saved = await parts.desk.decide(
+            sent.suspension_id, sent.item_id, sent.decision, by, key=key, asker=message.sender
+        )
     except IdempotencyConflict as error:
         problem = "This webhook-id was used with another body. Give every new message its own id."
         raise IdempotencyConflict(problem, webhook_id=message.id) from error
