@@ -107,10 +107,7 @@ async def decide_on_card(
 
 
 async def ask_on_card(parts: Wiring, channel: Channel, card: CardRef, text: str, by: Actor, key: str) -> str:
-    """Put a reviewer's question to the requester, and return the sentence for the reviewer. A repeated `key` asks once.
-
-    Raises `NotAllowed` where the channel takes no questions, and what `Desk.ask_requester` raises.
-    """
+    """Put a reviewer's question to the requester, once for a `key`; raises `NotAllowed` where the card takes none."""
     record = (await parts.desk.suspensions.read(card.suspension_id)).record
     item = find_item(record, card.item_id)
     if is_live(record, item):

@@ -255,10 +255,7 @@ def _decode(text: str) -> bytes:
 async def subscribe(
     parts: Wiring, channel: PushChannel, person: str, sent: tuple[str, str, str], label: str
 ) -> Contact:
-    """Save a browser's endpoint, key and secret for a person; raises `InvalidInput`.
-
-    A browser that someone else used before changes hands: only the person at the browser knows its endpoint.
-    """
+    """Save a browser's endpoint, key and secret for a person, also if somebody else used it; raises `InvalidInput`."""
     subscription = check_subscription(*sent, loopback=parts.settings.aap_allow_loopback)
     await forget_browser(parts, channel.name, subscription.address, by=person)
     await parts.part(Subscriptions).save(subscription)

@@ -1,7 +1,4 @@
-"""The features of the service, one row each, with what the core calls of them.
-
-Their order is the order in which they add to a commit.
-"""
+"""The features of the service, one row each, in the order in which they add to a commit."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple

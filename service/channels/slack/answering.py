@@ -35,10 +35,7 @@ _WAITING = "What you sent is being recorded. The result appears here."
 
 
 async def answer_interaction(desk: SlackDesk, payload: JsonValue, wait_s: float = ANSWER_S) -> Block | None:
-    """Carry out a press or a submission; return the body of the answer, None for an empty one.
-
-    Raises `InvalidInput` and `NotAllowed` for a payload that is not the channel's own.
-    """
+    """Carry out a press or a submission; return the answer or None. Raises `InvalidInput` and `NotAllowed`."""
     kind = payloads.type_of(payload)
     if kind == "block_actions":
         pressed = payloads.read_payload(payloads.BlockActions, payload)

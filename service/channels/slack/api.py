@@ -148,10 +148,7 @@ class SlackApi:
         return response.data if isinstance(response.data, dict) else {}
 
     async def respond(self, url: str, text: str) -> None:
-        """Send a sentence to the one person who pressed or typed, at the address that came with it.
-
-        A failure is ignored by Slack's own rules: the address is valid for 30 minutes and five uses.
-        """
+        """Send a sentence to the one person who pressed or typed; Slack takes five within 30 minutes."""
         if not _is_below(url, self._config.hooks_url):
             return
         body = {"response_type": "ephemeral", "replace_original": False, "text": text}

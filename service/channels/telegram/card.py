@@ -1,8 +1,4 @@
-"""The card of an item as a Telegram message in HTML.
-
-Texts from outside are in `code` and `pre`, where Telegram makes no links of them. Arguments that do not fit are omitted
-as a whole, and the card says so.
-"""
+"""The card of an item as a Telegram message in HTML, where no text from outside becomes a link."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence

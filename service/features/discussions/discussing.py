@@ -152,10 +152,7 @@ def find_media_type(content: bytes) -> str | None:
 async def attach(
     wiring: Wiring, suspension_id: str, item_id: str, name: str, content: bytes, by: Actor, key_id: str | None = None
 ) -> Attachment:
-    """Attach a file to an open item; the same file of the same person or agent is attached once.
-
-    Raises `InvalidInput`, `TooLarge`, `Conflict` for an item that is not open, and what the store raises.
-    """
+    """Attach a file to an open item, once for its author; raises `InvalidInput`, `TooLarge` and `Conflict`."""
     record = (await wiring.desk.suspensions.read(suspension_id)).record
     item = find_item(record, item_id)
     limit_bytes = wiring.settings.attachment_limit_bytes
@@ -215,10 +212,7 @@ async def read_attachment(
 async def add_comment(
     wiring: Wiring, suspension_id: str, item_id: str, text: str, author: str, key: str | None
 ) -> Comment:
-    """Save a person's comment on an item, open or decided; a repeated `key` of the same person comments once.
-
-    Secrets that people typed in the run are masked in it.
-    """
+    """Save a person's comment on an item, with typed secrets masked, once for each of the person's keys."""
     record = (await wiring.desk.suspensions.read(suspension_id)).record
     find_item(record, item_id)
     id_ = f"com_{sha256(f'{author} {key}'.encode()).hexdigest()[:32]}" if key else new_id("com")

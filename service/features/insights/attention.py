@@ -1,7 +1,4 @@
-"""How carefully each reviewer looks, and signs that a person approves without looking.
-
-Rows are in the order of names, so that they are no ranking. Signs are shown once, and keep nobody from deciding.
-"""
+"""How carefully each reviewer looks, and signs that a person approves without looking; both rank nobody."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""The pages of people and keys, for admins, and the log of what people did.
-
-A new password or key is shown once; it is never stored in plain text and never in a URL.
-"""
+"""The pages of people and keys, for admins, and the log of what people did. A secret is shown once, in no URL."""
 
 from functools import partial
 from typing import Annotated, Any, NamedTuple, get_args

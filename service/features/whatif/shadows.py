@@ -36,11 +36,7 @@ async def read_shadows(wiring: Wiring) -> ShadowState:
 
 
 async def begin_shadow(wiring: Wiring, version: str, by: str) -> None:
-    """Put a saved version in shadow: all processes judge new calls by it as well, within a second.
-
-    Raises `Conflict` where it is in force or another one is in shadow, and `InvalidInput` where this version of Sayso
-    cannot read it.
-    """
+    """Put a saved version in shadow within a second; raises `Conflict`, and `InvalidInput` if it cannot be read."""
     state = await read_version(wiring, version)
     if state.in_force:
         raise Conflict(f"Version {version} is in force, so it judges all calls already. Choose another one.")

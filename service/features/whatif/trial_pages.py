@@ -1,7 +1,4 @@
-"""Pages that try rules: one call, the cases beside the rules, and a draft with the last recorded calls.
-
-Nothing runs or is recorded.
-"""
+"""Pages that try rules on one call, on the cases beside them and on recorded calls. Nothing runs or is recorded."""
 
 import asyncio
 from collections.abc import Sequence

@@ -113,10 +113,7 @@ _SUSPENSION_EVENT = b'"type":"run_paused"'
 
 
 class RawRun(NamedTuple):
-    """The events of one run that tell of calls, and its suspensions by id; without `latest` it was deleted.
-
-    `is_cut` says that later events were not read.
-    """
+    """The events of one run about calls, and its suspensions by id; deleted without `latest`, and maybe `is_cut`."""
 
     run_id: str
     latest: str

@@ -1,7 +1,4 @@
-"""Suspensions as requests of the protocol, and requests as suspensions.
-
-Submitted members keep their original text. A request becomes a suspension with one item, whose times never change.
-"""
+"""Suspensions as requests of the protocol, whose submitted members keep their text, and requests as suspensions."""
 
 import json
 
