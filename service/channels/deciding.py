@@ -31,10 +31,7 @@ async def find_actor(parts: Wiring, channel: Channel, address: str) -> Actor | N
 
 
 async def link_address(parts: Wiring, channel: Channel, code: str, address: str, label: str) -> str:
-    """Link an address to the creator of the code, and return the sentence for them; raises what redeeming raises.
-
-    A repeated message of somebody who is linked already has the same answer, although its code is used up.
-    """
+    """Link an address to the creator of the code, and return the sentence for them; repeatable."""
     try:
         await parts.contacts.redeem_code(channel.name, code, address, label)
     except InvalidInput:
@@ -90,10 +87,7 @@ async def read_card(parts: Wiring, record: SuspensionRecord, item: Item) -> Card
 async def decide_on_card(
     parts: Wiring, channel: Channel, card: CardRef, request: DecisionRequest, by: Actor, key: str
 ) -> Decided:
-    """Record a decision made on a channel. `key` is the provider's id of the message, so a repetition changes nothing.
-
-    Raises `NotAllowed` for an action that the item's card does not offer here, and what `Desk.decide` raises.
-    """
+    """Record a channel's decision, once for a `key`; raises `NotAllowed` for what the card does not offer."""
     record = (await parts.desk.suspensions.read(card.suspension_id)).record
     item = find_item(record, card.item_id)
     if is_live(record, item):

@@ -34,10 +34,7 @@ LONGEST_TEXT_CHARS = 300
 
 
 def render_card(card: Card, *, alert: bool = True) -> Rendered:
-    """Return the card as the JSON that the service worker reads; it never shows all arguments.
-
-    All notifications of an item have one tag, so that each replaces the one before. `alert` makes a sound again.
-    """
+    """Return the card as JSON for the service worker, in place of the item's last; `alert` makes a sound."""
     if card.live:
         title, body = "Decide before it runs" if not card.urgent else "Urgent: decide before it runs", card.headline
     else:

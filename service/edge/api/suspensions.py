@@ -195,10 +195,7 @@ async def _page(
 
 
 def view_suspension(record: SuspensionRecord, freezes: Iterable[Freeze], owner: str | None = None) -> SuspensionView:
-    """Return the view of a suspension; with `owner`, that of an agent.
-
-    Secrets that people typed are masked for everybody; the call gets them with its permit.
-    """
+    """Return the view of a suspension, with `owner` an agent's; secrets that people typed are masked."""
     return show_suspension(mask_typed(record), tuple(freezes), owner)
 
 

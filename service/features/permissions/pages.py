@@ -228,10 +228,7 @@ def find_grant_step(post: Post) -> str:
 
 
 def add_grant(policy: Policy, item: Item, decision: DecisionRequest, post: Post) -> DecisionRequest:
-    """Return the decision with the grant or the offer of the form.
-
-    Raises `InvalidInput` where it does not say what the sentence said that the reviewer saw.
-    """
+    """Return the decision with the form's grant or offer; raises `InvalidInput` if another was shown."""
     step = post.get(WITH, "")
     if _STEPS.get(step) != post.get("answer"):
         return decision

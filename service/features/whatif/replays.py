@@ -190,10 +190,7 @@ class RuleReplays:
         self._starting = 0
 
     async def start(self, asked: ReplayRequest, by: str) -> Replay:
-        """Start a replay and return it.
-
-        Raises `InvalidInput` for faulty rules and an empty range, and `TooManyRequests` at the limit.
-        """
+        """Start a replay; raises `InvalidInput` for faulty rules, and `TooManyRequests` at the limit."""
         if asked.from_ms >= asked.to_ms:
             raise InvalidInput("The range is empty. Let it end after it begins.")
         AmountFinder((), asked.path)

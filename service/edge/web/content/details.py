@@ -137,10 +137,7 @@ class Result(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One leaf of the arguments, requested (`was`) and decided (`now`); it is same, changed, added or removed.
-
-    A changed long text also has its `pieces`.
-    """
+    """One leaf of the arguments: same, changed, added or removed. Changed long texts have `pieces`."""
 
     path: str
     before: str
