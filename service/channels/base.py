@@ -86,7 +86,7 @@ class Channel(Protocol):
         """Return the card in the channel's format: a pure function."""
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
-        """Send a card; return the provider's id of it, or an empty text. Raises `DeliveryFailed`."""
+        """Send a card, once for an `event_id`; return the provider's id or an empty text. Raises `DeliveryFailed`."""
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Replace the card, or send what has changed where messages cannot be replaced. Raises `DeliveryFailed`."""
