@@ -223,10 +223,9 @@ async def _show_again(visit: _Visit, error: SaysoError) -> None:
 
 async def _gather(visit: _Visit) -> dict[str, Any]:
     """Return what the page shows. Secrets are masked unless the form asks for them, which is logged."""
-    request, visitor, suspension_id, item_id, post = visit
-    wiring = wiring_of(request)
-    suspension = await wiring.desk.suspensions.read(suspension_id)
-    record, item = suspension.record, find_item(suspension.record, item_id)
+    request, post, wiring = visit.request, visit.post, wiring_of(visit.request)
+    suspension = await wiring.desk.suspensions.read(visit.suspension_id)
+    record, item = suspension.record, find_item(suspension.record, visit.item_id)
     run, end, trail, external, definition, earlier = await asyncio.gather(
         wiring.runs.read(record.run.id),
         wiring.trails.find_end(record.run.id),
@@ -237,17 +236,17 @@ async def _gather(visit: _Visit) -> dict[str, Any]:
     )
     view = await asyncio.to_thread(details.look_at, record, item, definition, shown=SHOW in post)
     if view.shown:
-        await details.note_shown(wiring.part(ChannelNotes), visitor.name, record, item)
+        await details.note_shown(wiring.part(ChannelNotes), visit.visitor.name, record, item)
     forms = await asyncio.to_thread(view.make_forms, definition)
     versions = edits.list_versions(item) if view.shown or not view.has_secrets else []
     chosen = post.get(edits.VERSION) or request.query_params.get(edits.VERSION)
     version = next((version for version in versions if version.digest == chosen), None)
     lines = view.mask_lines(describe_both(trail, external.entries))
-    page = ItemPage(wiring, visitor.name, item, view, lines, post, suspension.now_ms)
+    page = ItemPage(wiring, visit.visitor.name, item, view, lines, post, suspension.now_ms)
     freezes, fault, precedents, added = await asyncio.gather(
         wiring.freezes.known(),
         wiring.trails.find_slice_fault(record.run.id, trail),
-        describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
+        describe_precedents(wiring, record, item, visit.visitor.name, definition, view.secrets),
         asyncio.gather(*(part.item(page) for part in additions_of(request) if part.item is not None)),
     )
     return {
