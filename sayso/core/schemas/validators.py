@@ -62,8 +62,9 @@ def compile_schema(schema: bytes, formats: bool = False) -> Any:
     try:
         engine: Any = import_module("jsonschema_rs")
     except ImportError as error:
-        problem = "Schemas need the package jsonschema-rs. Install it with: pip install 'sayso[policies]'"
-        raise InvalidInput(problem) from error
+        raise InvalidInput(
+            "Schemas need the package jsonschema-rs. Install it with: pip install 'sayso[policies]'"
+        ) from error
     compile_ = partial(engine.validator_for, schema.decode(), validate_formats=formats, retriever=_refuse)
     faults = (ValueError, engine.ReferencingError)
     try:

@@ -120,6 +120,7 @@ def _list_person_metrics(person: PersonFact, hour: int) -> list[str]:
 
 HOURS_KEPT = 14 * 24
 DAYS_KEPT = 180  # twice the longest range, because a figure is shown with that of the time before it
+_MOST_FIELDS = 20_000
 _SPARE_MS = DAY_MS
 
 
@@ -152,7 +153,7 @@ class Counters:
             keys, args = self._add_up(pending.values())
             async with translated():
                 gone: list[int] = await self._count(
-                    keys=[self._keys.facts, *keys], args=[20_000, len(stored), *stored, *args]
+                    keys=[self._keys.facts, *keys], args=[_MOST_FIELDS, len(stored), *stored, *args]
                 )
             if not gone:
                 break
