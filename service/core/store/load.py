@@ -54,7 +54,7 @@ class Sizes(StorePart):
             for from_ms, below_ms in AGES_MS.values():
                 first = f"({now_ms - below_ms}" if below_ms else "-inf"
                 pipe.zcount(self._keys.open, first, now_ms - from_ms if from_ms else "+inf")
-        return dict(zip(AGES_MS, await pipe.execute(), strict=True))
+            return dict(zip(AGES_MS, await pipe.execute(), strict=True))
 
     async def find_overdue(self) -> Overdue:
         """Return what the clock process should have done already."""
@@ -71,7 +71,7 @@ class Sizes(StorePart):
             pipe.zcard(self._keys.inbox)
             for status in _COUNTED:
                 pipe.zcard(self._keys.runs(status))
-        return dict(zip((RunStatus.SUSPENDED, *_COUNTED), await pipe.execute(), strict=True))
+            return dict(zip((RunStatus.SUSPENDED, *_COUNTED), await pipe.execute(), strict=True))
 
     async def count_messages(self) -> Messages:
         """Return the messages of the first 1,000 receivers that have any."""
