@@ -7,7 +7,7 @@ import typer
 
 from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
-from sayso.client import webhooks as requests
+from sayso.client import channels as requests
 from sayso.errors import InvalidInput
 from sayso.wire.channels import NewEndpointView, NewSenderView
 

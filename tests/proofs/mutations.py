@@ -71,7 +71,6 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "desk/worker_execution.py": _tests("test_outages desk/test_handing resume/test_handed") + DESK,
         "desk/scheduling.py": DESK + BATCHES,
         "suspensions/saving.py": STORE + DESK,
-        "suspensions/lookups.py": STORE + DESK,
         "suspensions/batches.py": BATCHES,
         "suspensions/commits.py": STORE + DESK,
         "lua/commit.lua": STORE + DESK,

@@ -28,7 +28,7 @@ from service.core.policy.sandbox import Overrun
 from service.core.policy.sandbox_process import parse_job, read_tools
 from service.core.store.connection.connecting import text, translated
 from service.core.store.runs.runs import Runs
-from service.core.store.suspensions.lookups import SuspensionLookups
+from service.core.store.suspensions.saving import SuspensionLookups
 from service.core.store.tenants import TenantStore
 from service.core.wiring import Wiring
 

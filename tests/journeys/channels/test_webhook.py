@@ -11,7 +11,7 @@ from standardwebhooks import Webhook
 
 from demo.journeys import REVIEWER
 from launch.stops import wait_until
-from sayso.client.webhooks import create_endpoint, create_sender, delete_endpoint, verify_endpoint
+from sayso.client.channels import create_endpoint, create_sender, delete_endpoint, verify_endpoint
 from sayso.core.clock import now_ms
 from sayso.wire.channels import NewSenderView
 from tests.journeys.channels.desks import BANK, ChannelDesk, signed_in

@@ -25,8 +25,8 @@ from service.core.store.suspensions.facets import (
     read_member,
     write_facets,
 )
-from service.core.store.suspensions.lookups import SuspensionLookups
 from service.core.store.suspensions.reading import UnreadableRecord
+from service.core.store.suspensions.saving import SuspensionLookups
 from service.core.store.tenants import TenantStore
 
 MOST_BUCKETS = 5_000
