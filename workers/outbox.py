@@ -36,7 +36,6 @@ class FanOut:
     trouble: Trouble = field(default_factory=lambda: Trouble("event_not_announced"))
 
     async def announce_due(self) -> int:
-        """Save the messages of all waiting announcements; return the number of announcements."""
         now_ms = await self.wiring.schedule.now_ms()
         due = await self.wiring.part(AnnouncementQueue).due(now_ms)
         endpoints = await self.wiring.part(Endpoints).list_all() if due else []

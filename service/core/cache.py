@@ -1,7 +1,4 @@
-"""A 500 ms cache, and the background refresh of the caches in use.
-
-The refresh only saves time. A cache checks the age of its value itself and reads again if the refresh is late.
-"""
+"""A 500 ms cache, which checks the age of its value itself, and the background refresh that saves time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -41,7 +38,6 @@ class Refresher:
             self._running = asyncio.create_task(self._run())
 
     async def refresh(self) -> None:
-        """Refresh the caches that were used in the last five minutes."""
         since_ms = self.clock_ms() - USED_WITHIN_MS
         self._used = {refresh: at_ms for refresh, at_ms in self._used.items() if at_ms > since_ms}
         for result in await asyncio.gather(*(refresh() for refresh in self._used), return_exceptions=True):

@@ -16,10 +16,7 @@ _RELEASE_AFTER_S = 0.05  # until the caller has returned
 
 
 class Breaks:
-    """Breaks of a thread that works for long, in which other threads run.
-
-    Hashing lets go of the interpreter and takes it back at once: others, such as the event loop, would wait for 50 ms.
-    """
+    """Breaks of a thread that works for long, such as hashing, in which the event loop and others run."""
 
     def __init__(self) -> None:
         self._last_ms = monotonic_ms()

@@ -116,7 +116,6 @@ class Process:
         return wiring
 
     async def find_instance(self, token: str) -> Instance | None:
-        """Return the instance of the Agent Approval Protocol that holds this token, or None."""
         token_hash = hash_token(token)
         key = await self.tokens.find_instance(token_hash)
         if key is None:

@@ -155,30 +155,29 @@ async def _await_format(settings: Settings, stopping: asyncio.Event) -> None:
     while not stopping.is_set():
         try:
             await check_format(settings.store_url)
+            trouble.over()
+            return
         except Unavailable as error:
             trouble.note(error)
             await wait(stopping, TICK_S)
-        else:
-            trouble.over()
-            return
-
-
-async def _run(settings: Settings) -> None:
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    log.info("clock_started")
-    queue = DrainQueue(settings.store_url, settings.drain_window_s)
-    await run_clock(settings, stopping, queue)
-    queue.close()
 
 
 def main(settings: Settings) -> int:
     """Tick until stopped; return 1 for unusable rules, or a store with a later format."""
     configure_logs(settings.log_level)
+
+    async def run() -> None:
+        stopping = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        log.info("clock_started")
+        queue = DrainQueue(settings.store_url, settings.drain_window_s)
+        await run_clock(settings, stopping, queue)
+        queue.close()
+
     try:
         uvloop.run(await_store(settings.store_url))
-        uvloop.run(_run(settings))
+        uvloop.run(run())
     except (InvalidInput, OtherFormat, Unavailable) as error:
         log.error("clock_not_started", error=error.message)
         return 1

@@ -56,7 +56,6 @@ class ContactBook:
 
 
 async def _recall(known: dict[Key, Cache[Value]], key: Key, read: Callable[[], Awaitable[Value]]) -> Value:
-    """Return a value as of less than a second ago."""
     if key not in known and len(known) >= _MOST:
         known.clear()
     return await known.setdefault(key, Cache(read)).find()
@@ -104,10 +103,7 @@ class Gate:
     async def run(
         self, channel: Channel, to: Recipient, now_ms: int, call: Callable[[], Awaitable[Result]], *, first: bool
     ) -> Result:
-        """Make one call to the provider within the limits; raises `DeliveryFailed` or `Deferred`.
-
-        While the circuit is open a `first` attempt fails at once, so that the next escalation step is asked.
-        """
+        """Call the provider within the limits; raises `Deferred`, or `DeliveryFailed` if `first` would wait long."""
         destination = destination_of(channel, to)
         wait_ms = self.breakers.wait_ms(destination, now_ms)
         if wait_ms and first:
@@ -125,7 +121,17 @@ class Gate:
 
     async def _call(self, channel: str, destination: str, now_ms: int, call: Callable[[], Awaitable[Result]]) -> Result:
         try:
-            result = await _try(destination, call)
+            try:
+                async with asyncio.timeout(ATTEMPT_S):
+                    result = await call()
+            except TimeoutError:
+                raise DeliveryFailed(f"{destination} did not respond within {ATTEMPT_S:g} s.") from None
+            except DeliveryFailed:
+                raise
+            except Exception as error:
+                _LOG.exception("channel_broke", destination=destination)
+                fault = f"{destination} failed in an unexpected way ({type(error).__name__})."
+                raise DeliveryFailed(fault) from error
         except DeliveryFailed as failure:
             if not failure.permanent:
                 self.breakers.note(destination, accepted=False, now_ms=now_ms, channel=channel, reason=failure.reason)
@@ -278,20 +284,6 @@ class Attempt:
         if failure.permanent or wait_ms is None:
             return None
         return self.now_ms + max(wait_ms, int(failure.retry_after_s * 1000))
-
-
-async def _try(destination: str, call: Callable[[], Awaitable[Result]]) -> Result:
-    """Make the call; raises `DeliveryFailed`, also if it takes too long or breaks in an unexpected way."""
-    try:
-        async with asyncio.timeout(ATTEMPT_S):
-            return await call()
-    except TimeoutError:
-        raise DeliveryFailed(f"{destination} did not respond within {ATTEMPT_S:g} s.") from None
-    except DeliveryFailed:
-        raise
-    except Exception as error:
-        _LOG.exception("channel_broke", destination=destination)
-        raise DeliveryFailed(f"{destination} failed in an unexpected way ({type(error).__name__}).") from error
 
 
 def fail(delivery: CardDelivery, reason: str, next_try_at_ms: int | None) -> CardDelivery:

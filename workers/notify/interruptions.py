@@ -1,14 +1,14 @@
 """What people allow: quiet hours, few interruptions an hour, digests, and a delegate while they are absent."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
 from sayso.core.clock import now_ms
 from sayso.core.records.items import Item
-from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import IllegalTransition, NotFound, TooManyRequests
 from sayso.wire.people import Preferences
 from service.channels.base import Recipient
@@ -120,19 +120,13 @@ class AbsenceWatch:
         ids, moved = await self.wiring.runs.inbox(0, _NEVER) if chains else [], 0
         for start in range(0, len(ids), _PAGE):
             for record in await self.wiring.desk.suspensions.read_many(ids[start : start + _PAGE]):
-                moved += await self._move(record, chains)
+                if any(delivery.person in chains for item in record.items for delivery in item.deliveries):
+                    with suppress(IllegalTransition, NotFound):  # decided or deleted meanwhile
+                        saved = await self.wiring.desk.move_cards(record.id, chains)
+                        moved += saved.record.version > record.version
         known = self.again_at_ms
         self.again_at_ms = {
             id_: known.get(id_, 0) if id_ not in due else _NEVER if id_ in known else at_ms + _AGAIN_MS
             for id_ in (absence.id for absence in current)
         }
         return moved
-
-    async def _move(self, record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]]) -> bool:
-        if not any(delivery.person in chains for item in record.items for delivery in item.deliveries):
-            return False
-        try:
-            saved = await self.wiring.desk.move_cards(record.id, chains)
-        except (IllegalTransition, NotFound):  # decided or deleted meanwhile
-            return False
-        return saved.record.version > record.version

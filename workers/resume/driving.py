@@ -1,7 +1,4 @@
-"""The drain job: it drives ready runs, many at a time, for some seconds, then queues itself again.
-
-Taking a ready id grants nothing. The lease does, and fences every later step. The clock requeues lost runs.
-"""
+"""The drain job: it drives ready runs under leases, many at a time, for some seconds, then queues itself again."""
 
 import asyncio
 import os

@@ -1,8 +1,4 @@
-"""A run's journal on its suspension, kept through the desk, and the states of runs.
-
-A state is found by its digest, in the store or in the memory of the worker that saved it, so one that another process
-has replaced is read from the store.
-"""
+"""A run's journal on its suspension, kept through the desk, and the states of runs, found by their digests."""
 
 import asyncio
 from collections import Counter, OrderedDict
@@ -343,8 +339,6 @@ class StartDelays:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """Save every second, and at the end."""
-
         async def keep() -> None:
             while True:
                 await asyncio.sleep(SAVED_EVERY_S)

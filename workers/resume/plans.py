@@ -51,11 +51,7 @@ class RunPlan(NamedTuple):
 
 
 class PlanInputs(NamedTuple):
-    """Inputs of a plan: registered agents, rules, revocations, what counters of the rules hold, and the run's state.
-
-    Without readings, no call whose judgement needs a counter starts within the lease; without the state, none of a run
-    of our own agents.
-    """
+    """What a plan is made of; without readings or state, calls that need them do not start within the lease."""
 
     agents: Mapping[str, Agent]
     policy: Policy

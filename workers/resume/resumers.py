@@ -16,7 +16,7 @@ from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batc
 from sayso.runner.execution import run_calls
 from sayso.runner.loop import drive
 from sayso.runner.protocol import AgentRun, FrameworkAgent, FrameworkState, RunSuspended
-from sayso.runner.revalidation import Revalidation, carry_over
+from sayso.runner.revalidation import carry_over
 from sayso.runner.runs import FrameworkRun, ModelRun
 from sayso.runner.transcripts import RunState
 from sayso.timeline.external_events import fit_events
@@ -48,7 +48,12 @@ async def resume_run(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Le
     journal = await open_journal(wiring, leased, fence, leased_run.unclaimed)
     states = leased_run.states or RunStates(wiring.runs)
     plan = leased_run.plan if isinstance(leased_run.plan, RunPlan) else None
-    state, checked = (plan.state, plan.checked) if plan else await _check(wiring, agent, leased_run, states)
+    state: RunState | FrameworkState
+    if plan is not None:
+        state, checked = plan.state, plan.checked
+    else:
+        state = await _read_state(record, agent, leased_run.state, states)
+        checked = await check_calls(wiring, agent, leased, wiring.desk.suspensions.recall)
     if checked.again and state.batch is not None and state.batch.drafts:
         drafts, events = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
@@ -74,15 +79,6 @@ async def resume_run(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Le
         )
     else:
         await journal.settle(reached.end, reached.events)
-
-
-async def _check(
-    wiring: Wiring, agent: Agent, leased_run: LeasedRun, states: RunStates
-) -> tuple[RunState | FrameworkState, Revalidation]:
-    """Return the state of a run that has no plan yet, and its revalidated calls."""
-    record = leased_run.saved.record
-    state = await _read_state(record, agent, leased_run.state, states)
-    return state, await check_calls(wiring, agent, leased_run.saved, wiring.desk.suspensions.recall)
 
 
 def _open_run(agent: Agent, record: SuspensionRecord, state: RunState | FrameworkState) -> AgentRun[Any]:
@@ -152,24 +148,21 @@ async def _begin(
     wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal
 ) -> tuple[CallPlan, Mapping[int, str]]:
     """Return the plan, and the keys of its calls, whose permits are then redeemed; judge again over a limit."""
+    record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
     plan = leased_run.plan if isinstance(leased_run.plan, CallPlan) else None
     while True:
-        plan = plan or await _plan(wiring, agent, leased_run, journal)
+        if plan is None:
+            checked = await check_calls(wiring, agent, leased_run.saved, journal.recall)
+            batch = read_batch(record)
+            if record.state is not None:  # a suspension about a call in doubt has saved the other results
+                batch = Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))
+            plan = plan_batch(agent, record, batch, checked, now_ms, journal.finished(), journal.unfinished())
         if plan.checked.again or not plan.planned:
             return plan, {}
         try:
             return plan, await journal.redeem(plan.planned, (), None)
         except OverLimit:
             plan = None
-
-
-async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
-    record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
-    checked = await check_calls(wiring, agent, leased_run.saved, journal.recall)
-    batch = read_batch(record)
-    if record.state is not None:  # a suspension about a call in doubt has saved the other results
-        batch = Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))
-    return plan_batch(agent, record, batch, checked, now_ms, journal.finished(), journal.unfinished())
 
 
 Resumer = Callable[[Wiring, Mapping[str, Agent], LeasedRun], Coroutine[Any, Any, None]]

@@ -53,11 +53,7 @@ class ApiKeys:
         by: str = "",
         made: Made = NOBODY,
     ) -> tuple[ApiKey, str]:
-        """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict` for a used `secret`.
-
-        `owner` is the active person who owns the key of an agent, and `by` the person who makes it, by a credential
-        that `made` tells of.
-        """
+        """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict` for a used `secret`."""
         if predecessor_id is None:
             if not _NAME.fullmatch(name):
                 raise InvalidInput(

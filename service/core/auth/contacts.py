@@ -99,7 +99,6 @@ class Contacts:
         return Made(contact.made_by, contact.made_at_ms) if contact is not None else NOBODY
 
     async def find_person(self, channel: str, address: str) -> str | None:
-        """Return the active reviewer with this address, or None."""
         contact = await self.find(channel, address)
         reviewer = await self._people.find_active(contact.person) if contact is not None else None
         return reviewer.name if reviewer is not None else None

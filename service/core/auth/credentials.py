@@ -43,7 +43,6 @@ class Principal:
     represents: tuple[Represented, ...] = ()  # the absent people for whom a person decides
 
     def actor(self, channel: str) -> Actor:
-        """Return this principal as it appears in decisions and events."""
         return Actor(id=self.name, kind=self.kind, channel=channel)
 
     def reviewer(self, channel: str) -> Actor:
@@ -71,11 +70,7 @@ _LookedUp = tuple[Principal | None, float]  # the holder of a credential, and wh
 
 
 class Credentials:
-    """API keys and sessions of all tenants, checked against the store and cached for less than a second.
-
-    Those used in the last minutes are checked again in the background. `person_tokens` verifies the tokens that say for
-    whom an agent acts.
-    """
+    """API keys and sessions of all tenants, cached for less than a second; those in use are refreshed beside."""
 
     def __init__(
         self,
@@ -95,10 +90,7 @@ class Credentials:
         self._noted: dict[str, float] = {}
 
     async def identify(self, token: str | None, *, in_use: bool = True, within_ms: int = CACHED_MS) -> Principal:
-        """Return the holder of the token; with `in_use` false, idle time goes on. Raises `NotAuthenticated`.
-
-        A check of the last `within_ms` counts.
-        """
+        """Return the token's holder, checked `within_ms`; `in_use` restarts idle time. Raises `NotAuthenticated`."""
         if not token:
             raise NotAuthenticated()
         checked, at_ms = self._cached.get(token), self._clock_ms()

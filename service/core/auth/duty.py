@@ -70,10 +70,7 @@ class Hold(NamedTuple):
 
 
 def find_hold(preferences: Preferences, since_ms: int, deadline_at_ms: int, now_ms: int) -> Hold | None:
-    """Return how long a card waits whose item waits since `since_ms`, or None to send it now.
-
-    A digest after the deadline does not hold it. Other holds may end after the deadline; the caller then asks others.
-    """
+    """Return how long a card waits, even past its deadline, whose item waits since `since_ms`; None to send it now."""
     open_ms, working = next_open_ms(preferences, now_ms), preferences.working_hours
     off_duty = working is not None and not is_working(working, now_ms)
     digest_ms = next_digest_ms(preferences, since_ms)
@@ -149,19 +146,20 @@ def list_days(
     *,
     urgent: bool = False,
 ) -> list[Day]:
-    """Return who of the reviewers, or of their delegates, is asked at once at each time of a week.
-
-    `preferences` name everybody who can be asked. An urgent item asks outside their hours, too.
-    """
+    """Return who of the reviewers or delegates is asked at once, also if off duty when `urgent`, through a week."""
     days = [first + timedelta(days=ahead) for ahead in range(DAYS)]
     starts = (datetime.combine(day, time(slot // 2, slot % 2 * 30), zone) for day in days for slot in range(SLOTS))
     moments = [round(start.timestamp() * 1000) for start in starts]
     free: dict[str, Sequence[bool]] = {}
-    known: dict[Preferences, Sequence[bool]] = {}  # the members of a group share their hours
+    known: dict[Preferences, list[bool]] = {}  # the members of a group share their hours
     for name, given in preferences.items():
         hours = Preferences(time_zone=given.time_zone, quiet_hours=given.quiet_hours, working_hours=given.working_hours)
         if hours not in known:
-            known[hours] = [True] * len(moments) if urgent else _list_free(hours, moments)
+            open_ms, known[hours] = 0, []
+            for at_ms in moments:
+                if at_ms >= open_ms and not urgent:
+                    open_ms = next_open_ms(hours, at_ms)
+                known[hours].append(open_ms <= at_ms)
         free[name] = known[hours]
     asked = []
     for place, at_ms in enumerate(moments):
@@ -173,16 +171,6 @@ def list_days(
         )
         asked.append(tuple(dict.fromkeys(name for name in present if name is not None and free[name][place])))
     return [Day(day, _merge(asked[place * SLOTS : (place + 1) * SLOTS])) for place, day in enumerate(days)]
-
-
-def _list_free(preferences: Preferences, moments: Sequence[int]) -> list[bool]:
-    """Return whether each moment, in their order, is within the hours of a person."""
-    free, open_ms = [], 0
-    for at_ms in moments:
-        if at_ms >= open_ms:
-            open_ms = next_open_ms(preferences, at_ms)
-        free.append(open_ms <= at_ms)
-    return free
 
 
 def _merge(asked: Sequence[tuple[str, ...]]) -> tuple[Span, ...]:

@@ -115,10 +115,7 @@ class Reviewers:
         return reviewer
 
     async def set_password(self, name: str, password: str, by: str = "") -> None:
-        """Set a reviewer's password and end the sessions opened with the old one; raises `NotFound`.
-
-        It is marked as that of `by`, unless that is the person, until the person changes it.
-        """
+        """Set a password, marked as that of `by` if somebody else, and end the sessions; raises `NotFound`."""
         await self._known(name)
         hashed, other = await self._passwords.hash(password, name), by if by != name else ""
 
@@ -167,7 +164,6 @@ class Reviewers:
         return await self._change(name, lambda: {"manager": manager})
 
     async def find_manager(self, name: str) -> str | None:
-        """Return the active manager of an active person; None without one."""
         person = await self._people.find_active(name)
         if person is None or person.manager is None or await self._people.find_active(person.manager) is None:
             return None

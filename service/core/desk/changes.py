@@ -94,10 +94,7 @@ class Changes:
 
 
 def limit_start(start: Start, freezes: tuple[Freeze, ...], until_ms: int) -> Verb:
-    """Return the transition under these freezes, applied and saved up to `until_ms` only; 0 sets no limit.
-
-    No start is dated before the end of a freeze that is known to have ended.
-    """
+    """Return the transition, not before a known end of a freeze, applied and saved up to `until_ms`; 0 is no limit."""
     ended_ms = max((freeze.unfrozen_at_ms or 0 for freeze in freezes), default=0)
 
     def verb(record: SuspensionRecord, now_ms: int) -> Change:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from sayso.core.policy.budgets import complete
-from sayso.core.policy.counters.charging import Ledger
+from sayso.core.policy.counters.charging import NO_READINGS, Ledger
 from sayso.core.policy.counters.readings import Readings
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.rules import Action
@@ -50,7 +50,12 @@ class ClientExecution:
 
         async def attempt() -> Saved:
             policy = self.policy()
-            known, readings = await self._recall(policy, suspension_id, item_id)
+            known, readings = None, NO_READINGS
+            if policy.remembering:
+                known = await self.changes.suspensions.read(suspension_id)
+                about = (known.record, (find_item(known.record, item_id),), policy, known.now_ms)
+                wanted = await self.evaluations.judge(partial(list_wanted, *about), caller=suspension_id)
+                readings = await self.changes.suspensions.recall(wanted)
             # The conditions of one suspension are judged in its own turn: its owner is not known yet.
             settle = partial(self.evaluations.settle, caller=suspension_id)
 
@@ -71,15 +76,6 @@ class ClientExecution:
             return await settle(lambda: self.changes.start(suspension_id, redeem, known))
 
         return await until_within(attempt)
-
-    async def _recall(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Saved | None, Readings]:
-        """Return the suspension and what counters hold that the item's call reads; nothing for rules without memory."""
-        if not policy.remembering:
-            return None, {}
-        known = await self.changes.suspensions.read(suspension_id)
-        about = (known.record, (find_item(known.record, item_id),), policy, known.now_ms)
-        wanted = await self.evaluations.judge(partial(list_wanted, *about), caller=suspension_id)
-        return known, await self.changes.suspensions.recall(wanted)
 
     async def conclude(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved:
         """Record the result of a redeemed call, or resolve its doubt; raises what the transition `conclude` raises."""

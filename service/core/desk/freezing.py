@@ -1,8 +1,4 @@
-"""Freeze and unfreeze, with a cache.
-
-A freeze applies everywhere within a second: no process uses an older cache. An operation that a freeze would refuse
-reads the store first, so that an unfreeze applies at once. Only clocks freeze time, after a jump of the store's clock.
-"""
+"""Freeze and unfreeze, with a cache that no process uses for over a second, and never to refuse."""
 
 from typing import Literal
 

@@ -144,11 +144,7 @@ class Reviewing:
 
     @asynccontextmanager
     async def _counted(self, guessing: bool, who: str, reviewer: str) -> AsyncIterator[None]:
-        """Count a typed number unless it is right; raises `TooManyRequests` after too many wrong ones.
-
-        It counts before it is compared, so that numbers typed at the same time are no more guesses. A right one takes
-        back its own count alone: it gives a reviewer no new guesses at other items.
-        """
+        """Count a typed number before it is compared, and take a right one back; raises `TooManyRequests`."""
         if not guessing or self.attempts is None:
             yield
             return

@@ -168,11 +168,7 @@ class Suspending:
         return await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), judged)
 
     async def _admit_reading(self, run: RunRef, calls: Sequence[ExternalCall], *, for_workers: bool) -> _Facts | None:
-        """Admit a request, and read in the same round trip what its rules count; None where that must be read later.
-
-        Turns of a thread are numbered for admitted requests only, and its calls then described again. No assessor is
-        asked for a request before it is admitted, and no rule is evaluated unless it most likely will be.
-        """
+        """Admit a request, and read what its rules count in the same round trip; None where it must be read later."""
         policy, intake = self.policy(), self.intake
         alone = run.thread_id == run.id or not counts_by_progress(policy)
         if intake is not None and policy.remembering and alone and intake.is_calm():
@@ -186,7 +182,6 @@ class Suspending:
     async def _describe(
         self, policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None
     ) -> tuple[Sequence[PolicyEvent], Sequence[Wanted]]:
-        """Return the calls as the rules see them, and the counters to read."""
         at_ms = await self.suspensions.read_time_ms() if policy.reads_time else None
         described = describe_calls(run, calls, step, progress, at_ms)
         wanted = await self.evaluations.judge(partial(list_wanted, policy, described), caller=run.owner)
@@ -216,7 +211,6 @@ class Suspending:
             await self.intake.admit(run.owner, for_workers=for_workers)
 
     def _place(self, run: RunRef) -> RunRef:
-        """Return the run with the tenant and environment of this desk."""
         place = {"tenant": self.suspensions.tenant, "environment": self.environment}
         return run if (run.tenant, run.environment) == (*place.values(),) else run.model_copy(update=place)
 
@@ -239,7 +233,6 @@ class Suspending:
 
 
 def _name(draft: SuspensionRecord, key: str, request_id: str) -> SuspensionRecord:
-    """Return the suspension with the id that follows from its owner's key."""
     run = name_run(draft.run, key, request_id)
     return draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
 

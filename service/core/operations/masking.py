@@ -63,10 +63,7 @@ def collect_secrets(records: Iterable[SuspensionRecord], definitions: Definition
 
 
 def mask_typed(record: SuspensionRecord) -> SuspensionRecord:
-    """Return the record with the secrets masked that people gave: as a value, or in an edit.
-
-    What the agent sent stays, because its owner reads the record. The call gets the value when its permit is redeemed.
-    """
+    """Return the record with the secrets masked that people gave; what the agent sent stays, for its owner."""
     secrets = Redacted({}, list_typed(record))
     if not secrets.masked:
         return record
@@ -130,11 +127,7 @@ _LOG = structlog.get_logger(__name__)
 async def note_seen(
     parts: Wiring, record: SuspensionRecord, caller: Principal, channel: str, item_id: str | None = None
 ) -> SuspensionRecord:
-    """Record that the caller saw one item, or all of them; return the current record.
-
-    Writes only where the fallback or a delivery depends on it, at most once an item and person. An item that
-    cannot be recorded is logged.
-    """
+    """Record that the caller saw items, where a fallback or a delivery depends on it; return the current record."""
     by = caller.reviewer(channel)
     for item in record.items if record.status is Status.PENDING else ():
         if item_id not in (None, item.item_id) or not may_decide(record, item, by):

@@ -50,10 +50,7 @@ def identify_request(body: JsonObject, who: Who | None) -> JsonObject:
 async def create_key(
     parts: Wiring, by: Principal, name: str, kind: KeyKind, context: JsonObject | None = None, owner: str | None = None
 ) -> tuple[ApiKey, str]:
-    """Create a key; return it with its only plain copy. Raises `InvalidInput`, or `Conflict` for a confusable name.
-
-    Raises `NotAllowed` for a reviewer's key in somebody else's name, and for other keys unless an admin makes them.
-    """
+    """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict`, `NotAllowed`."""
     if kind == "reviewer":
         _check_own(by, name)
     else:
@@ -154,10 +151,7 @@ async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str
 
 
 async def deactivate_reviewer(parts: Wiring, name: str, by: str) -> Reviewer:
-    """Deactivate a reviewer, end their sessions, and void their decisions on open items.
-
-    Raises `NotFound`, or `Conflict` for oneself or the last admin.
-    """
+    """Deactivate a reviewer and void decisions; raises `NotFound`, or `Conflict` for oneself or the last admin."""
     if name == by:
         raise Conflict("You cannot deactivate yourself. Ask another admin, or add one first.")
     deactivated = await parts.reviewers.deactivate(name)

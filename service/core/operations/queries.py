@@ -66,10 +66,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Query:
-    """A parsed search; without tests it matches everything. `problem` says which part was not understood.
-
-    `due_within_ms` and `unusual` depend on the time and on earlier calls; the cards of open items test them.
-    """
+    """A parsed search, or its `problem`; cards of open items test `due_within_ms` and `unusual`."""
 
     text: str = ""
     terms: tuple[Term, ...] = ()
@@ -84,12 +81,10 @@ class Query:
 
     @property
     def free(self) -> str:
-        """The terms that belong to no filter."""
         return " ".join(term.text for term in self.terms if not term.kind)
 
     @property
     def of_open_items(self) -> bool:
-        """Whether only open items can fit."""
         return self.due_within_ms is not None or self.unusual
 
     @property

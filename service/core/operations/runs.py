@@ -22,11 +22,7 @@ from service.core.wiring import Wiring
 
 
 async def erase_run(wiring: Wiring, run_id: str, by: Actor, reason: str) -> Erasure:
-    """Erase the contents of an ended run, and what features keep that may quote them, such as replays of rules.
-
-    Repeating it completes what a crash interrupted. Raises `InvalidInput` without a reason, `NotFound`, `Unreadable`,
-    and `Conflict` for a run that has not ended or whose trail was altered.
-    """
+    """Erase a run's contents, and what features quote of them; repeatable. Raises `InvalidInput`, and as `Erasures`."""
     reason = reason.strip()
     if not reason:
         raise InvalidInput("An erasure needs a reason. Say why, without the data that you erase.")

@@ -1,7 +1,4 @@
-"""One delivery attempt of a message: ten seconds, no redirects, and https unless the receiver is internal.
-
-A destination that keeps failing is only probed, by one attempt at a time; retries wait longer each time.
-"""
+"""One delivery attempt of a message, in ten seconds and without redirects; failing destinations are only probed."""
 
 import asyncio
 import ssl
@@ -75,13 +72,21 @@ class Posts:
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """Make one attempt; raises `UnsafeUrl` if the URL leads to a forbidden address."""
         self.check_url(url)
+        if self._pool is None:  # most processes never send
+            self._backend = GuardedBackend(loopback=self._loopback, internal=self._internal)
+            self._pool = httpcore.AsyncConnectionPool(
+                ssl_context=_trust(),
+                max_connections=_MOST_CONNECTIONS,
+                max_keepalive_connections=0,
+                network_backend=self._backend,
+            )
         answer = Answer(0)
         sent: dict[str | bytes, str | bytes] = {"User-Agent": "Sayso"}
         sent.update(headers)
         try:
             async with (
                 asyncio.timeout(self._attempt_s),
-                self._connections().stream("POST", url, headers=sent, content=body) as response,
+                self._pool.stream("POST", url, headers=sent, content=body) as response,
             ):
                 received = {name.lower(): value for name, value in response.headers}
                 retry_after = received.get(b"retry-after", b"").decode("latin-1") or None
@@ -96,21 +101,8 @@ class Posts:
             return replace(answer, error=_describe_failure(error), detail=f"{type(error).__name__}: {error}"[:500])
         return answer
 
-    def _connections(self) -> httpcore.AsyncConnectionPool:
-        """Create the connections on first use, because most processes never send."""
-        if self._pool is None:
-            self._backend = GuardedBackend(loopback=self._loopback, internal=self._internal)
-            self._pool = httpcore.AsyncConnectionPool(
-                ssl_context=_trust(),
-                max_connections=_MOST_CONNECTIONS,
-                max_keepalive_connections=0,
-                network_backend=self._backend,
-            )
-        return self._pool
-
 
 def _describe_failure(error: Exception) -> str:
-    """Return what failed, without any address."""
     if isinstance(error.__cause__, ssl.SSLError) or isinstance(error.__context__, ssl.SSLError):
         return "the TLS connection failed; check the certificate"
     if isinstance(error, httpcore.ConnectError | OSError):
@@ -175,7 +167,6 @@ class Breakers:
             circuit.opened_at_ms = now_ms
 
     def is_failing(self, destination: str) -> bool:
-        """Return whether the last attempt failed."""
         return destination in self._circuits
 
     def list_open(self) -> dict[str, list[OpenCircuit]]:

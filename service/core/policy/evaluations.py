@@ -1,8 +1,4 @@
-"""Evaluate schemas, rules and states from outside without blocking the event loop.
-
-Cheap jobs run in this process. Others, such as untrusted JSON schemas and deferred conditions, are sent as JSON to a
-process that is killed at its limit, one at a time for each caller.
-"""
+"""Evaluate schemas, rules and states from outside: cheap ones here, others in a process killed at its limit."""
 
 import asyncio
 import base64

@@ -50,7 +50,6 @@ class RuleSource(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the bytes of all files."""
         return digest_files(self.raw, self.lists)
 
 
@@ -89,7 +88,6 @@ class Rulebook:
         return self.error is not None
 
     def _load(self) -> Policy:
-        """Return the policy, and keep the bytes that it was parsed from."""
         if self._path is None:
             return load_rulebook(None, terms=self._terms)
         raw = read_bytes(self._path)

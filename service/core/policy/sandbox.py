@@ -1,8 +1,4 @@
-"""Evaluate input from outside in processes with limits of time and memory.
-
-A process starts with the first job that needs it, without the service's settings in its environment. Jobs and answers
-are lines of JSON, so that no answer can run code in the service.
-"""
+"""Evaluate input from outside in processes with limits of time and memory, without settings, by lines of JSON."""
 
 import json
 import os

@@ -1,8 +1,4 @@
-"""The settings of Sayso, read once from the environment, and the addresses and paths that follow from them.
-
-A variable is a field name in capitals after `SAYSO_`; `docs/settings.md` lists them. One `InvalidSettings` reports all
-faults, one line each, before anything starts. A store's URL is checked for who else could read along on the way.
-"""
+"""The settings of Sayso, read once from the environment, and the addresses and paths that follow from them."""
 
 import hashlib
 import ipaddress
@@ -297,7 +293,14 @@ def load() -> Settings:
     try:
         settings = Settings()
     except ValidationError as error:
-        raise InvalidSettings("\n".join([*unknown, *sorted(_explain(error))])) from None
+        lines = []
+        for fault in error.errors(include_url=False, include_input=False):
+            if fault["type"] == "default_factory_not_called":
+                continue  # a default derived from another setting, whose own fault is reported
+            message = fault["msg"].removeprefix("Value error, ")
+            name = str(fault["loc"][0]) if fault["loc"] else ""
+            lines.append(f"{variable_of(name)}: {message}. See docs/settings.md." if name else f"{message}.")
+        raise InvalidSettings("\n".join([*unknown, *sorted(lines)])) from None
     if unknown and settings.env == "production":
         raise InvalidSettings("\n".join(unknown))
     return settings
@@ -343,12 +346,3 @@ def _production_faults(settings: Settings) -> Iterator[str]:
 
 def _is_short(secret: SecretStr | None, length: int) -> bool:
     return secret is not None and len(secret.get_secret_value()) < length
-
-
-def _explain(error: ValidationError) -> Iterator[str]:
-    for fault in error.errors(include_url=False, include_input=False):
-        if fault["type"] == "default_factory_not_called":
-            continue  # a default derived from another setting, whose own fault is reported
-        message = fault["msg"].removeprefix("Value error, ")
-        name = str(fault["loc"][0]) if fault["loc"] else ""
-        yield f"{variable_of(name)}: {message}. See docs/settings.md." if name else f"{message}."

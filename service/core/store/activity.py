@@ -139,7 +139,6 @@ def _read(raw: bytes) -> Activity:
 
 
 def _cut(entry: Activity) -> Activity:
-    """Return the entry with its texts bounded and without control characters."""
     update = {name: _clean(getattr(entry, name)) for name in ("act", "by", "door", "address", "target")}
     data = {_clean(name): _clean(value) if isinstance(value, str) else value for name, value in entry.data.items()}
     if len(canonical_json(data, limited=False)) > 10 * _MOST_CHARS:
@@ -164,7 +163,6 @@ class ActivityLog:
     async def record(
         self, act: str, by: str, *, door: str, address: str = "", target: str = "", **data: object
     ) -> None:
-        """Add an act that was done to the log."""
         facts: JsonObject = {name: _to_json(value) for name, value in data.items() if value not in (None, "", (), [])}
         entry = Activity(seq=0, at_ms=now_ms(), act=act, by=by, door=door, address=address, target=target, data=facts)
         await self._append(entry)

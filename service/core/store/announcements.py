@@ -161,11 +161,10 @@ def draft_message(before: SuspensionRecord | None, after: SuspensionRecord) -> D
         "request_id": request_id_of(after.id),
         "created_at": iso_utc(at_ms),
     }
-    text = json.dumps(body, separators=(",", ":"))
     return Delivery(
         id=event_id,
         endpoint_id=endpoint_id,
-        body=text,
+        body=json.dumps(body, separators=(",", ":")),
         until_ms=at_ms + RETRY_FOR_MS,
         type="request.resolved",
         created_at_ms=at_ms,

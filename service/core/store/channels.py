@@ -96,7 +96,6 @@ class ChannelNotes(StorePart):
         await self._redis.set(self._keys.channel_note(channel, name), note, px=valid_ms)
 
     async def read(self, channel: str, name: str) -> str | None:
-        """Return a note, or None if there is none or its time is over."""
         note = await self._redis.get(self._keys.channel_note(channel, name))
         return text(note) if note is not None else None
 

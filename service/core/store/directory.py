@@ -28,7 +28,6 @@ class Contact(Immutable):
 
     @property
     def id(self) -> str:
-        """The public id, made from channel and address."""
         return f"con_{_field(self.channel, self.address)[:32]}"
 
 
@@ -75,7 +74,6 @@ class ContactStore(StorePart):
         return self._readings.read_other(Contact, raw, name_stored("contact", raw)) if raw else None
 
     async def list_of(self, person: str) -> list[Contact]:
-        """Return a person's contacts, the oldest first."""
         fields = await self._redis.smembers(self._keys.contacts_of(person))
         raws = await self._redis.hmget(self._keys.contacts, sorted(map(text, fields))) if fields else []
         read = self._readings.read_others(Contact, ((name_stored("contact", raw), raw) for raw in raws if raw))
@@ -173,7 +171,6 @@ class DutyStore(StorePart):
     """The preferences and absences of one tenant's people."""
 
     async def find_preferences(self, name: str) -> Preferences:
-        """Return a person's preferences, or the defaults."""
         raw = await self._redis.hget(self._keys.preferences, name)
         read = self._readings.read_other(Preferences, raw, f"preferences of {name}") if raw else None
         return read or Preferences()
@@ -224,11 +221,7 @@ def find_absence(absences: Iterable[Absence], person: str, at_ms: int) -> Absenc
 def find_chain(
     absences: Collection[Absence], person: str, at_ms: int, active: Collection[str] | None = None
 ) -> tuple[str, ...]:
-    """Return the delegates of an absent person in turn, up to the first who is present.
-
-    Returns none for a person who is present, and where the chain ends at nobody, in a cycle or at somebody who is not
-    among the `active` reviewers.
-    """
+    """Return an absent person's delegates in turn, up to the first who is present; none if nobody `active` is."""
     chain: list[str] = []
     current = find_absence(absences, person, at_ms)
     while current is not None:
@@ -243,11 +236,7 @@ def find_chain(
 def absent_delegate(
     absences: Collection[Absence], person: str, at_ms: int, requester: str = "", active: Collection[str] | None = None
 ) -> str | None:
-    """Return who decides for a person at a time: the first delegate in the chain who is present.
-
-    Returns None for a person who is present, and where the chain ends at nobody, in a cycle, at the requester or at
-    somebody who is not among the `active` reviewers.
-    """
+    """Return who decides for an absent person: the last of the chain, or None, as where the requester is in it."""
     chain = find_chain(absences, person, at_ms, active)
     return chain[-1] if chain and requester not in chain else None
 

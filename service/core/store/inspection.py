@@ -107,7 +107,6 @@ class Trails(StorePart):
         return (await self.find_ends([run_id]))[0]
 
     async def find_ends(self, run_ids: Sequence[str]) -> list[TrailEnd]:
-        """Return the ends of these runs' trails, in the given order."""
         ends: dict[str, TrailEnd] = {}
         for _ in range(_ROUNDS):
             missing = [run_id for run_id in run_ids if run_id not in ends]
@@ -213,10 +212,7 @@ class Inspections:
         return len(ids), self.readings.list_unreadable()
 
     async def look_through_trails(self) -> tuple[int, dict[str, str]]:
-        """Check the newest trails; return their number and the fault of each run whose trail is damaged.
-
-        It must end as its record says, every event must fit the chain, and no call may start without a decision.
-        """
+        """Check the newest trails; return their number, and the fault of each run whose trail is damaged."""
         run_ids = await self.runs.list_ids(_MOST)
         faults: dict[str, str] = {}
         for some in _divide(run_ids):

@@ -138,7 +138,6 @@ class TenantKeys:
         self.shadows = f"{prefix}shadows"  # candidates that judge or judged calls in shadow, the latest first
 
     def channel_note(self, channel: str, name: str) -> str:
-        """What a channel remembers under a name."""
         return f"{self.prefix}channel-note:{sha256(f'{channel} {name}'.encode()).hexdigest()[:32]}"
 
     def idempotency(self, actor: str, key: str) -> str:
@@ -168,7 +167,6 @@ def keys_of(tenant: str) -> TenantKeys:
 
 @lru_cache(4_096)
 def _hash(*names: str) -> str:
-    """Return a hash of names that may hold any character."""
     return sha256("\n".join(f"{len(name)} {name}" for name in names).encode(errors="surrogatepass")).hexdigest()[:32]
 
 

@@ -1,7 +1,4 @@
-"""Sizes of the store's lists, how late workers take runs, and the workers that take runs at once.
-
-The cost of a reading does not grow with the lists. `docs/decisions/hand-over.md` says how runs are handed over.
-"""
+"""Sizes of the store's lists, how late workers take runs, and waiting workers; see `docs/decisions/hand-over.md`."""
 
 import asyncio
 from bisect import bisect_left
@@ -108,7 +105,6 @@ class Starts(StorePart):
             await pipe.execute()
 
     async def read(self) -> StartDelays:
-        """Return the sums of all workers since the store was new."""
         fields = await self._redis.hgetall(self._keys.starts)
         counts = {text(field): int(by) for field, by in fields.items()}
         within = tuple(accumulate(counts.get(str(bound), 0) for bound in BOUNDS_MS))

@@ -122,7 +122,6 @@ class People(StorePart):
         await self._redis.hset(self._keys.reviewers, reviewer.name, reviewer.model_dump_json())
 
     async def change_reviewer(self, name: str, change: Callable[[Reviewer], Reviewer]) -> Reviewer | None:
-        """Change a reviewer atomically and return it; None if the name is unknown."""
         return await self._change(Reviewer, self._keys.reviewers, name, change)
 
     async def change_reviewer_among(
@@ -155,7 +154,6 @@ class People(StorePart):
         return reviewer if reviewer is not None and reviewer.active else None
 
     async def find_with_groups(self, name: str) -> tuple[Reviewer | None, tuple[str, ...]]:
-        """Return a reviewer, or None, and the names of their groups, sorted."""
         keys = self._keys
         raw, groups = await self._pipeline.ask_all(("HGET", keys.reviewers, name), ("SMEMBERS", keys.groups_of(name)))
         return (self._read(Reviewer, raw, f"person {name}") if raw else None), tuple(sorted(map(text, groups)))
@@ -205,7 +203,6 @@ class People(StorePart):
             await pipe.execute()
 
     async def change_key(self, key_hash: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey | None:
-        """Change an API key atomically and return it; None if the hash is unknown."""
         return await self._change(ApiKey, KEYS + key_hash, None, change)
 
     async def find_key_hash(self, key_id: str) -> str | None:

@@ -133,7 +133,6 @@ class Precedents:
         return earlier
 
     async def find_last(self, reviewer: str, kind: Kind) -> tuple[str, str] | None:
-        """Return the suspension and the item of the latest call of this kind that the reviewer approved."""
         place = await self._redis.get(self._keys.last_approval(reviewer, *kind))
         if place is None:
             return None

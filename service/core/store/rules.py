@@ -59,7 +59,6 @@ class RuleStore:
         return Published(text(reply[0]), bool(reply[1]), text(reply[2]))
 
     async def read_rules(self) -> tuple[str, str]:
-        """Return the version in force and its rules, as of one moment."""
         keys = self._keys
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hget(keys.rules, "in-force")
@@ -124,10 +123,7 @@ def digest_files(raw: bytes, lists: Mapping[str, str]) -> str:
 
 
 class RuleVersion(Immutable):
-    """A version of the rules: the bytes of its file as text, and the rules as JSON.
-
-    `lists` are the texts of the files that its lists name, and `digest` is that of `digest_files`.
-    """
+    """A version of the rules: the texts of its file and `lists`, their `digest_files`, and the rules as JSON."""
 
     version: str
     digest: str
@@ -208,7 +204,6 @@ class VersionStore:
         await self._redis.hsetnx(self._keys.attestations(digest), by, str(now_ms))
 
     async def list_attestations(self, digest: str) -> list[Attestation]:
-        """Return who attests these bytes, the earliest first."""
         stored: dict[Any, Any] = await self._redis.hgetall(self._keys.attestations(digest))
         attestations = (Attestation(text(by), int(at_ms)) for by, at_ms in stored.items())
         return sorted(attestations, key=lambda attestation: attestation.at_ms)

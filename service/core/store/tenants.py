@@ -78,7 +78,6 @@ class Consequences:
     """What follows from a decision, or from a new suspension, in the same change; without a feature, nothing does."""
 
     async def find_denied(self, policy: Policy, item_id: str, read: Read, recall: Recall) -> tuple[Grant, ...]:
-        """Return the grants that the denial of an item suspends."""
         return ()
 
     def decide(
@@ -90,11 +89,9 @@ class Consequences:
         now_ms: int,
         lost_ms: int = 0,
     ) -> Change:
-        """Record a decision with what it grants or offers."""
         return decide(record, decision, now_ms, lost_ms)
 
     def begin(self, record: SuspensionRecord, now_ms: int) -> Mandate | None:
-        """Return the mandate that a new suspension puts in force, or None."""
         return None
 
 

@@ -148,17 +148,14 @@ class Pipeline:
         return reply
 
     async def _open(self) -> "_Connection":
-        connection = self._connection
-        return connection if connection is not None and connection.open else await self._connect()
-
-    async def _connect(self) -> "_Connection":
+        if self._connection is not None and self._connection.open:
+            return self._connection
         async with self._connecting:
-            if self._connection is not None and self._connection.open:
-                return self._connection
-            pool: Any = self._pool
-            opened = pool.make_connection()
-            await opened.connect()
-            self._connection = _Connection(opened, float(opened.socket_timeout))
+            if self._connection is None or not self._connection.open:
+                pool: Any = self._pool
+                opened = pool.make_connection()
+                await opened.connect()
+                self._connection = _Connection(opened, float(opened.socket_timeout))
             return self._connection
 
 

@@ -62,8 +62,23 @@ class ExternalEvents:
         verdict, *facts = await self._append(
             keys=[keys.run(run_id), keys.external_events(run_id), keys.external_events_seen(run_id)], args=args
         )
-        if verdict != _THERE:
-            raise _refuse(verdict, run_id, source, external_events, int(facts[0]) if facts else 0)
+        fact = int(facts[0]) if facts else 0
+        if verdict == _NO_RUN:
+            raise NotFound(f"There is no run {run_id!r} for this credential.")
+        if verdict == _OTHER:
+            seq = external_events[fact].seq
+            raise IdempotencyConflict(
+                f"Event {seq} of {source!r} is saved with other content; nothing of this request was saved. "
+                "Send the same event under the same number, and a new one under the next number.",
+                source=source,
+                seq=seq,
+            )
+        if verdict in (_TOO_MANY, _TOO_MUCH):
+            held, remedy = f"{fact} bytes of events of {MOST_BYTES}", "Send fewer."
+            if verdict == _TOO_MANY:
+                held = f"{fact} events of {MOST_EVENTS}"
+                remedy = "Send fewer, such as whole messages instead of their fragments."
+            raise TooLarge(f"The run has {held}; these do not fit. {remedy}", kept=fact)
         return Appended(int(facts[0]), int(facts[1]))
 
     async def read(self, run_id: str, after: int = 0, limit: int = 200) -> EventPage:
@@ -75,28 +90,6 @@ class ExternalEvents:
 
     async def read_all(self, run_id: str) -> list[StoredEvent]:
         return (await self.read(run_id, limit=MOST_EVENTS)).events
-
-
-def _refuse(
-    verdict: int, run_id: str, source: str, external_events: Sequence[ExternalEvent], fact: int
-) -> NotFound | IdempotencyConflict | TooLarge:
-    if verdict == _NO_RUN:
-        return NotFound(f"There is no run {run_id!r} for this credential.")
-    if verdict == _OTHER:
-        seq = external_events[fact].seq
-        return IdempotencyConflict(
-            f"Event {seq} of {source!r} is saved with other content; nothing of this request was saved. "
-            "Send the same event under the same number, and a new one under the next number.",
-            source=source,
-            seq=seq,
-        )
-    if verdict == _TOO_MANY:
-        return TooLarge(
-            f"The run has {fact} events of {MOST_EVENTS}; these do not fit. Send fewer, such as whole messages "
-            "instead of their fragments.",
-            kept=fact,
-        )
-    return TooLarge(f"The run has {fact} bytes of events of {MOST_BYTES}; these do not fit. Send fewer.", kept=fact)
 
 
 def _unpack(raw: str, position: int) -> str:

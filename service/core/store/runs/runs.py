@@ -22,7 +22,7 @@ from sayso.errors import NotFound
 from service.core.cache import Cache
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text, texts
-from service.core.store.connection.pipeline import Pipeline, Script
+from service.core.store.connection.pipeline import Script
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of, split_readable
@@ -38,13 +38,6 @@ class Turn(NamedTuple):
 
     number: int
     progress: Progress
-
-
-async def number_turn(pipeline: Pipeline, thread: str, tools: str, turn: str) -> Turn:
-    """Return the turn; all turns beyond `MOST_TURNS` share a number. Threads last 30 days."""
-    field = sha256(turn.encode()).hexdigest()[:16]
-    number, names = await pipeline.run(_NUMBER, [thread, tools], [field, MOST_TURNS, MOST_TOOLS, _KEPT_S])
-    return Turn(int(number), Progress().with_tools(map(text, names)))
 
 
 def list_started(before: SuspensionRecord | None, after: SuspensionRecord) -> Sequence[str]:
@@ -81,7 +74,6 @@ class RunIndex(StorePart):
         return texts(await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first))
 
     async def newest(self, owner: str | None, skip: int, limit: int) -> list[str]:
-        """Return the ids of one owner's runs, or of all owners' runs, the newest first."""
         if owner is not None:
             return await self.page(self._keys.runs_of(owner), skip, limit, newest_first=True)
         owners = await self._redis.smembers(self._keys.owners)
@@ -135,7 +127,6 @@ class Run(BaseModel, frozen=True):
     """The secrets that people typed, to mask in what agents report of the run."""
 
     def mask(self, value: JsonObject) -> JsonObject:
-        """Return JSON with the secrets masked that people typed."""
         return Redacted({}, self.typed).scrub_object(value)
 
     @property
@@ -177,7 +168,13 @@ class Runs:
         if owner is not None:
             run_ids: list[str] = []
             async for ids in self._index.pages_of(owner):
-                run_ids += await self._keep(ids, status)
+                if status != RunStatus.SUSPENDED:
+                    run_ids += await self._index.among(self._keys.runs(status), ids)
+                else:
+                    latest = await self._index.latest(ids)
+                    waiting = await self._index.among(self._keys.inbox, latest)
+                    suspended = {*waiting, *await self._decided([id_ for id_ in latest if id_ not in waiting])}
+                    run_ids += [run_id for run_id, id_ in zip(ids, latest, strict=True) if id_ in suspended]
                 if len(run_ids) >= skip + limit:
                     break
             return await self.read_many(run_ids[skip : skip + limit])
@@ -251,9 +248,11 @@ class Runs:
         }
 
     async def number_turn(self, owner: str, thread_id: str, ask: str) -> Turn:
-        """Return the number of this turn in the owner's thread, from 1, and what ran in the thread before."""
-        keys = self._keys
-        return await number_turn(self._intake, keys.thread(owner, thread_id), keys.thread_tools(owner, thread_id), ask)
+        """Return the turn in the owner's thread; all beyond `MOST_TURNS` share a number. Threads last 30 days."""
+        keys = [self._keys.thread(owner, thread_id), self._keys.thread_tools(owner, thread_id)]
+        field = sha256(ask.encode()).hexdigest()[:16]
+        number, names = await self._intake.run(_NUMBER, keys, [field, MOST_TURNS, MOST_TOOLS, _KEPT_S])
+        return Turn(int(number), Progress().with_tools(texts(names)))
 
     async def save_agent(self, name: str, manifest: str) -> None:
         await self._redis.hset(self._keys.agents, name, manifest)
@@ -291,14 +290,6 @@ class Runs:
             latest = [id_ for id_ in await self._index.latest(ids) if id_]
             unfinished += await self._index.among(self._keys.schedule, latest)
         return unfinished
-
-    async def _keep(self, run_ids: list[str], status: str) -> list[str]:
-        if status != RunStatus.SUSPENDED:
-            return await self._index.among(self._keys.runs(status), run_ids)
-        latest = await self._index.latest(run_ids)
-        waiting = await self._index.among(self._keys.inbox, latest)
-        suspended = {*waiting, *await self._decided([id_ for id_ in latest if id_ not in waiting])}
-        return [run_id for run_id, id_ in zip(run_ids, latest, strict=True) if id_ in suspended]
 
     async def _decided(self, ids: list[str]) -> list[str]:
         """Return which suspensions are decided, but not resumed; only scheduled ones can be."""

@@ -96,10 +96,7 @@ class Buckets:
     async def list_first(
         self, wanted: Collection[Facets] | None, limit: int, after: OpenItem | None = None, until_ms: int | None = None
     ) -> list[OpenItem]:
-        """Return the open items of these buckets that follow `after`, the earliest deadline first, due until a time.
-
-        With None, return pending suspensions instead, by their earliest deadline and without an item's id.
-        """
+        """Return the open items of these buckets after `after`, by deadline; with None, pending suspensions instead."""
         from_ms, to_ms = after.deadline_at_ms if after is not None else 0, "+inf" if until_ms is None else until_ms
         if wanted is None:
             args: list[str | int] = [from_ms, after.suspension_id if after is not None else "", limit, to_ms]

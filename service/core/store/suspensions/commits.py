@@ -38,7 +38,6 @@ class Idempotency:
     kept_ms: int = IDEMPOTENCY_MS
 
     def write(self, commit: Commit, keys: TenantKeys) -> None:
-        """Save the key, unless it is there."""
         key = keys.idempotency(self.actor, self.key)
         commit.expect(key, 0)
         commit.write("SET", key, f"1|{self.fingerprint}|{self.ref}", "PX", self.kept_ms)
@@ -191,11 +190,7 @@ class Intake(StorePart):
         return monotonic_ms() - self._refused_at_ms > _CALM_MS
 
     async def admit(self, owner: str, *, for_workers: bool = False, counters: Sequence[Wanted] = ()) -> Readings:
-        """Count one request to suspend or to start a run, and return what these counters of rules hold.
-
-        Raises `TooManyRequests` over the pace. A request whose calls are `for_workers` is not counted but refused while
-        workers are behind. Many requests at once take turns, so that decisions come in between.
-        """
+        """Count a request, in its turn, unless `for_workers`; return what counters hold. Raises `TooManyRequests`."""
         await self._turnstile.enter()
         try:
             if for_workers:

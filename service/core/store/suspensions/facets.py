@@ -1,7 +1,4 @@
-"""Facets of open items. Items with the same facets share a bucket: a sorted set, the earliest deadline first.
-
-Filters and counts choose buckets by their facets, so they read no records. Each open item is in one bucket.
-"""
+"""Facets of open items; items with the same ones share a bucket, so that filters and counts read no records."""
 
 import json
 from collections.abc import Mapping

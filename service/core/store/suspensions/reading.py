@@ -257,7 +257,6 @@ class Readings:
         return record
 
     def forget(self, suspension_id: str) -> None:
-        """Drop a record that is gone or readable again."""
         self._unreadable.pop(suspension_id, None)
 
     def doubts(self, suspension_id: str) -> bool:

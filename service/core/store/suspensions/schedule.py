@@ -98,7 +98,6 @@ def read_ready(raw: bytes, *, handed: bool = False) -> Ready:
 
 
 def _read_queued(raw: bytes) -> int | None:
-    """Return when an entry of the ready list was added; None if it is unreadable."""
     try:
         record = unpack_record(read_ready(raw).packed).record
     except Unreadable:
