@@ -73,12 +73,16 @@ class ExternalEvents:
                 source=source,
                 seq=seq,
             )
-        if verdict in (_TOO_MANY, _TOO_MUCH):
-            held, remedy = f"{fact} bytes of events of {MOST_BYTES}", "Send fewer."
-            if verdict == _TOO_MANY:
-                held = f"{fact} events of {MOST_EVENTS}"
-                remedy = "Send fewer, such as whole messages instead of their fragments."
-            raise TooLarge(f"The run has {held}; these do not fit. {remedy}", kept=fact)
+        if verdict == _TOO_MANY:
+            raise TooLarge(
+                f"The run has {fact} events of {MOST_EVENTS}; these do not fit. Send fewer, such as whole messages "
+                "instead of their fragments.",
+                kept=fact,
+            )
+        if verdict == _TOO_MUCH:
+            raise TooLarge(
+                f"The run has {fact} bytes of events of {MOST_BYTES}; these do not fit. Send fewer.", kept=fact
+            )
         return Appended(int(facts[0]), int(facts[1]))
 
     async def read(self, run_id: str, after: int = 0, limit: int = 200) -> EventPage:
