@@ -30,8 +30,8 @@ from service.core.store.connection import commits as writes
 from service.core.store.connection import pipeline, watch
 from service.core.store.runs import erasures, external_events, runs
 from service.core.store.suspensions import commits, schedule
+from service.features import saved_views as views
 from service.features.operate import diagnostics
-from service.features.saved_views import store as views
 from workers.resume import resumers
 
 PAGE = Path(__file__).with_name("glossary.md")

@@ -9,7 +9,7 @@ import typer
 
 from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show_line
-from sayso.client import people as requests
+from sayso.client import administration as requests
 from sayso.core.calendar import Hours
 from sayso.core.canonical_json import parse_json
 from sayso.core.clock import now_ms

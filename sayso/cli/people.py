@@ -8,7 +8,6 @@ import typer
 from sayso.cli.logins import Login, connect, exchange, forget_login, read_login, save_login
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client import URL, Client, administration
-from sayso.client import people as requests
 from sayso.core.canonical_json import parse_json
 from sayso.core.records.decisions import KeyKind
 from sayso.errors import InvalidInput
@@ -246,7 +245,7 @@ EditorOption = Annotated[bool, typer.Option("--editor", help="Change the editors
 @groups.command("list")
 def list_groups(json: JsonOption = False) -> None:
     """List all groups."""
-    listed = exchange(requests.LIST_GROUPS).groups
+    listed = exchange(administration.LIST_GROUPS).groups
     rows = ((group.name, ", ".join(group.members), ", ".join(group.editors)) for group in listed)
     print_list(listed, json, ("name", "members", "editors"), rows, empty="There are no groups.")
 
@@ -258,7 +257,7 @@ def create_group(
     editor: Annotated[list[str] | None, typer.Option("--editor", help="A person who may change the members.")] = None,
 ) -> None:
     """Create a group. Requires an admin."""
-    made = exchange(requests.create_group(name, members or [], editor or []))
+    made = exchange(administration.create_group(name, members or [], editor or []))
     make_console().print(show_line(f"The group {made.name} has {_count(len(made.members))}."))
 
 
@@ -277,16 +276,16 @@ def remove_members(name: GroupArgument, people: PeopleArgument, editor: EditorOp
 @groups.command("delete")
 def delete_group(name: GroupArgument) -> None:
     """Delete a group. Requires an admin."""
-    exchange(requests.delete_group(name))
+    exchange(administration.delete_group(name))
     make_console().print(show_line(f"The group {name} is deleted."))
 
 
 def _change_group(name: str, added: set[str], removed: set[str], editor: bool) -> None:
     with connect() as client:
-        group = client.exchange(requests.find_group(name))
+        group = client.exchange(administration.find_group(name))
         changed = sorted({*(group.editors if editor else group.members), *added} - removed)
         members, editors = (group.members, changed) if editor else (changed, group.editors)
-        saved = client.exchange(requests.change_group(group, members, editors))
+        saved = client.exchange(administration.change_group(group, members, editors))
     make_console().print(show_line(f"The group {saved.name} has {_count(len(saved.members))}."))
 
 

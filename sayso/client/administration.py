@@ -1,11 +1,14 @@
-"""Requests for administration: sessions, reviewers, erasures, freezes, diagnostics and rules."""
+"""Requests for administration: people and what they set, freezes, diagnostics, rules."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
-from sayso.client.people import path_of
+from pydantic import JsonValue
+
 from sayso.client.requests import Request, segment
 from sayso.core.canonical_json import JsonObject
 from sayso.wire import administration as views
+from sayso.wire import people
 from sayso.wire.models import Empty
 from sayso.wire.suspensions import ErasureView
 
@@ -78,3 +81,96 @@ def explain_call(call: JsonObject | None, item: str | None = None) -> Request[vi
 def set_manager(name: str, manager: str | None) -> Request[views.ReviewerView]:
     """Set who manages a person; None for nobody."""
     return Request("POST", f"{path_of(name)}/manager", views.ReviewerView, body={"manager": manager})
+
+
+LIST_GROUPS = Request("GET", "/api/v1/groups", people.GroupList)
+LIST_ALL_ABSENCES = Request("GET", "/api/v1/absences", people.AbsenceList)
+LIST_VIEWS = Request("GET", "/api/v1/account/views", people.SavedViewList)
+
+
+def create_group(name: str, members: Sequence[str], editors: Sequence[str]) -> Request[people.GroupView]:
+    """Create a group."""
+    body: JsonObject = {"name": name, "members": [*members], "editors": [*editors]}
+    return Request("POST", "/api/v1/groups", people.GroupView, body=body)
+
+
+def find_group(name: str) -> Request[people.GroupView]:
+    """Read a group."""
+    return Request("GET", f"/api/v1/groups/{segment(name)}", people.GroupView)
+
+
+def change_group(group: people.GroupView, members: Sequence[str], editors: Sequence[str]) -> Request[people.GroupView]:
+    """Replace a group's members and editors; its working hours stay."""
+    hours = group.working_hours.model_dump(mode="json", warnings=False) if group.working_hours is not None else None
+    body: JsonObject = {"members": [*members], "editors": [*editors], "working_hours": hours}
+    return Request("PUT", f"/api/v1/groups/{segment(group.name)}", people.GroupView, body=body)
+
+
+def delete_group(name: str) -> Request[Empty]:
+    """Delete a group."""
+    return Request("DELETE", f"/api/v1/groups/{segment(name)}", Empty)
+
+
+def list_contacts(person: str | None) -> Request[people.ContactList]:
+    """List your own contacts, or those of a reviewer."""
+    return Request("GET", f"{path_of(person)}/contacts", people.ContactList)
+
+
+def create_contact_code(channel: str) -> Request[people.CodeView]:
+    """Create a code for a channel."""
+    return Request("POST", "/api/v1/account/contacts/codes", people.CodeView, body={"channel": channel})
+
+
+def unlink_contact(person: str | None, contact_id: str) -> Request[Empty]:
+    """Unlink one of your own contacts, or of a reviewer."""
+    return Request("DELETE", f"{path_of(person)}/contacts/{segment(contact_id)}", Empty)
+
+
+def list_absences() -> Request[people.AbsenceList]:
+    """List your own absences."""
+    return Request("GET", "/api/v1/account/absences", people.AbsenceList)
+
+
+def add_absence(
+    person: str | None, starts_at: datetime, ends_at: datetime, delegate: str | None
+) -> Request[people.AbsenceView]:
+    """Add an absence of yourself, or of a reviewer."""
+    body: JsonObject = {"starts_at": starts_at.isoformat(), "ends_at": ends_at.isoformat(), "delegate": delegate}
+    return Request("POST", f"{path_of(person)}/absences", people.AbsenceView, body=body)
+
+
+def delete_absence(person: str | None, absence_id: str) -> Request[Empty]:
+    """Delete an absence of yourself, or of a reviewer."""
+    return Request("DELETE", f"{path_of(person)}/absences/{segment(absence_id)}", Empty)
+
+
+def find_preferences(person: str | None) -> Request[people.Preferences]:
+    """Read your own preferences, or those of a reviewer."""
+    return Request("GET", f"{path_of(person)}/preferences", people.Preferences)
+
+
+def save_preferences(person: str | None, preferences: people.Preferences) -> Request[people.Preferences]:
+    """Replace your own preferences, or those of a reviewer."""
+    body = preferences.model_dump(mode="json", warnings=False)  # a newer desk may have sent values unknown here
+    return Request("PUT", f"{path_of(person)}/preferences", people.Preferences, body=body)
+
+
+def show_who(rule: str, at: datetime, call: JsonValue = None) -> Request[people.WhoView]:
+    """Say who would be asked when under a rule."""
+    body: JsonObject = {"rule": rule, "at": at.isoformat(), "call": call}
+    return Request("POST", "/api/v1/who", people.WhoView, body=body)
+
+
+def path_of(name: str | None) -> str:
+    """Return the path of your own account, or of a reviewer."""
+    return f"/api/v1/reviewers/{segment(name)}" if name is not None else "/api/v1/account"
+
+
+def save_view(name: str, search: str) -> Request[people.SavedViewView]:
+    """Save a search of the inbox, in place of your view with the same name."""
+    return Request("POST", "/api/v1/account/views", people.SavedViewView, body={"name": name, "search": search})
+
+
+def delete_view(view_id: str) -> Request[Empty]:
+    """Delete one of your saved people."""
+    return Request("DELETE", f"/api/v1/account/views/{segment(view_id)}", Empty)

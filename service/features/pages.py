@@ -8,7 +8,7 @@ from service.edge.web import inbox, items, live, runs, sign_ins
 from service.edge.web.additions import Addition
 from service.edge.web.languages import speak_language
 from service.edge.web.sessions import check_origin
-from service.features import alike, phone
+from service.features import alike, phone, saved_views
 from service.features.control import api as control
 from service.features.discussions import api as discussions
 from service.features.discussions import discussing
@@ -19,7 +19,6 @@ from service.features.operate import slack_install, welcome
 from service.features.people import account_pages, admin_pages, group_pages
 from service.features.permissions import pages as permissions
 from service.features.rulebook import api as rulebook
-from service.features.saved_views import api as saved_views
 from service.features.webhooks import api as webhooks
 from service.features.whatif import pages as whatif
 from service.features.whatif import trial_pages

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from service.edge.api import calls, external_events, freezes, health, runs, sessions, suspensions, trails
+from service.features import saved_views
 from service.features.control import api as control
 from service.features.discussions import api as discussions
 from service.features.insights import api as insights
@@ -11,7 +12,6 @@ from service.features.people import api as people
 from service.features.people import directory_api as directory
 from service.features.permissions import api as grants
 from service.features.rulebook import api as rulebook
-from service.features.saved_views import api as saved_views
 from service.features.webhooks import api as webhooks
 from service.features.whatif import api as whatif
 

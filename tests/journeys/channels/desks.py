@@ -16,8 +16,7 @@ from demo.model import Turn, load_turns
 from demo.stacks import Stack
 from launch.stops import wait_until
 from sayso.client import Client
-from sayso.client.administration import change_password
-from sayso.client.people import create_contact_code
+from sayso.client.administration import change_password, create_contact_code
 from sayso.client.requests import Request, new_key
 from sayso.core.canonical_json import JsonObject
 from sayso.wire.administration import ReviewerView

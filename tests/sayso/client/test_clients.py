@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sayso import AsyncClient, Client
-from sayso.client import administration, people, requests, retries, rulebook
+from sayso.client import administration, requests, retries, rulebook
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
@@ -167,10 +167,10 @@ def check_mandates(agent: Recorder, admin: Recorder) -> None:
 
 
 def check_views(admin: Recorder) -> None:
-    view = admin("exchange", people.save_view("Refunds", "tool:refund"))
-    assert admin("exchange", people.LIST_VIEWS).views == [view]
-    admin("exchange", people.delete_view(view.id))
-    assert admin("exchange", people.LIST_VIEWS).views == []
+    view = admin("exchange", administration.save_view("Refunds", "tool:refund"))
+    assert admin("exchange", administration.LIST_VIEWS).views == [view]
+    admin("exchange", administration.delete_view(view.id))
+    assert admin("exchange", administration.LIST_VIEWS).views == []
 
 
 def check_runs(agent: Recorder, admin: Recorder) -> None:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from sayso.client.people import change_group, save_preferences
+from sayso.client.administration import change_group, save_preferences
 from sayso.wire.administration import KeyView, ReviewerView, SessionView
 from sayso.wire.channels import EventList
 from sayso.wire.models import View, read_view

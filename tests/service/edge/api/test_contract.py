@@ -30,7 +30,7 @@ from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.store.connection.connecting import check_format
 from service.edge.api.runs import RunRequest
-from service.features.saved_views.store import SavedView, ViewStore
+from service.features.saved_views import SavedView, ViewStore
 from tests.builders import finish, make_agent, make_pending, make_person, make_running, person, register_agent
 from tests.service.servers import served
 from tests.service.worlds import World

@@ -73,7 +73,7 @@ GROUPS, DUTY, ADDRESSES = (
     "service/core/auth/duty.py",
     "service/core/outgoing/connections.py",
 )
-VIEWS = "service/features/saved_views/store.py"
+VIEWS = "service/features/saved_views.py"
 SENDERS, PLATFORM = "service/features/webhooks/endpoints.py", {"kind": "provisioner"}
 
 

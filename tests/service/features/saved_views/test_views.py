@@ -2,7 +2,7 @@ import pytest
 from redis.asyncio import Redis
 
 from sayso.errors import Conflict, NotFound
-from service.features.saved_views.store import MOST_VIEWS, SavedView, ViewStore
+from service.features.saved_views import MOST_VIEWS, SavedView, ViewStore
 from tests.builders import store_of
 
 

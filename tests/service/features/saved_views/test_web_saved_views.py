@@ -1,5 +1,5 @@
 from service.core.settings import Settings
-from service.features.saved_views.store import MOST_VIEWS, SavedView, ViewStore
+from service.features.saved_views import MOST_VIEWS, SavedView, ViewStore
 from tests.service.edge.web.sites import OWN, visit
 
 

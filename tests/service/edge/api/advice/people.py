@@ -135,7 +135,7 @@ CASES = [
         ),
     ),
     Case(
-        "service/features/saved_views/store.py",
+        "service/features/saved_views.py",
         "Delete one first",
         view("one more"),
         (Step("anna", "DELETE", "account/views/{view}"), view("one more")),
