@@ -13,7 +13,6 @@ from sayso.core.canonical_json import digest_json
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.wire.people import SavedViewList, SavedViewView
 from service.core.operations.queries import LONGEST_SEARCH
-from service.core.store.connection.connecting import translated
 from service.core.store.tenants import TenantStore
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import Parts
@@ -56,8 +55,7 @@ class ViewStore:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def list_of(self, person: str) -> tuple[SavedView, ...]:
-        async with translated():
-            raw = await self._redis.hget(self._keys.views, person)
+        raw = await self._redis.hget(self._keys.views, person)
         read = self._readings.read_other(_Views, raw, f"views of {person}") if raw else None
         return read.views if read is not None else ()
 
@@ -94,8 +92,7 @@ class ViewStore:
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.hset(key, person, _Views(views=changed).model_dump_json())
 
-        async with translated():
-            await self._redis.transaction(write, key)
+        await self._redis.transaction(write, key)
 
 
 account = APIRouter(prefix="/account/views", tags=["views"], route_class=SignedInRoute)

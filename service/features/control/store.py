@@ -10,7 +10,7 @@ from sayso.core.records.items import draw
 from sayso.core.transitions.second_look import check_second_looker
 from sayso.errors import NotFound, SaysoError, Unreadable
 from service.core.desk.second_look import SeenCall
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.keys import name_call
 from service.core.store.suspensions.saving import Sampling
 from service.core.store.tenants import EndedRun, TenantStore
@@ -20,7 +20,7 @@ from service.features.insights.facts import Candidate, PersonFact
 
 async def _keep_latest(redis: Any, key: str, members: Mapping[str, int], most: int, kept_ms: int) -> None:
     """Add members with their times, and forget the oldest beyond `most`."""
-    async with translated(), redis.pipeline(transaction=True) as pipe:
+    async with redis.pipeline(transaction=True) as pipe:
         pipe.zadd(key, members)
         pipe.zremrangebyrank(key, 0, -most - 1)
         pipe.pexpire(key, kept_ms)
@@ -39,7 +39,7 @@ class DrillResults:
 
     async def read(self, names: Sequence[str]) -> dict[str, tuple[bool, ...]]:
         """Return for each person whether they approved each drill, the oldest first."""
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+        async with self._redis.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.zrange(self._keys.drilled(name), 0, -1)
             replies: list[Any] = await pipe.execute()
@@ -50,8 +50,7 @@ class DrillResults:
 
     async def take_turn(self, every_ms: int) -> bool:
         """Return whether a drill is due: once in `every_ms`, however many clocks ask."""
-        async with translated():
-            return bool(await self._redis.set(self._keys.next_drill, 1, nx=True, px=every_ms))
+        return bool(await self._redis.set(self._keys.next_drill, 1, nx=True, px=every_ms))
 
 
 class Waiting(NamedTuple):
@@ -77,26 +76,21 @@ class SecondLook:
         named = ((call, f"{self._keys.tenant} {call.run_id} {call.seq}") for call in candidates)
         members = {name_call(call.run_id, call.seq): at_ms for call, name in named if draw(key, name, call.share)}
         if members:
-            async with translated():
-                await self._redis.zadd(self._keys.second_look, members)
+            await self._redis.zadd(self._keys.second_look, members)
 
     async def list_waiting(self, limit: int) -> list[Waiting]:
-        async with translated():
-            members: list[Any] = await self._redis.zrange(self._keys.second_look, 0, limit - 1, withscores=True)
+        members: list[Any] = await self._redis.zrange(self._keys.second_look, 0, limit - 1, withscores=True)
         parts = ((text(member).rpartition(" "), int(at_ms)) for member, at_ms in members)
         return [Waiting(run_id, int(seq), at_ms) for (run_id, _, seq), at_ms in parts]
 
     async def count(self) -> int:
-        async with translated():
-            return int(await self._redis.zcard(self._keys.second_look))
+        return int(await self._redis.zcard(self._keys.second_look))
 
     async def waits(self, run_id: str, seq: int) -> bool:
-        async with translated():
-            return await self._redis.zscore(self._keys.second_look, name_call(run_id, seq)) is not None
+        return await self._redis.zscore(self._keys.second_look, name_call(run_id, seq)) is not None
 
     async def remove(self, run_id: str, seq: int) -> None:
-        async with translated():
-            await self._redis.zrem(self._keys.second_look, name_call(run_id, seq))
+        await self._redis.zrem(self._keys.second_look, name_call(run_id, seq))
 
 
 _WARNED = "warned"
@@ -134,12 +128,10 @@ class Recents:
 
     async def warn(self, name: str, at_ms: int) -> None:
         """Warn a person from the decision of that time on."""
-        async with translated():
-            await self._redis.zadd(self._keys.recent(name), {_WARNED: at_ms})
+        await self._redis.zadd(self._keys.recent(name), {_WARNED: at_ms})
 
     async def read(self, name: str) -> RecentDecisions:
-        async with translated():
-            members: list[Any] = await self._redis.zrange(self._keys.recent(name), 0, -1, withscores=True)
+        members: list[Any] = await self._redis.zrange(self._keys.recent(name), 0, -1, withscores=True)
         pairs = [(text(member), int(at_ms)) for member, at_ms in members]
         parts = ((member.rsplit("|", 2), at_ms) for member, at_ms in pairs if member != _WARNED)
         decisions = tuple(Recent(at_ms, yes == "1", int(look) if look else None) for (_, yes, look), at_ms in parts)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from sayso.core.canonical_json import canonical_json, digest_json
 from sayso.errors import Conflict, IdempotencyConflict, InvalidInput, NotFound, TooLarge
 from service.core.settings import Settings
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.keys import CHANGES
 from service.core.store.lua import read_script
 from service.core.store.tenants import EndedRun, TenantStore
@@ -61,11 +61,10 @@ class Attachments:
         most, most_bytes = settings.attachments_per_item, settings.attachments_limit_bytes
         share_bytes = settings.attachments_per_key_bytes
         limits = (most, most_bytes, CHANGES + run_id, place, attachment.id, described)
-        async with translated():
-            state, *facts = await self._attach(
-                keys=[keys.run(run_id), keys.files(run_id), keys.file_contents(run_id), *keys.file_sizes],
-                args=[*limits, content, share_bytes, *shares],
-            )
+        state, *facts = await self._attach(
+            keys=[keys.run(run_id), keys.files(run_id), keys.file_contents(run_id), *keys.file_sizes],
+            args=[*limits, content, share_bytes, *shares],
+        )
         if state == _SAVED:
             return
         if state == _NO_RUN:
@@ -83,8 +82,7 @@ class Attachments:
         )
 
     async def list_all(self, run_id: str, suspension_id: str, item_id: str) -> list[Attachment]:
-        async with translated():
-            stored = await self._redis.hgetall(self._keys.files(run_id))
+        stored = await self._redis.hgetall(self._keys.files(run_id))
         place = f"{suspension_id} {item_id} "
         files = [self._read(text(name), text(raw)) for name, raw in stored.items() if text(name).startswith(place)]
         return sorted((file for file in files if file is not None), key=lambda file: (file.at_ms, file.id))
@@ -95,8 +93,7 @@ class Attachments:
         return file.model_copy(update={"at_ms": int(time)}) if file is not None else None
 
     async def read(self, run_id: str, attachment_id: str) -> bytes:
-        async with translated():
-            content = await self._redis.hget(self._keys.file_contents(run_id), attachment_id)
+        content = await self._redis.hget(self._keys.file_contents(run_id), attachment_id)
         if not isinstance(content, bytes):
             raise NotFound(f"There is no attached file {attachment_id!r}.")
         return content
@@ -107,8 +104,7 @@ async def delete_discussion(store: TenantStore, run: EndedRun) -> list[tuple[str
     keys = store.keys
     parts = (*((keys.comments,) if run.erased else ()), keys.files, keys.file_contents)
     commands: list[tuple[str, ...]] = [("DEL", key(run.run_id)) for key in parts]
-    async with translated():
-        held = await store.redis.hgetall(keys.files(run.run_id))
+    held = await store.redis.hgetall(keys.files(run.run_id))
     sizes = {text(name): value for name, value in held.items()}
     if total := int(sizes.get("bytes", 0)):
         shares = [(name.removeprefix(_SHARE), size) for name, size in sizes.items() if name.startswith(_SHARE)]
@@ -151,18 +147,17 @@ class Comments:
             raise InvalidInput(f"A comment has 1 to {LONGEST_COMMENT} characters.")
         entry = comment.model_dump(mode="json", exclude={"at_ms"})
         keys = self._keys
-        async with translated():
-            state, *_ = await self._append(
-                keys=[keys.run(run_id), keys.comments(run_id), keys.comments_seen(run_id)],
-                args=[
-                    MOST_COMMENTS,
-                    (4 * 1024 * 1024),
-                    CHANGES + run_id,
-                    comment.id,
-                    digest_json(entry)[:32],
-                    canonical_json(entry),
-                ],
-            )
+        state, *_ = await self._append(
+            keys=[keys.run(run_id), keys.comments(run_id), keys.comments_seen(run_id)],
+            args=[
+                MOST_COMMENTS,
+                (4 * 1024 * 1024),
+                CHANGES + run_id,
+                comment.id,
+                digest_json(entry)[:32],
+                canonical_json(entry),
+            ],
+        )
         if state == _ADDED:
             return
         if state == _NO_SUCH_RUN:
@@ -173,8 +168,7 @@ class Comments:
 
     async def list_all(self, run_id: str) -> list[Comment]:
         """Return all comments on the items of a run, the earliest first."""
-        async with translated():
-            raws = await self._redis.lrange(self._keys.comments(run_id), 0, -1)
+        raws = await self._redis.lrange(self._keys.comments(run_id), 0, -1)
         read = (self._read(f"comment {number} of {run_id}", text(raw)) for number, raw in enumerate(raws, start=1))
         return [comment for comment in read if comment is not None]
 
@@ -203,24 +197,22 @@ class Presence:
 
     async def note(self, row_id: str, person: str, now_ms: int) -> None:
         """Record that a person has the item's page open, and wake the pages that show it if that is new."""
-        async with translated():
-            async with self._redis.pipeline(transaction=True) as pipe:
-                pipe.zremrangebyscore(self._keys.presence, "-inf", now_ms)
-                pipe.zadd(self._keys.presence, {f"{row_id} {person}": now_ms + LASTS_MS})
-                pipe.pexpire(self._keys.presence, LASTS_MS)
-                _, added, _ = await pipe.execute()
-            if added:
-                await self._redis.publish(CHANGES + self.topic, "")
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.zremrangebyscore(self._keys.presence, "-inf", now_ms)
+            pipe.zadd(self._keys.presence, {f"{row_id} {person}": now_ms + LASTS_MS})
+            pipe.pexpire(self._keys.presence, LASTS_MS)
+            _, added, _ = await pipe.execute()
+        if added:
+            await self._redis.publish(CHANGES + self.topic, "")
 
     async def forget(self, row_id: str, person: str) -> None:
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.zrem(self._keys.presence, f"{row_id} {person}")
             pipe.publish(CHANGES + self.topic, "")
             await pipe.execute()
 
     async def read(self, now_ms: int) -> Present:
-        async with translated():
-            views: list[Any] = await self._redis.zrangebyscore(self._keys.presence, now_ms, "+inf", withscores=True)
+        views: list[Any] = await self._redis.zrangebyscore(self._keys.presence, now_ms, "+inf", withscores=True)
         people: dict[str, list[str]] = defaultdict(list)
         for name, _ in views:
             row_id, _, person = text(name).partition(" ")

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from sayso.core.clock import DAY_MS, HOUR_MS
 from sayso.core.records.decisions import Verdict
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.load import Starts
 from service.core.store.lua import read_script
 from service.core.store.tenants import TenantStore
@@ -141,8 +141,7 @@ class Counters:
 
     async def waiting(self, limit: int = 200) -> list[Waiting]:
         """Return facts that are not yet counted, the oldest first."""
-        async with translated():
-            members: list[Any] = await self._redis.zrange(self._keys.facts, 0, limit - 1)
+        members: list[Any] = await self._redis.zrange(self._keys.facts, 0, limit - 1)
         return [Waiting(member, _parse(member)) for member in members]
 
     async def count(self, tallied: Sequence[tuple[Waiting, Mapping[Count, int]]]) -> int:
@@ -151,10 +150,9 @@ class Counters:
         while pending:
             stored = [*pending]
             keys, args = self._add_up(pending.values())
-            async with translated():
-                gone: list[int] = await self._count(
-                    keys=[self._keys.facts, *keys], args=[_MOST_FIELDS, len(stored), *stored, *args]
-                )
+            gone: list[int] = await self._count(
+                keys=[self._keys.facts, *keys], args=[_MOST_FIELDS, len(stored), *stored, *args]
+            )
             if not gone:
                 break
             for place in gone:  # another clock counted them
@@ -182,7 +180,7 @@ class Counters:
         return await self._read(self._keys.figures_of_day(day) for day in range(first, last + 1))
 
     async def _read(self, names: Iterable[str]) -> list[Counter[Count]]:
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+        async with self._redis.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.hgetall(name)
             hashes: list[Any] = await pipe.execute()

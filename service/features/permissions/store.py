@@ -14,7 +14,7 @@ from sayso.core.records.permissions import Grant, GrantState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.features.permissions.learning import Answered, read_answer
 from service.core.store.connection.commits import Commit, Update
-from service.core.store.connection.connecting import as_ms, text, translated
+from service.core.store.connection.connecting import as_ms, text
 from service.core.store.keys import CHANGES, TenantKeys
 from service.core.store.permissions import MOST_GRANTS, Kept, Kind
 from service.core.store.tenants import TenantStore
@@ -40,21 +40,18 @@ class GrantStore(Generic[Kept]):
         self._kind, self._all = kind, kind.find_all(store.keys)
 
     async def now_ms(self) -> int:
-        async with translated():
-            return as_ms(*await self._redis.time())
+        return as_ms(*await self._redis.time())
 
     async def find(self, grant_id: str) -> Kept | None:
         """Return the one with this id, or None; raises `Unreadable` for one of a later version."""
-        async with translated():
-            raw = await self._redis.hget(self._all, grant_id)
+        raw = await self._redis.hget(self._all, grant_id)
         return self._readings.require_other(self._kind.model, raw, self._name(grant_id)) if raw else None
 
     def _name(self, grant_id: str) -> str:
         return f"{self._kind.model.__name__.lower()} {grant_id}"
 
     async def _list_readable(self) -> list[Kept]:
-        async with translated():
-            stored = await self._redis.hgetall(self._all)
+        stored = await self._redis.hgetall(self._all)
         read = (self._readings.read_other(self._kind.model, raw, self._name(text(id_))) for id_, raw in stored.items())
         return [grant for grant in read if grant is not None]
 
@@ -67,8 +64,7 @@ class GrantStore(Generic[Kept]):
         """Return them with their use."""
         if not kept:
             return []
-        async with translated():
-            used: Any = await self._redis.zmscore(self._keys.grant_uses, [grant.id for grant in kept])
+        used: Any = await self._redis.zmscore(self._keys.grant_uses, [grant.id for grant in kept])
         held: Readings = await self._recall([counter for grant in kept for counter in self._kind.list_counters(grant)])
         sums = {name: reading.total for name, reading in held.items()}
         return [
@@ -98,8 +94,7 @@ class GrantStore(Generic[Kept]):
                 pipe.zrem(self._find_scope(changed), grant_id)
             return changed
 
-        async with translated():
-            changed: Kept | None = await self._redis.transaction(write, key, value_from_callable=True)
+        changed: Kept | None = await self._redis.transaction(write, key, value_from_callable=True)
         return changed
 
     async def revoke(self, grant_id: str, by: str, alive: Sequence[GrantState]) -> Kept | None:
@@ -120,7 +115,7 @@ class GrantStore(Generic[Kept]):
         old = [grant for grant in kept if min(grant.until_ms, grant.revoked_at_ms or grant.until_ms) < old_ms]
         if not over and not old:
             return
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             for grant in (*over, *old):
                 pipe.zrem(self._find_scope(grant), grant.id)
             for grant in old:
@@ -223,23 +218,20 @@ class Lessons:
 
     async def take_scopes(self, most: int) -> list[str]:
         """Return some of the rules for agents that have new lessons, and forget that they do."""
-        async with translated():
-            scopes: Any = await self._redis.spop(self._keys.learning, most)
+        scopes: Any = await self._redis.spop(self._keys.learning, most)
         return sorted(map(text, scopes))
 
     async def list_items(self, scope: str) -> list[Place]:
-        async with translated():
-            entries: Any = await self._redis.lrange(self._keys.lessons(scope), 0, -1)
+        entries: Any = await self._redis.lrange(self._keys.lessons(scope), 0, -1)
         return [Place(*text(entry).split(" ", 2)) for entry in entries]
 
     async def list_learned(self) -> list[Grant]:
-        async with translated():
-            stored = await self._redis.hgetall(self._keys.grants)
+        stored = await self._redis.hgetall(self._keys.grants)
         read = (self._readings.read_other(Grant, raw, f"grant {text(name)}") for name, raw in stored.items())
         return [grant for grant in read if grant is not None and grant.learned is not None]
 
     async def suspend(self, grants: Iterable[Grant]) -> None:
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             for grant in grants:
                 pipe.hset(self._keys.grants, grant.id, grant.model_dump_json())
                 pipe.zrem(self._keys.grants_of(name_scope(grant.rule_id, grant.agent)), grant.id)
@@ -257,8 +249,7 @@ class Lessons:
             pipe.zadd(scope, {grant.id: grant.until_ms})
             return True
 
-        async with translated():
-            saved: bool = await self._redis.transaction(write, keys.grants, scope, value_from_callable=True)
+        saved: bool = await self._redis.transaction(write, keys.grants, scope, value_from_callable=True)
         return saved
 
     async def read_trials(self, grants: Iterable[Grant]) -> dict[str, Trial]:
@@ -266,8 +257,7 @@ class Lessons:
         learned = [grant.id for grant in grants if grant.learned is not None]
         if not learned:
             return {}
-        async with translated():
-            fields = [f"{grant_id} {field}" for grant_id in learned for field in TRIED]
-            raws: Any = await self._redis.hmget(self._keys.grant_trials, fields)
+        fields = [f"{grant_id} {field}" for grant_id in learned for field in TRIED]
+        raws: Any = await self._redis.hmget(self._keys.grant_trials, fields)
         counts, size = [int(raw or 0) for raw in raws], len(TRIED)
         return {grant_id: Trial(*counts[place * size : (place + 1) * size]) for place, grant_id in enumerate(learned)}

@@ -9,7 +9,7 @@ from sayso.core.records.base import Immutable
 from sayso.core.records.events import WebhookEvent
 from sayso.wire.channels import EndpointState
 from service.core.store.announcements import Announcement
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
 
@@ -34,25 +34,21 @@ class RowStore(Generic[Row]):
 
     async def list_all(self) -> list[Row]:
         """Return all rows, the oldest first."""
-        async with translated():
-            raws = await self._redis.hgetall(self._key)
+        raws = await self._redis.hgetall(self._key)
         rows = (self._readings.read_other(self._model, raw, f"{self._name} {text(id_)}") for id_, raw in raws.items())
         return sorted((row for row in rows if row is not None), key=lambda row: (row.created_at_ms, row.id))
 
     async def count(self) -> int:
         """Return the number of rows, unreadable ones included."""
-        async with translated():
-            return int(await self._redis.hlen(self._key))
+        return int(await self._redis.hlen(self._key))
 
     async def find(self, row_id: str) -> Row | None:
         """Return a row, or None; raises `Unreadable` for one of a later version."""
-        async with translated():
-            raw = await self._redis.hget(self._key, row_id)
+        raw = await self._redis.hget(self._key, row_id)
         return self._readings.require_other(self._model, raw, f"{self._name} {row_id}") if raw else None
 
     async def add(self, row: Row) -> None:
-        async with translated():
-            await self._redis.hset(self._key, row.id, row.model_dump_json())
+        await self._redis.hset(self._key, row.id, row.model_dump_json())
 
     async def change(self, row_id: str, change: Callable[[Row], Row]) -> Row | None:
         """Change a row atomically and return it; None if it does not exist."""
@@ -66,14 +62,12 @@ class RowStore(Generic[Row]):
             pipe.hset(self._key, row_id, changed.model_dump_json())
             return changed
 
-        async with translated():
-            changed: Row | None = await self._redis.transaction(write, self._key, value_from_callable=True)
+        changed: Row | None = await self._redis.transaction(write, self._key, value_from_callable=True)
         return changed
 
     async def delete(self, row_id: str) -> bool:
         """Delete a row; False if it does not exist."""
-        async with translated():
-            return bool(await self._redis.hdel(self._key, row_id))
+        return bool(await self._redis.hdel(self._key, row_id))
 
 
 MOST_SECRETS = 3  # the most secrets of one endpoint or sender. A rotation ends the oldest one beyond.
@@ -111,28 +105,24 @@ class AnnouncementQueue:
 
     async def due(self, now_ms: int, limit: int = 200) -> list[tuple[str, Announcement | None]]:
         """Return waiting announcements with their stored form, the oldest first; None for an unreadable one."""
-        async with translated():
-            raws: list[Any] = await self._redis.zrangebyscore(self._key, "-inf", now_ms, start=0, num=limit)
+        raws: list[Any] = await self._redis.zrangebyscore(self._key, "-inf", now_ms, start=0, num=limit)
         read = self._readings.read_other
         return [(text(raw), read(Announcement, raw, name_stored("announcement", raw))) for raw in raws]
 
     async def defer(self, stored: str, again_at_ms: int) -> None:
         """Postpone an announcement that cannot be sent yet, so that it does not delay the others."""
-        async with translated():
-            await self._redis.zadd(self._key, {stored: again_at_ms}, xx=True)
+        await self._redis.zadd(self._key, {stored: again_at_ms}, xx=True)
 
     async def remove(self, *stored: str) -> None:
         """Remove announcements whose messages are saved."""
         if stored:
-            async with translated():
-                await self._redis.zrem(self._key, *stored)
+            await self._redis.zrem(self._key, *stored)
 
     async def bring_forward(self, now_ms: int) -> None:
         """Make every announcement due now, after the clock went back."""
-        async with translated():
-            later: list[Any] = await self._redis.zrangebyscore(self._key, f"({now_ms}", "+inf")
-            if later:
-                await self._redis.zadd(self._key, {text(raw): now_ms for raw in later}, xx=True)
+        later: list[Any] = await self._redis.zrangebyscore(self._key, f"({now_ms}", "+inf")
+        if later:
+            await self._redis.zadd(self._key, {text(raw): now_ms for raw in later}, xx=True)
 
 
 ENDPOINT_PREFIX = "whe_"

@@ -9,7 +9,7 @@ from sayso.core.records.base import Immutable
 from sayso.errors import Conflict, NotFound
 from sayso.features.whatif.matrix import Tally
 from sayso.wire.rulebook import ReplayStatus
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
 
@@ -53,7 +53,7 @@ class ReplayStore:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def create(self, replay: Replay) -> None:
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.set(self._keys.replay(replay.id), replay.model_dump_json(), ex=KEPT_S)
             pipe.zadd(self._keys.replays, {replay.id: replay.started_at_ms})
             pipe.zremrangebyrank(self._keys.replays, 0, -MOST_REPLAYS - 1)
@@ -62,32 +62,27 @@ class ReplayStore:
 
     async def update(self, replay: Replay) -> bool:
         """Save the replay as it is now; return False, with nothing written, if it was deleted."""
-        async with translated():
-            return bool(
-                await self._redis.set(self._keys.replay(replay.id), replay.model_dump_json(), ex=KEPT_S, xx=True)
-            )
+        return bool(await self._redis.set(self._keys.replay(replay.id), replay.model_dump_json(), ex=KEPT_S, xx=True))
 
     async def read(self, replay_id: str, now_ms: int) -> Replay:
         """Return the replay; raises `NotFound`. One whose process is gone has failed."""
-        async with translated():
-            raw = await self._redis.get(self._keys.replay(replay_id))
+        raw = await self._redis.get(self._keys.replay(replay_id))
         if raw is None:
             raise NotFound(f"There is no replay {replay_id!r}. Replays are deleted after a day.")
         return _settle(self._readings.require_other(Replay, raw, f"replay {replay_id}"), now_ms)
 
     async def list_all(self, now_ms: int) -> list[Replay]:
         """Return the replays that are kept, the newest first."""
-        async with translated():
-            newest: list[Any] = await self._redis.zrevrange(self._keys.replays, 0, -1)
-            ids = [text(member) for member in newest]
-            raws = await self._redis.mget([self._keys.replay(replay_id) for replay_id in ids]) if ids else []
+        newest: list[Any] = await self._redis.zrevrange(self._keys.replays, 0, -1)
+        ids = [text(member) for member in newest]
+        raws = await self._redis.mget([self._keys.replay(replay_id) for replay_id in ids]) if ids else []
         kept = ((replay_id, raw) for replay_id, raw in zip(ids, raws, strict=True) if raw is not None)
         read = (self._readings.read_other(Replay, raw, f"replay {replay_id}") for replay_id, raw in kept)
         return [_settle(replay, now_ms) for replay in read if replay is not None]
 
     async def delete(self, replay_id: str) -> bool:
         """Delete a replay; one that runs ends. Return whether there was one."""
-        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+        async with self._redis.pipeline(transaction=True) as pipe:
             pipe.delete(self._keys.replay(replay_id))
             pipe.zrem(self._keys.replays, replay_id)
             deleted, _ = await pipe.execute()
@@ -131,14 +126,12 @@ class ShadowStore:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def read(self) -> Shadow | None:
-        async with translated():
-            raw = await self._redis.lindex(self._keys.shadows, 0)
+        raw = await self._redis.lindex(self._keys.shadows, 0)
         shadow = self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
         return shadow if shadow is not None and shadow.ended_ms is None else None
 
     async def list_all(self) -> list[Shadow]:
-        async with translated():
-            raws: list[Any] = await self._redis.lrange(self._keys.shadows, 0, -1)
+        raws: list[Any] = await self._redis.lrange(self._keys.shadows, 0, -1)
         shadows = (self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) for raw in raws)
         return [shadow for shadow in shadows if shadow is not None]
 
@@ -173,5 +166,4 @@ class ShadowStore:
             pipe.multi()  # type: ignore[no-untyped-call]
             put(pipe, latest)
 
-        async with translated():
-            await self._redis.transaction(write, self._keys.shadows)
+        await self._redis.transaction(write, self._keys.shadows)

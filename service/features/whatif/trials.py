@@ -26,7 +26,7 @@ from service.core.operations.masking import find_secrets
 from service.core.policy.evaluations import NO_LISTS, RULES, Evaluations, dump_tools, judge_blocking
 from service.core.policy.sandbox import Overrun
 from service.core.policy.sandbox_process import parse_job, read_tools
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import text
 from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.saving import SuspensionLookups
 from service.core.store.tenants import TenantStore
@@ -134,7 +134,7 @@ class RecordedRuns:
 
     async def count(self, from_ms: int, to_ms: int) -> int:
         """Return about how many runs `list_ids` yields: those that began in the range, and deleted ones."""
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+        async with self._redis.pipeline(transaction=False) as pipe:
             for owner in await self._redis.smembers(self._keys.owners):
                 pipe.zcount(self._keys.runs_of(text(owner)), from_ms, f"({to_ms}")
             pipe.zcount(self._keys.trails, from_ms, "+inf")
@@ -145,8 +145,7 @@ class RecordedRuns:
 
         A run may have begun long before the range, so the last event of every earlier run is compared.
         """
-        async with translated():
-            owners: Any = await self._redis.smembers(self._keys.owners)
+        owners: Any = await self._redis.smembers(self._keys.owners)
         for owner in sorted(map(text, owners)):
             async for page in self._page(self._keys.runs_of(owner), f"({to_ms}", "-inf"):
                 begun = [run_id for run_id, score in page if score >= from_ms]
@@ -158,15 +157,14 @@ class RecordedRuns:
     async def read(self, run_ids: Sequence[str]) -> list[RawRun]:
         """Return the stored bytes of these runs in two round trips."""
         keys = self._keys
-        async with translated():
-            latest: list[Any] = await self._redis.mget([keys.run(run_id) for run_id in run_ids])
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for run_id in run_ids:
-                    pipe.lrange(keys.trail(run_id), 0, MOST_EVENTS)
-                trails = await pipe.execute()
-            runs = [_filter(run_id, last, raw) for run_id, last, raw in zip(run_ids, latest, trails, strict=True)]
-            wanted = [(run, name) for run in runs for name in _list_suspensions(run)]
-            records: list[Any] = await self._redis.mget([keys.suspension(name) for _, name in wanted]) if wanted else []
+        latest: list[Any] = await self._redis.mget([keys.run(run_id) for run_id in run_ids])
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for run_id in run_ids:
+                pipe.lrange(keys.trail(run_id), 0, MOST_EVENTS)
+            trails = await pipe.execute()
+        runs = [_filter(run_id, last, raw) for run_id, last, raw in zip(run_ids, latest, trails, strict=True)]
+        wanted = [(run, name) for run in runs for name in _list_suspensions(run)]
+        records: list[Any] = await self._redis.mget([keys.suspension(name) for _, name in wanted]) if wanted else []
         for (run, name), raw in zip(wanted, records, strict=True):
             if raw is not None:
                 run.records[name] = raw
@@ -176,10 +174,9 @@ class RecordedRuns:
         """Yield the entries between two scores, the newest first, so that new and deleted runs shift no page much."""
         skip = 0
         while True:
-            async with translated():
-                entries: Any = await self._redis.zrevrangebyscore(
-                    index, newest, oldest, start=skip, num=_IDS, withscores=True
-                )
+            entries: Any = await self._redis.zrevrangebyscore(
+                index, newest, oldest, start=skip, num=_IDS, withscores=True
+            )
             if not entries:
                 return
             yield [(text(name), score) for name, score in entries]
@@ -188,7 +185,7 @@ class RecordedRuns:
     async def _keep_lasting(self, run_ids: list[str], from_ms: int) -> list[str]:
         if not run_ids:
             return []
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+        async with self._redis.pipeline(transaction=False) as pipe:
             for run_id in run_ids:
                 pipe.lindex(self._keys.trail(run_id), -1)
             last = await pipe.execute()
