@@ -1,13 +1,12 @@
 """Saved views: searches of the inbox that people keep under a name; their store, routes and page forms."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from redis.asyncio.client import Pipeline
 
 from sayso.core.canonical_json import digest_json
 from sayso.errors import Conflict, InvalidInput, NotFound
@@ -85,11 +84,11 @@ class ViewStore:
     async def _change(self, person: str, change: Callable[[tuple[SavedView, ...]], tuple[SavedView, ...]]) -> None:
         key = self._keys.views
 
-        async def write(pipe: Pipeline) -> None:
+        async def write(pipe: Any) -> None:
             raw = await pipe.hget(key, person)
             known = self._readings.require_other(_Views, raw, f"views of {person}").views if raw else ()
             changed = tuple(sorted(change(known), key=lambda view: view.name.casefold()))
-            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.multi()
             pipe.hset(key, person, _Views(views=changed).model_dump_json())
 
         await self._redis.transaction(write, key)
