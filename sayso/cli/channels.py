@@ -13,7 +13,7 @@ import typer
 from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show_line
 from sayso.client import channels as requests
-from sayso.core.sentences.times import describe_brief
+from sayso.core.sentences.deadlines import describe_brief
 from sayso.errors import InvalidInput, Unavailable
 from sayso.wire.channels import HeadlessView, PersonFiguresView, RuleCostView
 

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
+from sayso.core.sentences.deadlines import describe_left
 from sayso.core.sentences.outcomes import describe_state
-from sayso.core.sentences.times import describe_left
 from sayso.core.text.invisible import UNCHECKED, write_piece
 from sayso.core.text.summaries import collapse
 from sayso.wire.suspensions import ErasureView, EventView, RunView

@@ -14,10 +14,10 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.core.records.decisions import EarlierDenial
 from sayso.core.rendering.renderers import name_flags, render_call
+from sayso.core.sentences.deadlines import describe_ago, describe_clock, write_sentence
 from sayso.core.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.core.sentences.items import describe_person, describe_resemblance
 from sayso.core.sentences.outcomes import describe_earlier_denial, describe_outcome, describe_shown
-from sayso.core.sentences.times import describe_ago, describe_clock, write_sentence
 from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.redaction import redact
 from sayso.core.text.summaries import list_values

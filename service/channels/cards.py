@@ -14,7 +14,7 @@ from sayso.core.records.items import Answer, Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.sentences import items, outcomes
-from sayso.core.sentences.times import describe_fallback, write_sentence
+from sayso.core.sentences.deadlines import describe_fallback, write_sentence
 from sayso.core.text.invisible import write_signs
 from sayso.core.text.language import cut
 from sayso.core.text.redaction import Redacted, redact

@@ -5,7 +5,7 @@
 
   const { _ } = window.sayso;
 
-  // The same words as sayso/core/sentences/times.py.
+  // The same words as sayso/core/sentences/deadlines.py.
   const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   function span(ms) {
     let rest = Math.floor(Math.max(0, ms) / 1000);

@@ -12,7 +12,7 @@ from sayso.core.records.items import Answer, Item, ItemKind
 from sayso.core.records.suspensions import Progress, RunRef, SuspensionRecord
 from sayso.core.records.terms import Quorum, group_of, may_reach
 from sayso.core.sentences import join_words, name_each, name_reviewers
-from sayso.core.sentences.times import describe_fallback
+from sayso.core.sentences.deadlines import describe_fallback
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.lookalikes import count_lookalikes
 from sayso.core.text.summaries import list_texts

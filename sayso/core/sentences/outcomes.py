@@ -16,7 +16,7 @@ from sayso.core.records.decisions import (
 )
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import RunStatus, SuspensionRecord
-from sayso.core.sentences.times import Moment, Sentence, compose, describe_span
+from sayso.core.sentences.deadlines import Moment, Sentence, compose, describe_span
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.summaries import count_changes
 from sayso.core.transitions.states import ItemState, find_item_state

@@ -7,7 +7,7 @@ from sayso.core.policy.counters.readings import write_amount
 from sayso.core.records.envelopes import ALL_ARGUMENTS, Constraint, ConstraintKind, may_miss
 from sayso.core.records.permissions import Envelope, MandatedTool, Outside
 from sayso.core.sentences import join_words
-from sayso.core.sentences.times import describe_span
+from sayso.core.sentences.deadlines import describe_span
 from sayso.core.text.language import _, ngettext
 
 

@@ -18,7 +18,7 @@ from sayso.core.records.items import Item
 from sayso.core.records.judgements import Remembered
 from sayso.core.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
 from sayso.core.sentences import join_words, name_each, name_reviewers
-from sayso.core.sentences.times import describe_span
+from sayso.core.sentences.deadlines import describe_span
 from sayso.core.text.language import _, cut
 from sayso.core.text.summaries import write_leaf
 

@@ -4,8 +4,8 @@ from sayso.core.policy.counters.readings import write_amount
 from sayso.core.records.envelopes import ALL_ARGUMENTS
 from sayso.core.records.permissions import Grant, GrantScope, GrantState, Learned, Mandate, MandateState
 from sayso.core.sentences import join_words
+from sayso.core.sentences.deadlines import Moment, Sentence, compose, describe_clock, describe_span, write_sentence
 from sayso.core.sentences.plans import describe_constraint, describe_plan, name_argument
-from sayso.core.sentences.times import Moment, Sentence, compose, describe_clock, describe_span, write_sentence
 from sayso.core.text.language import _, ngettext
 from sayso.wire.rulebook import MandateView
 

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.rules import Action
 from sayso.core.sentences import join_words
+from sayso.core.sentences.deadlines import describe_span
 from sayso.core.sentences.rules import (
     FINAL,
     describe_dates,
@@ -17,7 +18,6 @@ from sayso.core.sentences.rules import (
     list_agents,
     list_some,
 )
-from sayso.core.sentences.times import describe_span
 from sayso.core.text.language import _
 from sayso.features.whatif.explaining import Explanation, Match, Trial
 from sayso.wire.rulebook import Past

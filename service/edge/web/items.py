@@ -19,8 +19,8 @@ from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.rendering.money import names_minor_unit
 from sayso.core.rendering.renderers import render_call
+from sayso.core.sentences import deadlines
 from sayso.core.sentences import items as sentences
-from sayso.core.sentences import times
 from sayso.core.sentences.deliveries import describe_delivery, describe_silence
 from sayso.core.sentences.outcomes import describe_failure, describe_outcome, describe_outcome_when
 from sayso.core.sentences.plans import describe_plan
@@ -256,7 +256,7 @@ async def _gather(visit: _Visit) -> dict[str, Any]:
         "item": view.item,
         "has_secrets": view.has_secrets,
         "shown": view.shown,
-        "hold": times.describe_hold(record, item, freezes, suspension.now_ms),
+        "hold": deadlines.describe_hold(record, item, freezes, suspension.now_ms),
         "run": run,
         "run_id": run.id,
         "definition": definition,
@@ -304,9 +304,9 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "extensions": details.list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
         "ineligibility": sentences.describe_ineligibility(record, item, visitor),
-        "fallback": times.describe_fallback(record, item),
-        "deadline": times.describe_deadline(record, item),
-        "next_step": times.describe_next_step(record, item),
+        "fallback": deadlines.describe_fallback(record, item),
+        "deadline": deadlines.describe_deadline(record, item),
+        "next_step": deadlines.describe_next_step(record, item),
         "number": sentences.describe_number(record, item),
         "denial": sentences.describe_denial(record) if Answer.DENY in item.allowed else "",
         "denial_name": sentences.name_denial(record, item),

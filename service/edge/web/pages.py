@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sayso.core.clock import iso_utc, now_ms
 from sayso.core.problems import PROBLEM_TYPES, Problem
 from sayso.core.rendering.money import lacking_decimals
-from sayso.core.sentences import join_words, times
+from sayso.core.sentences import deadlines, join_words
 from sayso.core.sentences.items import DENIAL_PRESETS, DOUBT_CHOICES, describe_characters
 from sayso.core.sentences.outcomes import describe_state
 from sayso.core.text.invisible import UNCHECKED, write_signs
@@ -209,16 +209,16 @@ def _make_environment() -> Environment:
         "reveal": collapse,
         "odd": describe_characters,
         "signs": write_signs,
-        "ago": times.describe_ago,
-        "brief": times.describe_brief,
-        "when": times.describe_when,
-        "clock": times.describe_clock,
-        "due": times.describe_due,
-        "hour": times.describe_hour,
+        "ago": deadlines.describe_ago,
+        "brief": deadlines.describe_brief,
+        "when": deadlines.describe_when,
+        "clock": deadlines.describe_clock,
+        "due": deadlines.describe_due,
+        "hour": deadlines.describe_hour,
         "day": partial(format_date, format="EEE d MMM"),
-        "local": times.describe_local,
+        "local": deadlines.describe_local,
         "iso": iso_utc,
-        "span": times.describe_span,
+        "span": deadlines.describe_span,
         "state": describe_state,
         "pairs": list_values,
         "pretty": write_pretty,

@@ -8,7 +8,7 @@ from fastapi.responses import Response
 
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.sentences.times import describe_brief
+from sayso.core.sentences.deadlines import describe_brief
 from sayso.core.text.language import _, mark
 from sayso.wire.channels import HeadlessReport, HeadlessView, InsightsView, Range
 from sayso.wire.models import SentTimestamp, moment

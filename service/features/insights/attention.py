@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import median_low
 from typing import NamedTuple
 
-from sayso.core.sentences.times import describe_brief, describe_span
+from sayso.core.sentences.deadlines import describe_brief, describe_span
 from sayso.core.text.language import _
 from service.core.wiring import Wiring
 from service.features.control.drills import is_flagged

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 from sayso.core.clock import now_ms
 from sayso.core.records.items import CardDelivery, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.deadlines import describe_clock, describe_span
 from sayso.core.sentences.deliveries import end_sentence
-from sayso.core.sentences.times import describe_clock, describe_span
 from sayso.core.transitions.deliveries import is_live
 from sayso.errors import SaysoError, Unavailable
 from service.core.jobs import count_workers

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.core.clock import now_ms
 from sayso.core.policy.rules import ASKING
 from sayso.core.sentences import name_reviewers
-from sayso.core.sentences.times import describe_local
+from sayso.core.sentences.deadlines import describe_local
 from sayso.core.text.language import _, mark
 from sayso.errors import SaysoError
 from service.channels.previews import SampleCall

@@ -12,7 +12,7 @@ from sayso.core.policy.engine import Policy
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import FallbackAction, RuleTerms, group_of
-from sayso.core.sentences.times import describe_fallback
+from sayso.core.sentences.deadlines import describe_fallback
 from sayso.errors import NotFound
 from sayso.wire.people import Preferences
 from service.channels.base import SharedOnly

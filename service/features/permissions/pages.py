@@ -19,8 +19,8 @@ from sayso.core.records.envelopes import CounterOffer, GrantRequest
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.permissions import MANDATE_PREFIX, Grant, GrantState, Mandate
 from sayso.core.sentences import join_words
+from sayso.core.sentences.deadlines import Sentence
 from sayso.core.sentences.plans import PlanWords, describe_plan
-from sayso.core.sentences.times import Sentence
 from sayso.core.text.language import _
 from sayso.core.text.redaction import MASK, redact
 from sayso.core.text.summaries import write_leaf

@@ -20,11 +20,11 @@ from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.terms import FallbackAction
 from sayso.core.rendering.renderers import name_flags, render_call
 from sayso.core.rendering.views import Flag, View
+from sayso.core.sentences import deadlines
 from sayso.core.sentences import items as sentences
-from sayso.core.sentences import times
+from sayso.core.sentences.deadlines import describe_span
 from sayso.core.sentences.deliveries import describe_silence
 from sayso.core.sentences.outcomes import describe_outcome
-from sayso.core.sentences.times import describe_span
 from sayso.core.text.language import _, find_spoken, mark
 from sayso.core.text.summaries import Leaf, summarize
 from sayso.core.transitions.deciding import find_item
@@ -249,7 +249,7 @@ def _make_cards(
         if query.unusual and not unusual:
             continue
         view = replace(view, flags=(*view.flags, *unusual))
-        hold = times.describe_hold(record, item, freezes, now_ms)
+        hold = deadlines.describe_hold(record, item, freezes, now_ms)
         yield Card(
             record=masked,
             item=shown,

@@ -19,8 +19,8 @@ from sayso.core.rendering.money import names_minor_unit
 from sayso.core.rendering.renderers import render_call
 from sayso.core.rendering.views import View
 from sayso.core.sentences import join_words
+from sayso.core.sentences.deadlines import Sentence
 from sayso.core.sentences.outcomes import describe_earlier_denial
-from sayso.core.sentences.times import Sentence
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.redaction import Redacted
 from sayso.core.text.summaries import hash_display, write_shown

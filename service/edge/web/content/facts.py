@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from sayso.core.records.events import TrailEntry
-from sayso.core.sentences.times import describe_clock
+from sayso.core.sentences.deadlines import describe_clock
 from sayso.core.text.language import _
 from service.core.store.runs.runs import Runs
 

@@ -8,7 +8,7 @@ from sayso.core.problems import Problem
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
-from sayso.core.sentences import times
+from sayso.core.sentences import deadlines
 from sayso.core.sentences.outcomes import describe_outcome, describe_state
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.transitions.states import ItemState, find_item_state
@@ -135,7 +135,7 @@ def _sentence(error: SaysoError, record: SuspensionRecord, item: Item, forms: Fo
     if record.status is Status.CANCELLED:
         return _("The run was cancelled. Nothing was changed.")
     if isinstance(error, DeadlinePassed):
-        effect = times.describe_fallback(record, item)
+        effect = deadlines.describe_fallback(record, item)
         return _("The deadline has passed: %(effect)s. Nothing was changed.", effect=effect)
     known = next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), "")
     return _(known) or describe_problems(forms, error) or _(error.message)

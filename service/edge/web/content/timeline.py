@@ -7,9 +7,9 @@ from typing import NamedTuple
 from sayso.core.records.decisions import DecisionAction, Verdict
 from sayso.core.records.events import EventType, TrailEntry
 from sayso.core.sentences import join_words, name_reviewers
+from sayso.core.sentences.deadlines import describe_span
 from sayso.core.sentences.deliveries import name_recipient
 from sayso.core.sentences.outcomes import describe_maker
-from sayso.core.sentences.times import describe_span
 from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.summaries import write_pretty

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sayso.core.sentences.times import describe_deadline, describe_next_step, write_sentence
+from sayso.core.sentences.deadlines import describe_deadline, describe_next_step, write_sentence
 from sayso.core.transitions.deadlines import see
 from tests.sayso.core.sentences.samples import NOW, make_item, make_record
 from tests.sayso.samples import person

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sayso.core.records.items import CardDelivery, DeliveryState
+from sayso.core.sentences.deadlines import describe_clock, write_sentence
 from sayso.core.sentences.deliveries import NOBODY, describe_delivery, describe_silence
-from sayso.core.sentences.times import describe_clock, write_sentence
 
 AT = 1_700_000_000_000
 CLOCK = "2023-11-14 22:13:20 UTC"

@@ -7,6 +7,7 @@ import pytest
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Answer, ItemKind
 from sayso.core.sentences import join_words, name_reviewers
+from sayso.core.sentences.deadlines import describe_fallback, describe_hold
 from sayso.core.sentences.items import (
     count_quorum,
     describe_deadlock,
@@ -17,7 +18,6 @@ from sayso.core.sentences.items import (
     describe_reviewers,
     describe_wanted,
 )
-from sayso.core.sentences.times import describe_fallback, describe_hold
 from sayso.core.transitions.deadlines import keep_time
 from tests.sayso.core.sentences.samples import NOW, make_decision, make_item, make_record
 from tests.sayso.samples import person

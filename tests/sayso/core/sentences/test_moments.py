@@ -1,6 +1,6 @@
 """Sentences with moments in them."""
 
-from sayso.core.sentences.times import Moment, compose, write_sentence
+from sayso.core.sentences.deadlines import Moment, compose, write_sentence
 
 
 def test_compose_places_texts_and_moments_where_the_message_has_them() -> None:

@@ -8,6 +8,7 @@ import pytest
 from sayso.core.records.decisions import COVERED, TIMEOUT, Actor, ActorKind, Outcome, Shown, Verdict
 from sayso.core.records.items import Doubt, ItemTool
 from sayso.core.records.terms import Fallback
+from sayso.core.sentences.deadlines import describe_clock, write_sentence
 from sayso.core.sentences.outcomes import (
     describe_decision,
     describe_outcome,
@@ -15,7 +16,6 @@ from sayso.core.sentences.outcomes import (
     describe_shown,
     describe_state,
 )
-from sayso.core.sentences.times import describe_clock, write_sentence
 from sayso.wire.items import ItemView, OutcomeView, TermsView
 from tests.sayso.core.sentences.samples import BEN, NOW, make_decision, make_item, make_outcome
 from tests.sayso.views import view

@@ -1,6 +1,6 @@
 import pytest
 
-from sayso.core.sentences.times import (
+from sayso.core.sentences.deadlines import (
     describe_ago,
     describe_brief,
     describe_clock,

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.sentences.times import describe_ago, describe_due, describe_span
+from sayso.core.sentences.deadlines import describe_ago, describe_due, describe_span
 from service.core.wiring import Wiring
 from tests.browser import PHONE
 from tests.builders import person

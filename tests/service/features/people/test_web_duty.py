@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from sayso.core.clock import now_ms
-from sayso.core.sentences.times import describe_clock
+from sayso.core.sentences.deadlines import describe_clock
 from sayso.wire.people import Preferences
 from service.core.settings import Settings
 from tests.service.edge.web.sites import add_people, visit

@@ -14,11 +14,11 @@ from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.functions import Uncomputable, read_text
+from sayso.core.policy.functions.shell.git import PLAIN, TOOLS
 from sayso.core.policy.functions.shell.harmless import Harmless, Tool
 from sayso.core.policy.functions.shell.programs import Unwrapped, unwrap
 from sayso.core.policy.functions.shell.quoting import Word, Words, check_variable, split_executed
 from sayso.core.policy.functions.shell.syntax import RESERVED, read_script
-from sayso.core.policy.functions.shell.tools import PLAIN, TOOLS
 
 COMPUTED = "$"  # stands for a word that the shell computes and that may be an option
 

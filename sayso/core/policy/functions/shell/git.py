@@ -1,4 +1,4 @@
-"""The programs whose arguments Sayso knows: those with subcommands, and plain ones that options let write or run.
+"""The subcommands of git, and other programs whose arguments Sayso knows.
 
 Of git's subcommands, those that only read are harmless unless an option writes a file (`--output`), runs programs
 (`--ext-diff`, `--textconv`, `--show-signature`, `--open-files-in-pager`, the format `%G?`) or reads other folders
