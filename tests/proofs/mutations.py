@@ -50,7 +50,9 @@ GUARDED: dict[str, tuple[str, ...]] = {
     _source(name): tests
     for name, tests in {
         "records/suspensions.py": DECIDING + EXECUTION + TABLE + _tests("runner/test_progress"),
-        "records/freezes.py": FREEZES + TABLE + _tests("desk/test_freezing records/test_revocations"),
+        "records/freezes.py": FREEZES
+        + TABLE
+        + _tests("desk/test_freezing records/test_revocations records/test_clock_readings"),
         "transitions/legal.py": DECIDING + EXECUTION + TABLE,
         "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + _tests("transitions/test_voiding"),
         "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT,
@@ -85,6 +87,7 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "records/freezes.py": {
         ("guard", "key.predecessor_id is not None"): "no key has the id None",
         ("part", "key.ends_at_ms is None"): "a key with a successor was rotated, so it has an end",
+        ("edge", "passed_ms < 0"): "without time between two readings nothing ran ahead",
     },
     "transitions/deciding.py": {("part", "not lost"): "an item that loses no decision stays equal"},
     "transitions/quorum.py": {

@@ -161,8 +161,11 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
     check_step(record, "void_decisions")
     events: list[Event] = []
     for item in record.items:
-        people = (decision for decision in item.decisions if decision.by.kind is ActorKind.HUMAN)
-        lost = [decision for decision in people if decision.by.id in inactive]
+        lost = [
+            decision
+            for decision in item.decisions
+            if decision.by.kind is ActorKind.HUMAN and decision.by.id in inactive
+        ]
         if not item.open or not lost:
             continue
         voided = tuple(
