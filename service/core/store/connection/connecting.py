@@ -227,6 +227,8 @@ async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S
         for name in WANTED:
             pipe.config_get(name)
         replies: list[Any] = await pipe.execute(raise_on_error=False)
+    if any(isinstance(reply, LOST) for reply in replies):  # it began to load its data meanwhile
+        raise Unavailable()
     if any(isinstance(reply, ResponseError) for reply in replies):
         weakness: str | None = "it does not tell how it is set up (CONFIG GET is refused)"
     else:
