@@ -119,7 +119,7 @@ def load_agents(paths: Sequence[str]) -> dict[str, Agent]:
 def _find_faults(agent: Agent) -> list[str]:
     names = [tool.name for tool in agent.tools]
     repeated = sorted({name for name in names if names.count(name) > 1})
-    faults = {
+    checks = {
         f"its name needs 1 to {MAX_NAME_CHARS} characters.": not 0 < len(agent.name) <= MAX_NAME_CHARS,
         f"two of its tools are named {', '.join(repeated)}; rename one of each.": repeated,
         "its approval_denial_policy is none of continue, degrade, fail.": (
@@ -132,10 +132,10 @@ def _find_faults(agent: Agent) -> list[str]:
         "its approval_fallback must deny, approve or fail.": agent.approval_fallback.action not in _APPROVAL_FALLBACKS,
         "its input_fallback must deny, give a value or fail.": agent.input_fallback.action not in _INPUT_FALLBACKS,
     }
-    found = [fault for fault, present in faults.items() if present]
-    found += [fault for name in names if (fault := find_name_fault(name)) is not None]
+    faults = [fault for fault, is_present in checks.items() if is_present]
+    faults += [fault for name in names if (fault := find_name_fault(name)) is not None]
     try:
         check_json(agent.context)
     except SaysoError as error:
-        found.append(f"its context is not plain JSON. {error.message}")
-    return found
+        faults.append(f"its context is not plain JSON. {error.message}")
+    return faults

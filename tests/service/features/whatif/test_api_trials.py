@@ -30,7 +30,7 @@ async def test_explain_says_what_each_rule_saw(world: World) -> None:
     call = {"tool": "refund", "args": {"amount": 5}, "at": "2026-12-01T19:00Z"}
     explained = Explained.model_validate(await explain(world, call=call))
     assert (explained.action, explained.rule_id, explained.absolute) == ("deny", "nights", False)
-    assert [(one.rule_id, one.match, one.part) for one in explained.rules] == [
+    assert [(rule.rule_id, rule.match, rule.part) for rule in explained.rules] == [
         ("large", "differs", "when"),
         ("nights", "decides", ""),
         ("prod", "differs", "context"),
