@@ -16,6 +16,7 @@ RESTATE_VENV := .venv-restate
 RESTATE := $(if $(shell command -v npm),$(RESTATE_VENV)/.installed)
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
+SDK := $(VENV)/sdk/.built
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist
 JOURNEYS := tests/launch tests/journeys tests/chaos
 TESTS := tests --ignore tests/architecture --ignore tests/proofs $(addprefix --ignore ,$(JOURNEYS))
@@ -25,13 +26,13 @@ pytest = $(PYTHON) -m pytest -q $(if $(AGAIN),--last-failed --last-failed-no-fai
 
 export PYTHON3
 
-up: $(RUNTIME) ## run Sayso on this machine until Ctrl-C
-	@$(PYTHON) -m launch
+up: $(SDK) ## run Sayso on this machine until Ctrl-C
+	@$(PYTHON) -m sayso up
 
-demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
-	@$(PYTHON) -m demo
+demo: $(SDK) ## show the whole job once, unattended, on free ports
+	@$(PYTHON) -m sayso demo
 
-test: $(DEV) ## run all tests but those of the other targets (TESTS=tests/workers for some)
+test: $(DEV) $(SDK) ## run all tests but those of the other targets (TESTS=tests/workers for some)
 	@$(call pytest,worksteal) $(TESTS) -m "not browser and not drawn"
 
 fuzz: $(DEV) ## compare random shell texts with what bash and dash do (COUNT=100000 SEED=1)
@@ -41,7 +42,7 @@ pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser
 	@$(call pytest,worksteal) tests/service -m browser
 
-journeys: $(DEV) ## start whole installations, kill their processes, follow the tutorials
+journeys: $(DEV) $(SDK) ## start whole installations, kill their processes, follow the tutorials
 	@$(PYTHON) -m launch.browser
 	@$(call pytest,loadgroup) $(JOURNEYS)
 
@@ -94,10 +95,10 @@ release: $(DEV) ## build and check the distribution of this version, then tag th
 	@.ci/release
 
 lock: $(DEV) ## resolve the newest allowed versions into the lock files
-	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --group dev \
+	$(VENV)/bin/uv pip compile pyproject.toml --group server --group build --extra cli --group dev \
 		--universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements-dev.lock
-	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --constraints requirements-dev.lock \
+	$(VENV)/bin/uv pip compile pyproject.toml --group server --group build --extra cli --constraints requirements-dev.lock \
 		--universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 	$(VENV)/bin/uv pip compile tests/conformance/requirements.in --universal --python-version 3.11 \
@@ -111,12 +112,12 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file benchmarks/peers/restate/requirements.lock
 	cd benchmarks/peers/restate && npm install --package-lock-only --omit-lockfile-registry-resolved
 	for extra in pydantic-ai openai-agents langgraph autogen parsimony; do \
-		$(VENV)/bin/uv pip compile pyproject.toml $$(ls tests/frameworks/locks/$$extra.in 2>/dev/null) --extra server --extra $$extra \
+		$(VENV)/bin/uv pip compile pyproject.toml $$(ls tests/frameworks/locks/$$extra.in 2>/dev/null) --group server --extra $$extra \
 			--constraints requirements.lock --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 			--output-file tests/frameworks/locks/$$(echo $$extra | tr - _).lock; \
 	done
 	grep -o '^[a-z0-9._-]*==[^\\]*' requirements.lock | grep -v '^redis==' > $(VENV)/beside-afk.txt
-	$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/afk.in --extra server \
+	$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/afk.in --group server \
 		--constraints $(VENV)/beside-afk.txt --universal --python-version 3.11 --upgrade --generate-hashes \
 		--no-annotate --no-header --quiet --output-file tests/frameworks/locks/afk.lock
 	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra mcp --constraints requirements.lock \
@@ -142,6 +143,11 @@ help: ## list the targets
 
 $(RUNTIME): requirements.lock
 	@launch/install.sh $(VENV) requirements.lock $(UV_VERSION)
+	@touch $@
+
+# The service offers this wheel at /sdk/.
+$(SDK): $(RUNTIME) pyproject.toml README.md $(shell find sayso -name '*.py')
+	@rm -rf $(@D) && $(PYTHON) -m hatchling build --target wheel --directory $(@D) >/dev/null 2>&1
 	@touch $@
 
 $(AAP): tests/conformance/requirements.lock

@@ -16,6 +16,15 @@ Commands = Mapping[str, tuple[str, str]]
 
 
 COMMANDS: Commands = {
+    "up": (
+        "cli.server:up",
+        "Run everything on this machine until Ctrl-C: store, service, workers, clock and the demo agent's model.",
+    ),
+    "serve": ("cli.server:serve", "Run the service: API and pages."),
+    "worker": ("cli.server:worker", "Run a worker, which resumes runs."),
+    "clock": ("cli.server:clock", "Run the clock, which keeps deadlines."),
+    "setup": ("cli.server:setup", "Create the first admin and the demo agent's key where they are missing, then end."),
+    "demo": ("cli.server:demo", "Show the whole job once, unattended, on free ports."),
     "inbox": ("cli.reviews:inbox", "Show the items that wait for reviewers, live."),
     "show": ("cli.reviews:print_suspension", "Show a suspension and its items, with secret values masked."),
     "approve": (

@@ -8,7 +8,7 @@ from service.edge.web import inbox, items, live, runs, sign_ins
 from service.edge.web.additions import Addition
 from service.edge.web.languages import speak_language
 from service.edge.web.sessions import check_origin
-from service.features import alike, phone, saved_views
+from service.features import alike, phone, saved_views, sdk
 from service.features.control import api as control
 from service.features.discussions import api as discussions
 from service.features.discussions import discussing
@@ -54,6 +54,7 @@ _MODULES = (
     phone,
     slack_install,
     webhooks,
+    sdk,
     live,
 )
 PAGES = tuple(module.router for module in _MODULES)

@@ -9,12 +9,14 @@ import pytest
 from service.core.settings import CHECKOUT
 
 LOCKS = sorted((CHECKOUT / "tests" / "frameworks" / "locks").glob("*.lock"))
-EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_framework_locks_hold_what_sayso_needs(lock: Path) -> None:
-    needed = EXTRAS["cli" if lock.stem in ("mcp", "sdk") else "server"]
+    needed = PROJECT["project"]["optional-dependencies"]["cli"]
+    if lock.stem not in ("mcp", "sdk"):
+        needed = PROJECT["dependency-groups"]["server"]
     locked = set(re.findall(r"^([a-z0-9._-]+)==", lock.read_text(), re.MULTILINE))
     missing = [one for one in needed if re.split(r"[\[<>=]", one)[0] not in locked]
     assert missing == [], "run make lock, or uv pip compile without --upgrade"

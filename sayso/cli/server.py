@@ -1,0 +1,57 @@
+"""The server's programs: those of the package `sayso-server`, or of the checkout that this SDK lies in."""
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+from sayso.errors import InvalidInput
+
+
+def find_programs() -> Path:
+    """Return the folder with `launch`, `service` and `workers`. Raises `InvalidInput` where none is installed."""
+    package = find_spec("sayso_server")
+    places = [Path(folder) / "tree" for folder in (package and package.submodule_search_locations) or ()]
+    for place in (*places, Path(__file__).resolve().parents[2]):
+        if (place / "launch" / "programs.py").is_file():
+            return place
+    raise InvalidInput("The server is not installed here: pip install 'sayso[server]'.")
+
+
+def _run(module: str) -> NoReturn:
+    """Become a program of the server. It imports agents from the current folder, after its own modules."""
+    given = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    folders = dict.fromkeys([str(find_programs()), *map(os.path.abspath, given), os.getcwd()])
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    os.execve(sys.executable, [sys.executable, "-P", "-m", module], environ)  # noqa: S606 - no shell is meant
+
+
+def up() -> None:
+    """Run everything on this machine until Ctrl-C: store, service, workers, clock and the demo agent's model."""
+    _run("launch")
+
+
+def serve() -> None:
+    """Run the service: API and pages."""
+    _run("service")
+
+
+def worker() -> None:
+    """Run a worker, which resumes runs."""
+    _run("workers")
+
+
+def clock() -> None:
+    """Run the clock, which keeps deadlines. One is enough; a second one stands in for it."""
+    _run("workers.clock")
+
+
+def setup() -> None:
+    """Create the first admin and the demo agent's key where they are missing, then end."""
+    _run("service.setup")
+
+
+def demo() -> None:
+    """Show the whole job once, unattended, on free ports."""
+    _run("demo")

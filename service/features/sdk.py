@@ -1,0 +1,55 @@
+"""The SDK from the desk itself: a package index at `/sdk/` (PEP 503) with the wheel of this very version."""
+
+import sys
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from fastapi import APIRouter, Response
+from fastapi.responses import HTMLResponse
+
+from sayso import __version__
+from sayso.errors import NotFound
+from service.core.settings import CHECKOUT, IS_INSTALLED
+
+router = APIRouter()
+_PLACES = (CHECKOUT.parent / "sdk",) if IS_INSTALLED else (Path(sys.prefix) / "sdk",)
+_PAGE = '<!doctype html><html lang="en"><title>Packages</title><body>{link}</body></html>'
+_PYTHON = "&gt;=3.11"
+
+
+@cache
+def _read_wheel(place: Path) -> tuple[str, bytes]:
+    return place.name, place.read_bytes()
+
+
+def find_wheel() -> tuple[str, bytes]:
+    """Return the name and the bytes of the SDK's wheel. Raises `NotFound` where it was not built."""
+    for place in _PLACES:
+        for wheel in place.glob(f"sayso-{__version__}-*.whl"):
+            return _read_wheel(wheel)
+    raise NotFound("This desk has no wheel of its SDK. `make up` builds it; the package sayso-server has it.")
+
+
+@router.get("/sdk/")
+def list_packages() -> HTMLResponse:
+    """Return the index: one package."""
+    return HTMLResponse(_PAGE.format(link='<a href="/sdk/sayso/">sayso</a>'))
+
+
+@router.get("/sdk/sayso/")
+def list_wheels() -> HTMLResponse:
+    """Return the links of the package: one wheel, with its hash."""
+    name, content = find_wheel()
+    place = f"/sdk/files/{name}#sha256={sha256(content).hexdigest()}"
+    link = f'<a href="{place}" data-requires-python="{_PYTHON}">{name}</a>'
+    return HTMLResponse(_PAGE.format(link=link))
+
+
+@router.get("/sdk/files/{name}")
+def send_wheel(name: str) -> Response:
+    """Return the wheel."""
+    known, content = find_wheel()
+    if name != known:
+        raise NotFound(f"There is no file {name!r}. The desk has {known}.")
+    return Response(content, media_type="application/octet-stream")
