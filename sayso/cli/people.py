@@ -9,6 +9,7 @@ from sayso.cli.logins import Login, connect, exchange, forget_login, read_login,
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client import URL, Client, administration
 from sayso.core.canonical_json import parse_json
+from sayso.core.clock import new_secret
 from sayso.core.records.decisions import KeyKind
 from sayso.errors import InvalidInput
 from sayso.wire.administration import KeyView, NewKeyView
@@ -103,6 +104,36 @@ def list_people(json: JsonOption = False) -> None:
         for view in reviewers
     )
     print_list(reviewers, json, ("name", "roles", "manager", "since", "state"), rows)
+
+
+_PASSWORD_CHARS = 20
+
+
+@people.command("add")
+def add(
+    name: NameArgument,
+    admin: Annotated[bool, typer.Option("--admin", help="They also manage people and keys.")] = False,
+    auditor: Annotated[bool, typer.Option("--auditor", help="They also read the activity log.")] = False,
+) -> None:
+    """Add a reviewer, and print their first password once."""
+    password = new_secret()[:_PASSWORD_CHARS]
+    roles = ("reviewer", *(["admin"] if admin else []), *(["auditor"] if auditor else []))
+    added = exchange(administration.add_reviewer(name, password, roles))
+    _print_password(f"{added.name} is added", password)
+
+
+@people.command("reset-password")
+def reset_password(name: NameArgument) -> None:
+    """Give a reviewer a new password, and print it once. Their sessions end, and they get a message."""
+    password = new_secret()[:_PASSWORD_CHARS]
+    exchange(administration.set_password(name, password))
+    _print_password(f"{name} has a new password", password)
+
+
+def _print_password(fact: str, password: str) -> None:
+    console = make_console()
+    console.print(show_line(f"{fact}. Until they change it, decisions with it count as yours, too. It is shown once:"))
+    console.print(show_line(password, "bold"))
 
 
 @people.command("activate")

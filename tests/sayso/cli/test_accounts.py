@@ -53,3 +53,24 @@ def test_key_is_created_with_its_owner(desk: tuple[str, str, str, str], sayso: R
     listed = sayso("keys", "list", key=desk[3]).stdout
     assert "anna" in next(line for line in listed.splitlines() if "crm" in line)
     assert "to own the key" in sayso("keys", "create", "erp", "--owner", "nobody", key=desk[3]).stderr
+
+
+def test_added_person_signs_in_with_the_printed_password(
+    desk: tuple[str, str, str, str],  # noqa: F811
+    sayso: Run,  # noqa: F811
+) -> None:
+    added = sayso("people", "add", "ben", "--auditor", key=desk[3])
+    assert "ben is added. Until they change it, decisions with it count as yours, too." in added.stdout, added.stderr
+    with Client(desk[0], "-") as client:
+        opened = client.sign_in("ben", added.stdout.split()[-1])
+    assert (opened.roles, opened.password_by) == (("reviewer", "auditor"), "root")
+    assert "ben" in sayso("people", "add", "ben", key=desk[3]).stderr, "a name is given once"
+
+
+def test_reset_password_replaces_the_earlier_one(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
+    reset = sayso("people", "reset-password", "anna", key=desk[3])
+    assert "anna has a new password." in reset.stdout, reset.stderr
+    with Client(desk[0], "-") as client:
+        client.sign_in("anna", reset.stdout.split()[-1])
+    assert "nobody" in sayso("people", "reset-password", "nobody", key=desk[3]).stderr
+    assert sayso("people", "reset-password", "root").returncode == 1, "not for reviewers"
