@@ -153,7 +153,7 @@ class InProcessApi:
 
     def _await(self, request: _Request, read: Callable[[_Request], SuspensionRecord]) -> None:
         """Let the reviewer decide, or the clock advance by the time that the request waits."""
-        self._desk.reviewer.review()
+        self._desk.review()
         wait_s = int(request.query.get("wait", "0").rstrip("s"))
         if read(request).status is Status.PENDING and wait_s:
             self._desk.clock.advance(wait_s)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import httpx
 from pydantic import ValidationError
@@ -76,7 +77,7 @@ async def run_on_desk(desk: DeskRecords, agent: Agent, input_text: str, claimed:
             digests = {item.digest for item in record.items if item.open}
             if digests - seen:
                 seen |= digests
-                desk.reviewer.review()
+                desk.review()
             else:
                 desk.clock.now_ms = max(desk.clock.now_ms, record.due_at_ms or 0)
                 desk.tick()
@@ -139,10 +140,11 @@ URL = "http://desk.test"
 
 
 class InProcessDesk(DeskRecords):
-    """A desk in memory, with a clock, one reviewer, and clients. By default it asks about every call.
+    """A desk in memory, with a clock, a reviewer, and clients. By default it asks about every call.
 
-    A client that waits for a decision advances the clock to the end of its wait. `policy` is a `Policy`, the path of a
-    rules file, or its text; a text of one line is a path.
+    As `with InProcessDesk() as desk:` it fails at the end for an instruction that no call has matched. A client that
+    waits for a decision advances the clock to the end of its wait. `policy` is a `Policy`, the path of a rules file, or
+    its text; a text of one line is a path.
     """
 
     def __init__(self, policy: Policy | Path | str | None = None, clock: ManualClock | None = None) -> None:
@@ -154,6 +156,14 @@ class InProcessDesk(DeskRecords):
         """The number of requests to process from now on without a response."""
 
         self._api = InProcessApi(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
+        """Raise `AssertionError` for an instruction that no call has matched, unless the block failed."""
+        if kind is None:
+            self.check_used()
 
     def client(self, agent: str = "agent") -> Client:
         """Return a client of the agent."""

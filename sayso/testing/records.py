@@ -2,7 +2,9 @@
 
 import fnmatch
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from pydantic import JsonValue, ValidationError
 
@@ -28,9 +30,16 @@ from sayso.testing.requests import check_outline, describe_misfit
 
 @dataclass
 class ManualClock:
-    """A clock that moves only when it is advanced."""
+    """A clock that moves only when it is advanced. It begins at 2023-11-14 22:13:20 UTC, unless `now_ms` is given."""
 
     now_ms: int = 1_700_000_000_000
+
+    @classmethod
+    def at(cls, moment: datetime) -> Self:
+        """Return a clock that begins at this moment, which has a time zone."""
+        if moment.tzinfo is None:
+            raise InvalidInput(f"{moment.isoformat()} has no time zone. Give one, such as timezone.utc.")
+        return cls(round(moment.timestamp() * 1000))
 
     def advance(self, s: float) -> None:
         """Move the clock forward by `s` seconds."""
@@ -42,6 +51,7 @@ class _Instruction:
     tools: str
     action: str
     given: JsonObject
+    used: bool = False
 
 
 class FakeReviewer:
@@ -71,7 +81,7 @@ class FakeReviewer:
         """Deny calls of these tools from now on."""
         self._instructions.insert(0, _Instruction(tools, "deny", {"message": message}))
 
-    def answers(self, value: JsonValue, tools: str = "*") -> None:
+    def answers(self, tools: str, value: JsonValue) -> None:
         """Give this value to calls of these tools that request one, from now on."""
         self._instructions.insert(0, _Instruction(tools, "value", {"value": value}))
 
@@ -88,8 +98,13 @@ class FakeReviewer:
         for record, item in self._desk.waiting:
             name = item.tool.name
             matching = [order for order in self._instructions if fnmatch.fnmatchcase(name, order.tools)]
-            if matching:
+            if matching and not any(decision.by.id == self.name for decision in item.decisions):
+                matching[0].used = True
                 self._desk.decide(record, item, matching[0].action, matching[0].given, self.actor)
+
+    def list_unused(self) -> list[str]:
+        """Return each instruction that no call has matched, such as `approve refund*`."""
+        return [f"{order.action} {order.tools}" for order in reversed(self._instructions) if not order.used]
 
 
 class DeskRecords:
@@ -104,6 +119,39 @@ class DeskRecords:
         self.definitions: dict[str, ToolDefinition] = {}
         self.counters = CounterBook()
         self.reviewer = FakeReviewer(self, "reviewer")
+        self.reviewers = [self.reviewer]
+
+    def add_reviewer(self, name: str, *groups: str) -> FakeReviewer:
+        """Return one more reviewer, for rules with a quorum or with groups."""
+        if any(reviewer.name == name for reviewer in self.reviewers):
+            raise InvalidInput(f"There is a reviewer {name!r} already. Choose another name.")
+        reviewer = FakeReviewer(self, name)
+        reviewer.groups = groups
+        self.reviewers.append(reviewer)
+        return reviewer
+
+    def review(self) -> None:
+        """Let every reviewer decide what their instructions match."""
+        for reviewer in self.reviewers:
+            reviewer.review()
+
+    def check_used(self, *rules: str) -> None:
+        """Raise `AssertionError` for an instruction that no call has matched, and for a rule of these that judged none.
+
+        A desk that is used as `with InProcessDesk() as desk:` does so for instructions at the end of its block.
+        """
+        called = sorted({item.tool.name for record in self.records.values() for item in record.items})
+        seen = f"The desk was asked about {', '.join(called)}." if called else "The desk was asked about no call."
+        for reviewer in self.reviewers:
+            if unused := reviewer.list_unused():
+                raise AssertionError(f"{reviewer.name}'s instruction to {unused[0]} matched no call. {seen}")
+        known = {rule.rule_id for rule in self.policy.rules}
+        judged = {item.terms.rule_id for record in self.records.values() for item in record.items}
+        for rule in rules:
+            if rule not in known:
+                raise AssertionError(f"There is no rule {rule!r}. The rules are {', '.join(sorted(known)) or 'none'}.")
+            if rule not in judged:
+                raise AssertionError(f"The rule {rule!r} decided about no call. {seen}")
 
     @property
     def waiting(self) -> list[tuple[SuspensionRecord, Item]]:

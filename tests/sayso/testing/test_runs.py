@@ -34,7 +34,7 @@ def test_run_follows_the_reviewers_instructions() -> None:
     desk = InProcessDesk(POLICY)
     ran: Ran = []
     desk.reviewer.approves("refund", args={"order": "A", "amount": 2})
-    desk.reviewer.answers("1234", "pay")
+    desk.reviewer.answers("pay", "1234")
     end = desk.run(make_agent(ran, turn(LOOK, REFUND, PAY), turn(REFUND)), "Refund A-1")
     assert (end.status, end.result) == (RunStatus.COMPLETED, {"text": "done"})
     assert [args["amount"] for name, args, _ in ran if name == "refund"] == [2, 2]
