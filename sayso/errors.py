@@ -1,5 +1,7 @@
 """The errors of Sayso. The first line of a class's docstring is its default message; facts are attributes."""
 
+from typing import Literal
+
 
 class SaysoError(Exception):
     """Sayso failed."""
@@ -163,6 +165,31 @@ class Suspended(SaysoError):
 
 class Denied(SaysoError):
     """The call was denied; continue without it."""
+
+    @property
+    def decided_by(self) -> Literal["person", "rule", "time"] | None:
+        """Who said no: a person, a rule, or the deadline of an item that nobody decided; None for a cancelled run."""
+        return _DECIDERS.get(str(self.facts.get("by_kind", "")))
+
+    @property
+    def may_ask_again(self) -> bool:
+        """Whether the same call can be asked about again: only nobody's answer is no answer."""
+        return self.decided_by == "time"
+
+    @property
+    def for_model(self) -> str:
+        """What a model should read instead of the call's result."""
+        text = f"{self.message.rstrip().rstrip('.')}. It did not run."
+        return f"{text} Ask again later if it still matters." if self.may_ask_again else f"{text} Continue without it."
+
+
+_DECIDERS: dict[str, Literal["person", "rule", "time"]] = {
+    "human": "person",
+    "agent": "person",
+    "policy": "rule",
+    "worker": "rule",
+    "timeout": "time",
+}
 
 
 class CallFailed(SaysoError):

@@ -96,7 +96,7 @@ class Proxy:
                 return _read_earlier(gated_call.definition.name, permit)
             return await self._forward(ctx, tool, gated_call, permit)
         except Denied as denied:
-            return _describe_error(f"{denied.message} It did not run. Continue without it.")
+            return _describe_error(denied.for_model)
         except InDoubt:
             return _describe_error(
                 f"{params.name} started earlier and has not reported a result. It may have run. Check its effect first."

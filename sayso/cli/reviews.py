@@ -15,6 +15,7 @@ from sayso.cli.runs import REFRESH_S
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_paged, show_line
 from sayso.cli.suspensions import check_readable, show_args, show_barred, show_inbox, show_suspension
 from sayso.client import Client
+from sayso.client.operations import Action
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.text.redaction import Redacted, redact
 from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound
@@ -182,7 +183,7 @@ def answer(
     _decide(id_, item, "value", {"value": value, "message": message, "number": number}, yes)
 
 
-def _decide(id_: str, item_id: str | None, action: str, given: dict[str, Any], yes: bool) -> None:
+def _decide(id_: str, item_id: str | None, action: Action, given: dict[str, Any], yes: bool) -> None:
     console = make_console()
     with _pick(id_, item_id) as (client, suspension, item):
         shown = suspension.model_copy(update={"items": (item,)})

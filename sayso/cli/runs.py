@@ -9,6 +9,7 @@ import typer
 from sayso.cli import screens
 from sayso.cli.logins import connect
 from sayso.client import Client, administration, requests
+from sayso.client.operations import RunState
 from sayso.core.records.chain import ChainCheck
 from sayso.core.records.events import EventType, TrailEntry, TrailHead
 from sayso.errors import NotFound, SaysoError
@@ -72,7 +73,7 @@ run_app = typer.Typer(help="Start, show and cancel runs.", no_args_is_help=True)
 
 
 def list_runs(
-    status: Annotated[str | None, typer.Option(help="Show only runs with this status.")] = None,
+    status: Annotated[RunState | None, typer.Option(help="Show only runs with this status.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
     json: screens.JsonOption = False,
 ) -> None:

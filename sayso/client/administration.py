@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from sayso.client.requests import Request, segment
+from sayso.client.requests import Request, new_key, segment
 from sayso.core.canonical_json import JsonObject
 from sayso.wire import administration as views
 from sayso.wire import people
@@ -65,6 +65,17 @@ def end_sessions(name: str | None) -> Request[views.EndedSessions]:
 def end_session(name: str | None, session_id: str) -> Request[Empty]:
     """End one session."""
     return Request("DELETE", f"{path_of(name)}/sessions/{segment(session_id)}", Empty)
+
+
+def add_reviewer(name: str, password: str, roles: Sequence[str]) -> Request[views.ReviewerView]:
+    """Add a reviewer with a first password."""
+    body: JsonObject = {"name": name, "password": password, "roles": [*roles]}
+    return Request("POST", "/api/v1/reviewers", views.ReviewerView, body=body, key=new_key())
+
+
+def set_password(name: str, password: str) -> Request[Empty]:
+    """Set a reviewer's password; their sessions end."""
+    return Request("POST", f"{path_of(name)}/password", Empty, body={"password": password})
 
 
 def set_active(name: str, active: bool) -> Request[views.ReviewerView]:

@@ -5,7 +5,7 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, get_args, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, get_args, overload
 
 from pydantic import JsonValue
 
@@ -14,6 +14,7 @@ from sayso.client.requests import Request, new_key, segment
 from sayso.client.retries import Flow, RetryPolicy
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.terms import REPORT_WITHIN_S
+from sayso.errors import InvalidInput
 from sayso.wire.administration import KeyList, KeyView, NewKeyView, SessionView
 from sayso.wire.items import AttachmentContent, AttachmentPage, CommentPage, ItemView
 from sayso.wire.models import ViewT
@@ -31,8 +32,19 @@ from sayso.wire.suspensions import (
 
 _SUSPENSIONS, _RUNS, _KEYS = "/api/v1/suspensions", "/api/v1/runs", "/api/v1/keys"
 
+Action = Literal["approve", "deny", "value"]
+WaitingStatus = Literal["pending", "decided"]
+RunState = Literal["running", "suspended", "completed", "degraded", "failed", "cancelled"]
+
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def check_word(name: str, word: object, words: Any) -> None:
+    """Raise `InvalidInput` for a word that is none of those of a `Literal`."""
+    if word not in get_args(words):
+        listed = ", ".join(map(repr, get_args(words)))
+        raise InvalidInput(f"{name}={word!r} is unknown. Give one of {listed}.")
 
 
 class _BlockingRunner(Protocol):
@@ -100,19 +112,21 @@ class Operations:
         return retries.await_decision(self.retry_policy, suspension_id, wait_s)
 
     @operation
-    def waiting(self, status: str = "pending", skip: int = 0, limit: int = 50) -> Flow[SuspensionPage]:
+    def waiting(self, status: WaitingStatus = "pending", skip: int = 0, limit: int = 50) -> Flow[SuspensionPage]:
         """Return the suspensions that wait for reviewers, or those that are `decided`."""
         query = {"status": status, "skip": str(skip), "limit": str(limit)}
         return self._send(Request("GET", _SUSPENSIONS, SuspensionPage, query=query))
 
     @operation
     def decide(
-        self, /, suspension_id: str, item: ItemView, action: str, *, key: str | None = None, **given: JsonValue
+        self, /, suspension_id: str, item: ItemView, action: Action, *, key: str | None = None, **given: JsonValue
     ) -> Flow[DecidedItem]:
         """Decide an item: `approve`, `deny` or `value`, with `args`, `value`, `message` and `number`.
 
-        The decision carries the digest of `item`, so it counts only for the content you read.
+        The decision carries the digest of `item`, so it counts only for the content you read. Raises `InvalidInput` for
+        another action.
         """
+        check_word("action", action, Action)
         body: JsonObject = {"action": action, "digest": item.digest, **given}
         path = f"{requests.item_path(suspension_id, item.item_id)}/decision"
         return self._send(Request("POST", path, DecidedItem, body=body, key=key or new_key()))
@@ -249,7 +263,7 @@ class Operations:
         return retries.poll(self.retry_policy, build, lambda run: run.ended, wait_s)
 
     @operation
-    def runs(self, status: str | None = None, skip: int = 0, limit: int = 50) -> Flow[RunPage]:
+    def runs(self, status: RunState | None = None, skip: int = 0, limit: int = 50) -> Flow[RunPage]:
         """Return runs, newest first."""
         query = {"skip": str(skip), "limit": str(limit), **({"status": status} if status else {})}
         return self._send(Request("GET", _RUNS, RunPage, query=query))

@@ -106,8 +106,8 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
         if outcome is None or not outcome.may_run or (answer is not None and answer.choice == "fail"):
             by = outcome.by.id if outcome is not None else "nobody"
             why = f": {outcome.message}" if outcome is not None and outcome.message else "."
-            verdict = outcome.verdict if outcome is not None else None
-            raise errors.Denied(f"{name} was denied by {by}{why}", by=by, verdict=verdict, suspension_id=suspension.id)
+            facts = {"verdict": outcome.verdict, "by_kind": outcome.by.kind} if outcome is not None else {}
+            raise errors.Denied(f"{name} was denied by {by}{why}", by=by, suspension_id=suspension.id, **facts)
         if suspension.end is not None and item.permit is None:
             error = suspension.end.error or f"The permit to run {name} expired unused. Ask again with a new key."
             raise errors.DeadlinePassed(error)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from sayso.client.permits import OnDoubt
     from sayso.core.canonical_json import JsonObject
-    from sayso.gating.execution import AnyClient, Gate, GatedFunction
+    from sayso.gating.execution import AnyClient, Gate, GatedFunction, OnDenied
     from sayso.gating.parameters import KeyOf
 
     class _Options(TypedDict, total=False):
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         context: JsonObject | None
         wait_s: float | None
         on_doubt: OnDoubt
+        on_denied: OnDenied
         report_within_s: int
         thread_id: str | None
         step: int | None
@@ -79,11 +80,13 @@ def gate(
     `key` identifies the call: text such as `"refund-{order}"`, filled with the arguments, or a function of them.
     Without a key each call is new. `wait_s` limits the wait before `Suspended` is raised: by default it lasts until the
     deadline, 0 does not wait. `on_doubt` applies to a call that an earlier process started and never reported: `raise`
-    raises `InDoubt`, `ask` asks a person. `report_within_s` limits how long the call may run. `schema` is the JSON
-    Schema of a block's arguments: reviewers edit them in a form, and other arguments are refused. The desk counts the
-    calls of a `thread_id`, and rules read the number as `step`. Set `step` if you know the number of the model's turn.
-    `on_behalf_of` is a signed token that names the person for whom the agent acts, or a function that returns it.
-    A call that waits prints one line with the item's link to standard error, unless `quiet` is set.
+    raises `InDoubt`, `ask` asks a person. With `on_denied="return"` a function that is denied returns
+    `Denied.for_model`, a sentence for the model, instead of raising `Denied`. `report_within_s` limits how long the
+    call may run. `schema` is the JSON Schema of a block's arguments: reviewers edit them in a form, and other arguments
+    are refused. The desk counts the calls of a `thread_id`, and rules read the number as `step`. Set `step` if you know
+    the number of the model's turn. `on_behalf_of` is a signed token that names the person for whom the agent acts, or a
+    function that returns it. A call that waits prints one line with the item's link to standard error, unless `quiet`
+    is set.
     """
     from dataclasses import replace
 

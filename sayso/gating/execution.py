@@ -13,6 +13,7 @@ from typing import (
     Any,
     Concatenate,
     Generic,
+    Literal,
     ParamSpec,
     Protocol,
     TypeAlias,
@@ -31,12 +32,13 @@ from sayso.client import AsyncClient, Client, permits
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.terms import LONGEST_WAIT_S
 from sayso.core.records.tools import ToolDefinition
-from sayso.errors import AlreadyRedeemed, CallFailed, InvalidInput
+from sayso.errors import AlreadyRedeemed, CallFailed, Denied, InvalidInput
 from sayso.gating.parameters import KeyOf, Parameters, check_key, fill_key
 from sayso.guarding.runs import note_gated
 from sayso.runner.tools import CallContext, Tool
 
 AnyClient: TypeAlias = Client | AsyncClient | None
+OnDenied: TypeAlias = Literal["raise", "return"]
 
 _MAX_STEP = 1_000_000
 _BLOCKS_LOOP = ". The event loop of this thread stands still until then: make {name} an async def"
@@ -49,12 +51,15 @@ class GateOptions(permits.CallOptions):
     client: AnyClient = None
     key: KeyOf = None
     quiet: bool = False
+    on_denied: OnDenied = "raise"
 
     def __post_init__(self) -> None:
         """Raise `InvalidInput` for a wrong option before anybody is asked."""
         wait_s: Any = self.wait_s
         if wait_s is not None and not (isinstance(wait_s, int | float) and wait_s >= 0):
             raise InvalidInput(f"wait_s={wait_s!r} is not a waiting time. Give seconds, 0 or more, or None.")
+        if self.on_denied not in get_args(OnDenied):
+            raise InvalidInput(f"on_denied={self.on_denied!r} is unknown. Give 'raise' or 'return'.")
         if self.on_doubt not in get_args(permits.OnDoubt):
             raise InvalidInput(f"on_doubt={self.on_doubt!r} is unknown. Give 'raise' or 'ask'.")
         within_s: Any = self.report_within_s
@@ -168,7 +173,11 @@ class Gated(Generic[P, R]):
         return Gated(function, self.tool, replace(self.options, key=lambda **_: key), self.parameters)
 
     def _call(self, gated: permits.GatedCall, run: Callable[..., Any]) -> Any:
-        with _open_call(warn_in_loop(gated), self.options.client) as call:
+        with contextlib.ExitStack() as opening:
+            try:
+                call = opening.enter_context(_open_call(warn_in_loop(gated), self.options.client))
+            except Denied as denied:
+                return self._return_denial(denied)
             if isinstance(call, permits.EarlierResult):
                 return self._replay(call)
             call.result = run(**self._bind(call.permit))
@@ -182,11 +191,20 @@ class Gated(Generic[P, R]):
             )
 
     async def _call_async(self, gated: permits.GatedCall, run: Callable[..., Any]) -> Any:
-        async with _open_call_async(gated, self.options.client) as call:
+        async with contextlib.AsyncExitStack() as opening:
+            try:
+                call = await opening.enter_async_context(_open_call_async(gated, self.options.client))
+            except Denied as denied:
+                return self._return_denial(denied)
             if isinstance(call, permits.EarlierResult):
                 return self._replay(call)
             call.result = await run(**self._bind(call.permit))
             return call.result
+
+    def _return_denial(self, denied: Denied) -> str:
+        if self.options.on_denied == "raise":
+            raise denied
+        return denied.for_model
 
     def _bind(self, permit: permits.RedeemedPermit) -> dict[str, Any]:
         context = CallContext(permit.run_id, permit.item_id, permit.idempotency_key, permit.attempt)
@@ -267,6 +285,8 @@ class Gate:
 
     def __init__(self, definition: ToolDefinition, args: JsonObject, options: GateOptions) -> None:
         check_key(options.key, definition.name, args)
+        if options.on_denied != "raise":
+            raise InvalidInput(f"A block has no result to return. Catch Denied around the block of {definition.name}.")
         self._gated = options.build_call(definition, args)
         self._client = options.client
         self._session = contextlib.ExitStack()
