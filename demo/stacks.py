@@ -59,7 +59,7 @@ def running_stack(
     prepare_home(home)
     settings = {
         "SAYSO_ADMIN_PASSWORD": new_secret(),
-        "SAYSO_AGENT_KEY": new_secret(),
+        "SAYSO_KEY": new_secret(),
         "SAYSO_PORT": str(find_ports()),
         **(environ or {}),
         "SAYSO_HOME": str(home),
@@ -81,7 +81,7 @@ def running_stack(
             home=home,
             port=int(settings["SAYSO_PORT"]),
             admin_password=settings["SAYSO_ADMIN_PASSWORD"],
-            agent_key=settings["SAYSO_AGENT_KEY"],
+            agent_key=settings["SAYSO_KEY"],
             child=child,
         )
     finally:

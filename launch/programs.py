@@ -35,7 +35,7 @@ SERVICE = Program("service", "service", sees=("metrics_token", "webhook_secret")
 WORKER = Program("worker", "workers")
 CLOCK = Program("clock", "workers.clock")
 DEMO_MODEL = Program("demo-model", "demo.model")
-SETUP = Program("setup", "service.setup", sees=("admin_password", "agent_key"))
+SETUP = Program("setup", "service.setup", sees=("admin_password", "key"))
 """Runs at every start: creates the first admin and the demo agent's key if they are missing."""
 
 

@@ -30,7 +30,7 @@ FAILED_STARTS = 3
 """A program that has ended this often during the start will not become ready."""
 
 TAIL_LINES = 20
-SETUP_SECRETS = (variable_of("admin_password"), variable_of("agent_key"))
+SETUP_SECRETS = (variable_of("admin_password"), variable_of("key"))
 """Only the set-up gets these, not the programs that keep running."""
 
 

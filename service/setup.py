@@ -20,7 +20,7 @@ _PASSWORD_CHARS = 20
 async def set_up(settings: Settings) -> AsyncIterator[str]:
     """Create what is missing and yield the lines to print."""
     password = settings.admin_password.get_secret_value() if settings.admin_password else None
-    key = settings.agent_key.get_secret_value() if settings.agent_key else None
+    key = settings.key.get_secret_value() if settings.key else None
     async with assemble(settings) as wiring:
         yield await _set_up_admin(wiring, password, settings.public_url)
         yield await _set_up_demo_key(wiring, key)
@@ -51,8 +51,8 @@ async def _set_up_demo_key(wiring: Wiring, key: str | None) -> str:
         try:
             await wiring.api_keys.create(DEMO, key)
         except Conflict as refusal:
-            return f"{variable_of('agent_key')} does not hold: {refusal.message}"
-        return f"The agent {DEMO} has the key in {variable_of('agent_key')}."
+            return f"{variable_of('key')} does not hold: {refusal.message}"
+        return f"The agent {DEMO} has the key in {variable_of('key')}."
     if named:
         return f"The agent {DEMO} has the key it has."
     created, secret = await wiring.api_keys.create(DEMO)
@@ -78,4 +78,4 @@ def main(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(start(main, sees=("admin_password", "agent_key")))
+    raise SystemExit(start(main, sees=("admin_password", "key")))

@@ -206,7 +206,7 @@ def _running(home: Path, port: int, password: str, key: str) -> Iterator[None]:
             "SAYSO_LOG_LEVEL": "ERROR",
             **UNLIMITED,
         }
-        secret = {"SAYSO_ADMIN_PASSWORD": password, "SAYSO_AGENT_KEY": key}
+        secret = {"SAYSO_ADMIN_PASSWORD": password, "SAYSO_KEY": key}
         setup, known = [sys.executable, "-m", "service.setup"], {**os.environ, **environ, **secret}
         subprocess.run(setup, env=known, check=True, stdout=subprocess.DEVNULL, cwd=CHECKOUT)
         with starting(environ) as start:

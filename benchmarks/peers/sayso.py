@@ -114,7 +114,7 @@ def running_sayso(home: Path, port: int, stamps: str, fsync: str, workers: int =
             "SAYSO_LOG_LEVEL": "ERROR",
             **UNLIMITED,
         }
-        secret = {"SAYSO_ADMIN_PASSWORD": password, "SAYSO_AGENT_KEY": key}
+        secret = {"SAYSO_ADMIN_PASSWORD": password, "SAYSO_KEY": key}
         subprocess.run(
             [sys.executable, "-m", "service.setup"],
             env={**os.environ, **environ, **secret},

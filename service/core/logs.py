@@ -58,7 +58,7 @@ class Trouble:
             self._times, self._logged = 0, ""
 
 
-SECRETS = ("admin_password", "agent_key", "metrics_token", "webhook_secret")
+SECRETS = ("admin_password", "key", "metrics_token", "webhook_secret")
 """Settings that only some programs may see: tools run in workers and can read the environment."""
 
 

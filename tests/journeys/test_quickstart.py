@@ -16,7 +16,7 @@ COMMANDS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 def test_quickstart_commands_work(tmp_path: Path) -> None:
     with quick_stack(tmp_path / "home") as stack:
         script = "set -euo pipefail\n" + "\n".join(COMMANDS).replace(":8321", f":{stack.port}")
-        known = {"SAYSO_ADMIN_PASSWORD": stack.admin_password, "SAYSO_AGENT_KEY": stack.agent_key}
+        known = {"SAYSO_ADMIN_PASSWORD": stack.admin_password, "SAYSO_KEY": stack.agent_key}
 
         done = subprocess.run(
             ["bash", "-c", script],

@@ -18,7 +18,7 @@ async def test_item_from_before_a_restart_is_decided_after_it(tmp_path: Path) ->
             run = await agent.start_run(AGENT, MAILS.request, "Mails", key="start")
             pause = await await_pause(agent, run.id)
 
-    known = {"SAYSO_ADMIN_PASSWORD": first.admin_password, "SAYSO_AGENT_KEY": first.agent_key}
+    known = {"SAYSO_ADMIN_PASSWORD": first.admin_password, "SAYSO_KEY": first.agent_key}
     with quick_stack(home, **known) as second:
         async with connected(second) as (agent, reviewer):
             assert (await agent.find_run(run.id)).status is RunStatus.SUSPENDED

@@ -47,7 +47,7 @@ def test_container_store_is_as_durable_as_the_embedded_one(services: dict[str, A
 
 
 def test_containers_get_the_settings_that_they_read(services: dict[str, Any]) -> None:
-    secrets = {variable_of("admin_password"), variable_of("agent_key")}
+    secrets = {variable_of("admin_password"), variable_of("key")}
     theirs = {variable_of(name) for name in ("home", "host", "port", "workers")}
     hook = {variable_of("webhook_secret"), variable_of("metrics_token")}
     wanted = {variable_of(name) for name in Settings.model_fields} - secrets - theirs - hook

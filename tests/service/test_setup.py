@@ -11,7 +11,7 @@ async def lines_of(url: str, password: str | None = None, key: str | None = None
     settings = Settings(
         redis_url=url,
         admin_password=SecretStr(password) if password else None,
-        agent_key=SecretStr(key) if key else None,
+        key=SecretStr(key) if key else None,
     )
     return [line async for line in set_up(settings)]
 
@@ -75,7 +75,7 @@ async def test_other_key_is_not_reported_as_the_demo_key(clean_store_url: str) -
         await wiring.api_keys.rotate(ended.id, 0)
     for key, why in (("the-key-of-another-agent", "somebody else"), ("a-key-that-has-ended", "has ended")):
         _, line = await lines_of(clean_store_url, key=key)
-        assert "SAYSO_AGENT_KEY does not hold" in line
+        assert "SAYSO_KEY does not hold" in line
         assert why in line
 
 

@@ -69,11 +69,12 @@ def is_loopback(host: str) -> bool:
 
 
 PREFIX = "SAYSO_"
+_EARLIER_KEY = "SAYSO_AGENT_KEY"  # the name of SAYSO_KEY in 0.1.0
 LAUNCHED_FROM = "SAYSO_LAUNCHED_FROM"
 """The launcher's mark on the programs that it starts."""
 
-OTHERS = ("SAYSO_URL", "SAYSO_KEY", LAUNCHED_FROM, "SAYSO_BENCH_STAMPS")
-"""Variables that are no settings of the service: the SDK's two, the launcher's mark, and the benchmark's."""
+OTHERS = ("SAYSO_URL", LAUNCHED_FROM, "SAYSO_BENCH_STAMPS")
+"""Variables that are no settings of the service: the SDK's address, the launcher's mark, and the benchmark's."""
 
 
 LONGEST_SOCKET_PATH_BYTES = 92
@@ -108,10 +109,19 @@ def socket_path(home: Path, name: str = "store.sock") -> Path:
 
 # The folder that holds `service/`; relative defaults start here, not in the working directory.
 CHECKOUT = Path(__file__).resolve().parents[3]
+IS_INSTALLED = CHECKOUT.parent.name == "sayso_server"
+"""Whether the programs lie in the installed package `sayso-server` and not in a checkout."""
+
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 1024
 SHORTEST_KEY = 16
-WEAKEST_IN_PRODUCTION = {"admin_password": 12, "agent_key": 32, "metrics_token": 32}
+WEAKEST_IN_PRODUCTION = {"admin_password": 12, "key": 32, "metrics_token": 32}
+
+
+def _find_home() -> Path:
+    if not IS_INSTALLED:
+        return CHECKOUT / ".sayso"
+    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "sayso"
 
 
 class InvalidSettings(InvalidInput):
@@ -130,7 +140,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     environment: str = Field(default="", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|^$")
     """Name of this installation for rules, such as `staging`; conditions read it as `run.environment`. Without it, it
     is unknown."""
-    home: Path = CHECKOUT / ".sayso"
+    home: Path = Field(default_factory=_find_home)
     """Folder of all data: the store's files, sockets and logs. Kept between starts."""
     host: str = Field(default="127.0.0.1", min_length=1)
     """Address the service listens on; `0.0.0.0` for every one."""
@@ -142,7 +152,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     admin_password: SecretStr | None = Field(default=None, min_length=1)
     """Password of the reviewer `admin`, set at every start. Without it one is made at the first start and printed
     once."""
-    agent_key: SecretStr | None = Field(default=None, min_length=1)
+    key: SecretStr | None = Field(default=None, min_length=1)
     """Known API key for the agent named `demo`. Without it one is made and printed once."""
     redis_url: str | None = Field(
         default=None, repr=False, validation_alias=AliasChoices("SAYSO_REDIS_URL", "REDIS_URL", "redis_url")
@@ -216,7 +226,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
                 raise ValueError(f"'{agent}' is not an import path; write package.module:name")
         return agents
 
-    @field_validator("agent_key", "metrics_token", mode="after")
+    @field_validator("key", "metrics_token", mode="after")
     @classmethod
     def _check_key(cls, key: SecretStr | None) -> SecretStr | None:
         if key is not None and not re.fullmatch(r"[!-~]+", key.get_secret_value()):
@@ -289,6 +299,8 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
 def load() -> Settings:
     """Return the settings; raises `InvalidSettings`. In production an unknown variable is a fault, too."""
+    if earlier := os.environ.pop(_EARLIER_KEY, None):
+        os.environ.setdefault("SAYSO_KEY", earlier)
     unknown = list_unknown()
     try:
         settings = Settings()

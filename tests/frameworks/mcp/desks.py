@@ -15,6 +15,7 @@ import pytest
 from demo.stacks import Stack, find_ports, neutral_environ
 from launch.stops import wait_until
 from sayso import Client
+from sayso.client.operations import Action
 from sayso.wire.suspensions import SuspensionView
 from service.core.settings import CHECKOUT
 from tests.frameworks.kinds import MCP, find_python
@@ -47,7 +48,7 @@ class Desk:
         assert wait_until(lambda: len(self.waiting()) == 1, PATIENCE_S), self.waiting()
         return self.waiting()[0]
 
-    def decide(self, action: str, **given: Any) -> SuspensionView:
+    def decide(self, action: Action, **given: Any) -> SuspensionView:
         """Decide the only pending item."""
         waits = self.await_suspension()
         self.reviewer.decide(waits.id, waits.items[0], action, **given)

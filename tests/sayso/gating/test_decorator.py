@@ -329,7 +329,7 @@ def test_gate_accepts_a_block_without_the_requested_argument() -> None:
     payload = RequestPayload(target_arg="city")
     rule = PolicyRule(rule_id="where", action=Action.REQUEST_USER_INPUT, request_payload=payload)
     desk = InProcessDesk(Policy(rules=(rule,), default=Action.ALLOW))
-    desk.reviewer.answers("Bonn")
+    desk.reviewer.answers("*", "Bonn")
     with gate("look_up", {}, schema=CITY, client=desk.client()) as call:
         assert call.args == {"city": "Bonn"}
 

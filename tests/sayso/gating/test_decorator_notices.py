@@ -80,7 +80,7 @@ def test_gate_prints_the_link_of_a_call_in_doubt(
         gated(desk, bank)("A-1", 5.0)
     bank.error = None
     lines(capsys)
-    desk.reviewer.answers({"choice": "run_again"}, "refund")
+    desk.reviewer.answers("refund", {"choice": "run_again"})
     gated(desk, bank, on_doubt="ask")("A-1", 5.0)
     (line,) = lines(capsys)
     first, in_doubt = desk.records.values()

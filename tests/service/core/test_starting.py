@@ -53,7 +53,7 @@ def test_only_service_and_set_up_are_given_secrets() -> None:
     sees = {one.name: one.sees for one in (SERVICE, SETUP, WORKER, CLOCK, SERVER, DEMO_MODEL)}
     assert {name: names for name, names in sees.items() if names} == {
         "service": ("metrics_token", "webhook_secret"),
-        "setup": ("admin_password", "agent_key"),
+        "setup": ("admin_password", "key"),
     }
     assert {one for names in sees.values() for one in names} == set(SECRETS)
     assert (CHECKOUT / "compose.yaml").read_text().count("      SAYSO_WEBHOOK_SECRET: ") == 1

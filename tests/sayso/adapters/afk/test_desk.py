@@ -61,7 +61,7 @@ async def test_desk_runs_edited_arguments() -> None:
 
 async def test_desk_adds_a_value_to_the_call() -> None:
     setup = DeskSetup(([pay("ask", 9)],), office())
-    setup.office.reviewer.answers(42)
+    setup.office.reviewer.answers("*", 42)
     await setup.play()
     assert setup.pay_tool.paid == [("ask", 42)]
 

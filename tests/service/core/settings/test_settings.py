@@ -110,7 +110,7 @@ def test_no_secret_is_shown() -> None:
     settings = Settings.model_validate(
         {
             "admin_password": "pa55word",
-            "agent_key": "k3y-of-some-length",
+            "key": "k3y-of-some-length",
             "model_key": "m0del",
             "redis_url": "redis://:r3dis@db",
             "webhook_secret": SECRET,
@@ -136,8 +136,8 @@ def test_settings_never_change() -> None:
         ("SAYSO_ENV", "prod", "'local' or 'production'"),
         ("SAYSO_LOG_LEVEL", "loud", "'info'"),
         ("SAYSO_AGENTS", "demo/agents.py", "write package.module:name"),
-        ("SAYSO_AGENT_KEY", "a key", "without spaces"),
-        ("SAYSO_AGENT_KEY", "short", "at least 16 characters"),
+        ("SAYSO_KEY", "a key", "without spaces"),
+        ("SAYSO_KEY", "short", "at least 16 characters"),
         ("SAYSO_METRICS_TOKEN", "a token of words", "without spaces"),
         ("SAYSO_METRICS_TOKEN", "short", "at least 16 characters"),
         ("SAYSO_ADMIN_PASSWORD", "short", "8 to 1024 characters"),
@@ -198,10 +198,10 @@ def test_production_refuses_what_only_fits_ones_own_machine(monkeypatch: pytest.
         SAYSO_ENV="production",
         SAYSO_ALLOW_WEAK_DURABILITY="true",
         SAYSO_ADMIN_PASSWORD="too short",
-        SAYSO_AGENT_KEY="long-enough-at-home",
+        SAYSO_KEY="long-enough-at-home",
     )
 
-    for name in ("SAYSO_PUBLIC_URL", "SAYSO_ALLOW_WEAK_DURABILITY", "SAYSO_ADMIN_PASSWORD", "SAYSO_AGENT_KEY"):
+    for name in ("SAYSO_PUBLIC_URL", "SAYSO_ALLOW_WEAK_DURABILITY", "SAYSO_ADMIN_PASSWORD", "SAYSO_KEY"):
         assert name in message
 
 
