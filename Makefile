@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test fuzz pages journeys hops proofs translations screens check aap openapi frameworks agentdojo bench soak chaos mutations release lock clean help
+.PHONY: up demo test fuzz pages journeys hops proofs translations screens docs check aap openapi frameworks agentdojo bench soak chaos mutations release lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -11,13 +11,15 @@ OPENAPI_VENV := .venv-openapi
 OPENAPI := $(OPENAPI_VENV)/.installed
 AGENTDOJO_VENV := .venv-agentdojo
 AGENTDOJO := $(AGENTDOJO_VENV)/.installed
+DOCS_VENV := .venv-docs
+DOCS := $(DOCS_VENV)/.installed
 RESTATE_VENV := .venv-restate
 # Restate's server comes from npm; without npm, `make bench` skips it.
 RESTATE := $(if $(shell command -v npm),$(RESTATE_VENV)/.installed)
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 SDK := $(VENV)/sdk/.built
-CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist
+CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist .docs site
 JOURNEYS := tests/launch tests/journeys tests/chaos
 TESTS := tests --ignore tests/architecture --ignore tests/proofs $(addprefix --ignore ,$(JOURNEYS))
 
@@ -58,6 +60,11 @@ translations: $(DEV) ## bring the catalogues in templates/languages up to date w
 screens: $(DEV) ## take the pictures of the pages in docs/screens
 	@$(PYTHON) -m launch.browser
 	@$(PYTHON) -m pytest tests/service/edge/web/screens.py tests/service/edge/web/card_screens.py -q
+
+docs: $(RUNTIME) $(DOCS) ## build the documentation site in site/, every link checked
+	@$(PYTHON) -m docs.build
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build --strict
+	@echo 'Read it at http://127.0.0.1:8000 with: $(PYTHON) -m http.server --bind 127.0.0.1 --directory site'
 
 check: $(DEV) ## check lint, format, types, imports and architecture
 	@$(PYTHON) -m ruff check .
@@ -106,6 +113,8 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile tests/conformance/openapi/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file tests/conformance/openapi/requirements.lock
 	cd tests/conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm install --package-lock-only --omit-lockfile-registry-resolved
+	$(VENV)/bin/uv pip compile docs/requirements.in --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file docs/requirements.lock
 	$(VENV)/bin/uv pip compile benchmarks/agentdojo/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file benchmarks/agentdojo/requirements.lock
 	$(VENV)/bin/uv pip compile benchmarks/peers/restate/requirements.in --universal --python-version 3.11 \
@@ -134,7 +143,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	done
 
 clean: ## remove environments and caches; the data directory stays
-	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(OPENAPI_VENV) $(RESTATE_VENV) \
+	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(DOCS_VENV) $(OPENAPI_VENV) $(RESTATE_VENV) \
 		tests/conformance/openapi/node_modules benchmarks/peers/restate/node_modules $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -157,6 +166,10 @@ $(AAP): tests/conformance/requirements.lock
 $(OPENAPI): tests/conformance/openapi/requirements.lock tests/conformance/openapi/package-lock.json
 	@launch/install.sh $(OPENAPI_VENV) tests/conformance/openapi/requirements.lock $(UV_VERSION)
 	@cd tests/conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm ci --silent --no-audit --no-fund
+	@touch $@
+
+$(DOCS): docs/requirements.lock
+	@launch/install.sh $(DOCS_VENV) docs/requirements.lock $(UV_VERSION)
 	@touch $@
 
 $(AGENTDOJO): benchmarks/agentdojo/requirements.lock
