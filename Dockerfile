@@ -19,6 +19,10 @@ COPY launch launch
 COPY templates templates
 COPY demo demo
 
+# The service offers this wheel at /sdk/.
+COPY pyproject.toml README.md LICENSE ./
+RUN python -m hatchling build --target wheel --directory "$(python -c 'import sys; print(sys.prefix)')/sdk"
+
 USER 10001
 EXPOSE 8321
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \

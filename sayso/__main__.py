@@ -3,6 +3,8 @@
 import sys
 from importlib.util import find_spec
 
+from sayso.core.packages import install_command
+
 NEEDED = ("typer", "rich")
 
 
@@ -10,7 +12,7 @@ def main() -> int:
     """Run the command line; return 2 when its packages are not installed."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        print(f"The command line needs {' and '.join(missing)}: pip install 'sayso[cli]'.", file=sys.stderr)
+        print(f"The command line needs {' and '.join(missing)}: {install_command('cli')}", file=sys.stderr)
         return 2
     from sayso.cli.commands import run
 

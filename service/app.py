@@ -45,7 +45,7 @@ _ABOUT = (
     "The approval desk for AI agents. Agents start runs and read them; reviewers decide items. Bodies are "
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
-_MACHINES = ("/api", "/channels", "/hooks", "/healthz", "/readyz", "/metrics")
+_MACHINES = ("/api", "/channels", "/hooks", "/sdk", "/healthz", "/readyz", "/metrics")
 _CHANNELS_PAGE = "/channels"  # the routes of providers are below it
 _SUSPENSIONS = "/api/v1/suspensions"  # these requests may include the state of a framework's run, in base64
 _PROVIDERS = (kind.router for kind in KINDS.values() if kind.router is not None)

@@ -9,6 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from sayso import __version__
+from sayso.core.packages import describe_difference
 from sayso.errors import SaysoError
 
 Commands = Mapping[str, tuple[str, str]]
@@ -171,14 +172,19 @@ def _complain(text: str, status: int) -> int:
 
 def _print_version(requested: bool) -> None:
     if requested:
+        from sayso.cli.logins import find_desk
+
         typer.echo(f"sayso {__version__}")
+        if desk := find_desk():
+            typer.echo(f"desk {desk.version} at {desk.url}")
+            typer.echo(describe_difference(desk.url, desk.version) or "", nl=False)
         raise typer.Exit
 
 
 @app.callback()
 def _read_options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", help="Print the version, and that of the desk.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     """Accept options before the command. Their callbacks act."""

@@ -3,13 +3,19 @@
 import json
 import os
 from pathlib import Path
+from typing import NamedTuple
 
+import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sayso.client import URL, Client
 from sayso.client.requests import Request
+from sayso.core.packages import VERSION_HEADER
 from sayso.errors import NotAuthenticated
 from sayso.wire.models import ViewT
+
+
+_TIMEOUT_S = 2.0
 
 
 class Login(BaseModel):
@@ -60,6 +66,25 @@ def connect() -> Client:
         where = f" at {url}" if url else ""
         raise NotAuthenticated(f"Nobody is signed in{where}. Run `sayso login`, or set SAYSO_KEY to a reviewer's key.")
     return Client(saved.url, saved.key, patience_s=5)
+
+
+class Desk(NamedTuple):
+    """A desk that answers, and its version."""
+
+    url: str
+    version: str
+
+
+def find_desk() -> Desk | None:
+    """Return the desk that commands would use, or None if no desk answers."""
+    saved = read_login()
+    url = (os.environ.get("SAYSO_URL") or (saved.url if saved else URL)).rstrip("/")
+    try:
+        response = httpx.get(f"{url}/healthz", timeout=_TIMEOUT_S)
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return None
+    version = response.headers.get(VERSION_HEADER)
+    return Desk(url, version) if version else None
 
 
 def exchange(request: Request[ViewT]) -> ViewT:

@@ -15,6 +15,7 @@ from rich.text import Text
 from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show, show_line
 from sayso.client import administration
+from sayso.core.packages import install_command
 from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, SaysoError, Unavailable, UnknownName
 from sayso.wire.administration import FindingView
 
@@ -131,7 +132,7 @@ def mcp(
         raise InvalidInput("Write each --header as 'Name: value'.")
     headers = {label.strip(): value.strip() for label, _, value in parts}
     if find_spec("mcp") is None:
-        raise InvalidInput("The MCP proxy requires the mcp package: pip install 'sayso[cli,mcp]'.")
+        raise InvalidInput(f"The MCP proxy requires the mcp package: {install_command('cli,mcp')}")
     from sayso.adapters.mcp import ProxyOptions, connect_command, connect_url, serve_proxy
 
     token = None if on_behalf_of is None else partial(_read_token, on_behalf_of)

@@ -1,10 +1,12 @@
 """`Client` and `AsyncClient`: both retry while the desk is unavailable, with the same idempotency key."""
 
 import asyncio
+import logging
 import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import cache
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -14,6 +16,7 @@ from sayso.client import requests, retries
 from sayso.client.operations import Operations
 from sayso.client.requests import Request, Response
 from sayso.client.retries import PATIENCE_S, Flow, NoResponse, RetryPolicy, Sleep
+from sayso.core.packages import VERSION_HEADER, describe_difference
 from sayso.errors import InvalidInput
 from sayso.wire.models import ViewT
 from sayso.wire.suspensions import EventView
@@ -23,6 +26,7 @@ URL = "http://127.0.0.1:8321"
 
 _TIMEOUT_S = 20.0
 _PAGE = 200
+_LOG = logging.getLogger("sayso")
 
 T = TypeVar("T")
 
@@ -56,6 +60,11 @@ class _Connection(Operations):
             "headers": headers,
             "timeout": _TIMEOUT_S + request.poll_s,
         }
+
+    def _read(self, response: httpx.Response) -> Response:
+        if version := response.headers.get(VERSION_HEADER):
+            _compare_versions(self.url, version)
+        return Response(response.status_code, response.headers, response.content)
 
 
 class Client(_Connection):
@@ -102,7 +111,7 @@ class Client(_Connection):
             response = self._http.request(**self._build(request))
         except httpx.TransportError as error:
             return _describe_failure(error)
-        return Response(response.status_code, response.headers, response.content)
+        return self._read(response)
 
     def exchange(self, request: Request[ViewT]) -> ViewT:
         """Send one request and return its response."""
@@ -156,7 +165,7 @@ class AsyncClient(_Connection):
             response = await self._http.request(**self._build(request))
         except httpx.TransportError as error:
             return _describe_failure(error)
-        return Response(response.status_code, response.headers, response.content)
+        return self._read(response)
 
     async def exchange(self, request: Request[ViewT]) -> ViewT:
         """Send one request and return its response."""
@@ -168,6 +177,13 @@ class AsyncClient(_Connection):
             for event in page.events:
                 yield event
             after = page.next_after
+
+
+@cache
+def _compare_versions(url: str, version: str) -> None:
+    """Log once that a desk has another version."""
+    if difference := describe_difference(url, version):
+        _LOG.warning("%s", difference)
 
 
 def _check_url(url: str) -> str:

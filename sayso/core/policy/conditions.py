@@ -16,6 +16,7 @@ from pydantic_core import to_json
 
 from sayso.core.calendar import check_time_zone
 from sayso.core.canonical_json import JsonObject
+from sayso.core.packages import install_command
 from sayso.core.policy.budgets import WORK, Size, measure, weigh_condition
 from sayso.core.policy.functions import NO_NAMES, Names
 from sayso.core.policy.functions.reading import MOST_VARIABLES, Computing, Reading, WordFault, read_words
@@ -199,7 +200,7 @@ def _engine() -> Any:
     try:
         return import_module("cel_expr_python.cel")
     except ImportError as error:
-        problem = "conditions need the package cel-expr-python; install it with: pip install 'sayso[policies]'"
+        problem = f"conditions need the package cel-expr-python; install it with: {install_command('policies')}"
         raise ConditionError(problem, expression="") from error
 
 

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from sayso.core.canonical_json import JsonObject
+from sayso.core.packages import install_command
 from sayso.core.schemas.bounds import describe_misfit, resolve, weigh
 from sayso.errors import InvalidInput
 
@@ -62,9 +63,8 @@ def compile_schema(schema: bytes, formats: bool = False) -> Any:
     try:
         engine: Any = import_module("jsonschema_rs")
     except ImportError as error:
-        raise InvalidInput(
-            "Schemas need the package jsonschema-rs. Install it with: pip install 'sayso[policies]'"
-        ) from error
+        command = install_command("policies")
+        raise InvalidInput(f"Schemas need the package jsonschema-rs. Install it with: {command}") from error
     compile_ = partial(engine.validator_for, schema.decode(), validate_formats=formats, retriever=_refuse)
     faults = (ValueError, engine.ReferencingError)
     try:

@@ -12,6 +12,8 @@ from starlette.datastructures import State
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sayso import __version__
+from sayso.core.packages import VERSION_HEADER
 from sayso.errors import TooLarge, TooManyRequests
 from service.core.concurrency import Slots
 
@@ -28,6 +30,7 @@ _OURS = {
     b"content-security-policy": _POLICY.encode(),
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
+    VERSION_HEADER.lower().encode(): __version__.encode(),
 }
 SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
 """The content security policy of an attached file: nothing in it runs or loads."""

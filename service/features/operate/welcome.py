@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.core.clock import now_ms
+from sayso.core.packages import install_command
 from sayso.core.records.items import Item
 from sayso.core.sentences.outcomes import describe_outcome
 from sayso.core.text.language import _
@@ -93,6 +94,7 @@ async def _gather(request: Request, visitor: Visitor, _post: Post) -> dict[str, 
         "cards": await _list_waiting(request, visitor),
         "decided": decided,
         "url": wiring.settings.public_url,
+        "install": install_command,
         "now_ms": now_ms(),
     }
 

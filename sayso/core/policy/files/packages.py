@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
+from sayso.core.packages import install_command
 from sayso.core.policy.engine import Policy
 from sayso.errors import InvalidInput
 
@@ -27,7 +28,7 @@ def check_packages(extras: str = "policies") -> None:
     if missing := find_missing():
         *most, last = missing
         listed = f"{', '.join(most)} and {last}" if most else last
-        raise InvalidInput(f"Reading rules needs {listed}: pip install 'sayso[{extras}]'.", missing=missing)
+        raise InvalidInput(f"Reading rules needs {listed}: {install_command(extras)}", missing=missing)
 
 
 def read_policy(source: Path | str) -> Policy:

@@ -1,0 +1,51 @@
+"""The command that installs the SDK, and the sentence about a desk of another version."""
+
+import os
+import re
+import shlex
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from sayso import __version__
+
+VERSION_HEADER = "Sayso-Version"
+"""Each response of a desk carries its version in this header."""
+
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,39}")
+
+
+def install_command(extras: str = "", url: str | None = None, version: str = "") -> str:
+    """Return the command that installs the SDK from the desk at `url`, or at SAYSO_URL.
+
+    Without an address, the command adds the extras' packages to an SDK that is installed.
+    """
+    package = f"sayso[{extras}]" if extras else "sayso"
+    return shlex.join(["pip", "install", *_list_options(url or os.environ.get("SAYSO_URL") or ""), package + version])
+
+
+def _list_options(url: str) -> list[str]:
+    """Return pip's options for the desk's index. Without TLS it only trusts this machine unless told otherwise."""
+    try:
+        address = urlsplit(url)
+        host = address.hostname
+    except ValueError:
+        return []
+    if address.scheme not in ("http", "https") or not host:
+        return []
+    trusted = ["--trusted-host", address.netloc] if address.scheme == "http" and not _is_this_machine(host) else []
+    return ["--extra-index-url", f"{url.rstrip('/')}/sdk/", *trusted]
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def describe_difference(url: str, version: str) -> str | None:
+    """Return a sentence if the desk at `url` has another version than this SDK."""
+    if version == __version__ or not _VERSION.fullmatch(version):
+        return None
+    command = install_command("", url, f"=={version}")
+    return f"The desk at {url} is Sayso {version}, and this SDK is {__version__}. Install that of the desk: {command}"

@@ -1,0 +1,68 @@
+"""The desk's package index: who may read it, what it links, and what a program like pip makes of it."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urljoin
+from zipfile import ZipFile
+
+import pytest
+
+from sayso import __version__
+from service.core.settings import CHECKOUT, Settings
+from service.features.sdk import find_wheel
+from tests.service.edge.web.sites import serve, visit
+
+WHEEL = f"sayso-{__version__}-py3-none-any.whl"
+INDEXED = Path(sys.prefix) / "sdk"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The wheel that `make` builds, where it has not."""
+    if not (INDEXED / WHEEL).is_file():
+        folder = tmp_path_factory.mktemp("built", numbered=True)
+        build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+        subprocess.run(build, cwd=CHECKOUT, check=True)
+        INDEXED.mkdir(exist_ok=True)
+        (folder / WHEEL).replace(INDEXED / WHEEL)
+
+
+async def test_index_leads_strangers_to_the_wheel_and_its_hash(settings: Settings) -> None:
+    async with visit(settings, name=None) as stranger:
+        assert '<a href="/sdk/sayso/">sayso</a>' in await stranger.read("/sdk/")
+        page = await stranger.read("/sdk/sayso/")
+        href = page.partition('href="')[2].partition('"')[0]
+        assert (page.count("<a "), 'data-requires-python="&gt;=3.11"' in page) == (1, True)
+        sent = await stranger.client.get(urljoin("/sdk/sayso/", href.partition("#")[0]))
+    assert href.startswith(f"/sdk/files/{WHEEL}#sha256=")
+    assert hashlib.sha256(sent.content).hexdigest() == href.rpartition("=")[2]
+    assert sent.headers["content-type"] == "application/octet-stream"
+
+
+async def test_index_answers_briefly_about_other_packages_and_files(settings: Settings) -> None:
+    async with visit(settings, name=None) as stranger:
+        for place in ("/sdk/pydantic/", "/sdk/files/sayso-9-py3-none-any.whl", "/sdk/files/..%2f..%2fpyvenv.cfg"):
+            response = await stranger.client.get(place)
+            assert (response.status_code, response.headers["content-type"]) == (404, "application/problem+json"), place
+        assert f"The desk has {WHEEL}." in (await stranger.client.get("/sdk/files/other.whl")).json()["detail"]
+
+
+def test_indexed_wheel_is_the_sdk_of_this_version() -> None:
+    name, content = find_wheel()
+    assert (name, content) == (WHEEL, (INDEXED / WHEEL).read_bytes())
+    with ZipFile(INDEXED / WHEEL) as archive:
+        assert f'__version__ = "{__version__}"' in archive.read("sayso/__init__.py").decode()
+
+
+@pytest.mark.parametrize("program", ["pip", "uv"])
+def test_wheel_is_downloaded_with_the_command_that_pages_show(
+    settings: Settings, tmp_path: Path, program: str
+) -> None:
+    target = ["--target", str(tmp_path / "taken")]
+    pip = [sys.executable, "-m", "pip"] if program == "pip" else [str(Path(sys.executable).with_name("uv")), "pip"]
+    with serve(settings) as site:
+        command = [*pip, "install", "--no-deps", "--quiet", *target, "--index-url", f"{site.url}/sdk/", "sayso"]
+        subprocess.run(command, check=True, cwd=tmp_path)
+    assert (tmp_path / "taken" / "sayso" / "__init__.py").is_file()
