@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test fuzz pages journeys hops proofs translations screens docs check aap openapi frameworks agentdojo bench soak chaos mutations release lock clean help
+.PHONY: up demo test fuzz pages journeys hops proofs translations screens docs check aap openapi frameworks agentdojo bench soak chaos mutations release wheels lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -100,6 +100,10 @@ frameworks: $(DEV) ## suspend and resume runs of every framework (ARGS="pydantic
 
 release: $(DEV) ## build and check the distribution of this version, then tag the commit
 	@.ci/release
+
+wheels: $(RUNTIME) ## build the wheels of SDK and server into dist
+	@rm -rf dist && $(PYTHON) -m hatchling build --target wheel --directory dist
+	@cd distribution/server && $(abspath $(PYTHON)) -m hatchling build --target wheel --directory ../../dist
 
 lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --group server --group build --extra cli --group dev \

@@ -184,7 +184,8 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def _read_options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version, and that of the desk.", is_eager=True, callback=_print_version)
+        bool,
+        typer.Option("--version", help="Print the versions of SDK and desk.", is_eager=True, callback=_print_version),
     ] = False,
 ) -> None:
     """Accept options before the command. Their callbacks act."""

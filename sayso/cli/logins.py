@@ -14,7 +14,6 @@ from sayso.core.packages import VERSION_HEADER
 from sayso.errors import NotAuthenticated
 from sayso.wire.models import ViewT
 
-
 _TIMEOUT_S = 2.0
 
 

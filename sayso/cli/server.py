@@ -16,7 +16,10 @@ def find_programs() -> Path:
     for place in (*places, Path(__file__).resolve().parents[2]):
         if (place / "launch" / "programs.py").is_file():
             return place
-    raise InvalidInput("The server is not installed here: pip install 'sayso[server]'.")
+    raise InvalidInput(
+        "The server is not installed here: pip install 'sayso[server]'. "
+        "With wheels that `make wheels` built in a checkout: pip install --find-links dist 'sayso[server]'"
+    )
 
 
 def _run(module: str) -> NoReturn:

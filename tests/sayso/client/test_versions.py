@@ -13,7 +13,7 @@ from tests.service.servers import served
 
 def respond(version: str | None, request: httpx.Request) -> httpx.Response:
     headers = {"Sayso-Version": version} if version is not None else {}
-    return httpx.Response(200, json={"runs": [], "total": 0, "skip": 0, "limit": 50}, headers=headers)
+    return httpx.Response(200, json={"runs": [], "next_skip": None, "unreadable": []}, headers=headers)
 
 
 def say(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -57,9 +57,7 @@ def test_indexed_wheel_is_the_sdk_of_this_version() -> None:
 
 
 @pytest.mark.parametrize("program", ["pip", "uv"])
-def test_wheel_is_downloaded_with_the_command_that_pages_show(
-    settings: Settings, tmp_path: Path, program: str
-) -> None:
+def test_wheel_is_downloaded_with_the_command_that_pages_show(settings: Settings, tmp_path: Path, program: str) -> None:
     target = ["--target", str(tmp_path / "taken")]
     pip = [sys.executable, "-m", "pip"] if program == "pip" else [str(Path(sys.executable).with_name("uv")), "pip"]
     with serve(settings) as site:
