@@ -211,6 +211,7 @@ CASES = [
         lambda: run_gated(pay_unfinished),
         run_async,
     ),
+    Case(OPTIONS, "Give 'raise' or 'return'", lambda: run(on_denied="no"), lambda: run(on_denied="return")),
     Case(OPTIONS, "Give 'raise' or 'ask'", lambda: run(on_doubt="fail"), lambda: run(on_doubt="ask")),
     Case(OPTIONS, "Give 1 to ", lambda: run(step=0), lambda: run(step=1)),
     Case(OPTIONS, "Give seconds, 0 or more, or None", lambda: run(wait_s=-1), lambda: run(wait_s=None)),

@@ -64,7 +64,7 @@ def compile_schema(schema: bytes, formats: bool = False) -> Any:
         engine: Any = import_module("jsonschema_rs")
     except ImportError as error:
         command = install_command("policies")
-        raise InvalidInput(f"Schemas need the package jsonschema-rs. Install it with: {command}") from error
+        raise InvalidInput(f"Schemas need the package jsonschema-rs: {command}") from error
     compile_ = partial(engine.validator_for, schema.decode(), validate_formats=formats, retriever=_refuse)
     faults = (ValueError, engine.ReferencingError)
     try:
