@@ -3,12 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sayso.core.packages import VERSION
+
 if TYPE_CHECKING:
     from sayso.client import AsyncClient, Client
     from sayso.errors import CallFailed, Denied, InDoubt, SaysoError, Suspended
     from sayso.gating.decorator import gate
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = ["AsyncClient", "CallFailed", "Client", "Denied", "InDoubt", "SaysoError", "Suspended", "gate"]
 

@@ -1,13 +1,11 @@
-"""The command that installs the SDK, and the sentence about a desk of another version."""
+"""The version of the SDK, the command that installs it, and the sentence about a desk of another version."""
 
 import os
 import re
 import shlex
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from sayso import __version__
-
+VERSION = "0.1.0"
 VERSION_HEADER = "Sayso-Version"
 """Each response of a desk carries its version in this header."""
 
@@ -32,20 +30,14 @@ def _list_options(url: str) -> list[str]:
         return []
     if address.scheme not in ("http", "https") or not host:
         return []
-    trusted = ["--trusted-host", address.netloc] if address.scheme == "http" and not _is_this_machine(host) else []
+    is_trusted = address.scheme == "https" or host in ("localhost", "::1") or host.startswith("127.")
+    trusted = [] if is_trusted else ["--trusted-host", address.netloc]
     return ["--extra-index-url", f"{url.rstrip('/')}/sdk/", *trusted]
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def describe_difference(url: str, version: str) -> str | None:
     """Return a sentence if the desk at `url` has another version than this SDK."""
-    if version == __version__ or not _VERSION.fullmatch(version):
+    if version == VERSION or not _VERSION.fullmatch(version):
         return None
     command = install_command("", url, f"=={version}")
-    return f"The desk at {url} is Sayso {version}, and this SDK is {__version__}. Install that of the desk: {command}"
+    return f"The desk at {url} is Sayso {version}, and this SDK is {VERSION}. Install that of the desk: {command}"

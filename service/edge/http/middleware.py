@@ -12,8 +12,7 @@ from starlette.datastructures import State
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sayso import __version__
-from sayso.core.packages import VERSION_HEADER
+from sayso.core.packages import VERSION, VERSION_HEADER
 from sayso.errors import TooLarge, TooManyRequests
 from service.core.concurrency import Slots
 
@@ -30,7 +29,7 @@ _OURS = {
     b"content-security-policy": _POLICY.encode(),
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
-    VERSION_HEADER.lower().encode(): __version__.encode(),
+    VERSION_HEADER.lower().encode(): VERSION.encode(),
 }
 SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
 """The content security policy of an attached file: nothing in it runs or loads."""

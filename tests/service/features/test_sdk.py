@@ -53,7 +53,7 @@ def test_indexed_wheel_is_the_sdk_of_this_version() -> None:
     name, content = find_wheel()
     assert (name, content) == (WHEEL, (INDEXED / WHEEL).read_bytes())
     with ZipFile(INDEXED / WHEEL) as archive:
-        assert f'__version__ = "{__version__}"' in archive.read("sayso/__init__.py").decode()
+        assert f"\nVersion: {__version__}\n" in archive.read(f"sayso-{__version__}.dist-info/METADATA").decode()
 
 
 @pytest.mark.parametrize("program", ["pip", "uv"])
