@@ -22,6 +22,7 @@ from pydantic_core import to_json
 
 from sayso.adapters.base import TOOL_ERROR
 from sayso.client import AsyncClient
+from sayso.client.holders import run_as
 from sayso.client.permits import Call, EarlierResult, GatedCall, RedeemedPermit, obtain_permit, replay, report
 from sayso.client.requests import new_key
 from sayso.core.canonical_json import JsonObject, digest_json
@@ -94,7 +95,8 @@ class Proxy:
                 return self._hand_back(ctx, gated_call, suspended)
             if isinstance(permit, EarlierResult):
                 return _read_earlier(gated_call.definition.name, permit)
-            return await self._forward(ctx, tool, gated_call, permit)
+            with run_as(permit.holder):
+                return await self._forward(ctx, tool, gated_call, permit)
         except Denied as denied:
             return _describe_error(denied.for_model)
         except InDoubt:

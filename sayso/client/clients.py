@@ -27,6 +27,7 @@ URL = "http://127.0.0.1:8321"
 _TIMEOUT_S = 20.0
 _PAGE = 200
 _LOG = logging.getLogger("sayso")
+_LIMITS = httpx.Limits(max_keepalive_connections=20)  # each call that waits for its decision holds a connection
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class Client(_Connection):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         super().__init__(url, key, patience_s)
-        self._http, self._sleep = httpx.Client(transport=transport), sleep
+        self._http, self._sleep = httpx.Client(transport=transport, limits=_LIMITS), sleep
 
     def __enter__(self) -> Self:
         return self
@@ -137,7 +138,7 @@ class AsyncClient(_Connection):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         super().__init__(url, key, patience_s)
-        self._http, self._sleep = httpx.AsyncClient(transport=transport), sleep
+        self._http, self._sleep = httpx.AsyncClient(transport=transport, limits=_LIMITS), sleep
 
     async def __aenter__(self) -> Self:
         return self

@@ -16,20 +16,24 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from sayso import errors
-from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem, report_outcome
-from sayso.client.retries import Flow, RetryPolicy, await_decision, send
+from sayso.client import holders
+from sayso.client.requests import Request, find_run, find_suspension, mark_in_doubt, redeem, report_outcome
+from sayso.client.retries import Flow, RetryPolicy, await_decision, poll, send
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.core.records.tools import ToolDefinition
 from sayso.runner.tools import describe_error, plain_json
-from sayso.wire.items import ItemView, ReportView
-from sayso.wire.suspensions import RedeemedItem, SuspensionView
+from sayso.wire.items import ItemView, PermitView, ReportView
+from sayso.wire.suspensions import RedeemedItem, RunView, SuspensionView
 
 if TYPE_CHECKING:
     from sayso.core.transitions.permits import DoubtAnswer
 
 
 OnDoubt = Literal["raise", "ask"]
+
+_CHECK_S = 5
+"""How often a wait for another process of this machine checks that it still runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +92,12 @@ class EarlierResult:
 def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit | EarlierResult]:
     """Submit a call, wait for its decision, and redeem its permit once.
 
-    Raises `Suspended` if nobody decides within `wait_s`, `Denied`, `InDoubt`, `DeadlinePassed` if the permit expired,
-    `IdempotencyConflict` if the key belongs to another call, and the errors of `send`.
+    If another attempt under this key runs the call, its report is awaited: for `wait_s`, or until its time to report is
+    over. Raises `Suspended` if nobody decides within `wait_s`, `Denied`, `InDoubt`, `DeadlinePassed` if the permit
+    expired, `IdempotencyConflict` if the key belongs to another call, and the errors of `send`.
     """
     suspension = yield from send(policy, call.request)
+    waited: set[str] = set()
     while True:
         if suspension.pending:
             suspension = yield from _wait(policy, call, suspension)
@@ -111,17 +117,26 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
         if suspension.end is not None and item.permit is None:
             error = suspension.end.error or f"The permit to run {name} expired unused. Ask again with a new key."
             raise errors.DeadlinePassed(error)
+        if item.permit is not None and call.wait_s != 0 and _may_report(call, item, waited):
+            waited.add(item.permit.holder)
+            suspension = yield from _await_report(policy, call, suspension, item.permit)
+            continue
         if item.permit is not None and not item.tool.idempotent:
             if call.on_doubt == "raise":
                 raise _describe_doubt(call, suspension, item)
             suspension = yield from send(policy, mark_in_doubt(suspension.id, item.item_id))
             continue
-        holder = f"try-{new_key()}"
+        holder = holders.begin()
         try:
             redeemed = yield from send(policy, redeem(suspension.id, item.item_id, holder, call.report_within_s))
-            return RedeemedPermit(run_id=suspension.run.id, holder=holder, **dict(redeemed))
         except errors.AlreadyRedeemed:
+            holders.end(holder)
             suspension = yield from send(policy, find_suspension(suspension.id))
+        except BaseException:
+            holders.end(holder)
+            raise
+        else:
+            return RedeemedPermit(run_id=suspension.run.id, holder=holder, **dict(redeemed))
 
 
 def _wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> Flow[SuspensionView]:
@@ -138,6 +153,39 @@ def _wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> F
             link=_build_link(policy, suspension),
         )
     return suspension
+
+
+def _may_report(call: GatedCall, item: ItemView, waited: set[str]) -> bool:
+    """Whether to wait for the report of the attempt that started the call.
+
+    On another machine it may run or be lost. Then a call that may run twice starts again, and with `ask` a person says.
+    """
+    permit = item.permit
+    if permit is None or permit.holder in waited:
+        return False
+    running = holders.is_running(permit.holder)
+    return running is True or (running is None and not item.tool.idempotent and call.on_doubt == "raise")
+
+
+def _await_report(
+    policy: RetryPolicy, call: GatedCall, suspension: SuspensionView, permit: PermitView
+) -> Flow[SuspensionView]:
+    """Wait until another attempt of the call reports or is lost, for at most `wait_s`, and read the suspension again.
+
+    The desk ends the run of a call that is not reported in time.
+    """
+    if call.notify is not None:
+        begun = permit.redeemed_at.isoformat(timespec="seconds")
+        call.notify(
+            f"{call.definition.name} runs in another process since {begun}; this call waits for its result "
+            f"({_build_link(policy, suspension)})"
+        )
+
+    def is_over(run: RunView) -> bool:
+        return run.ended or run.suspension_id != suspension.id or holders.is_running(permit.holder) is False
+
+    yield from poll(policy, lambda wait_s: find_run(suspension.run.id, min(wait_s, _CHECK_S)), is_over, call.wait_s)
+    return (yield from send(policy, find_suspension(suspension.id)))
 
 
 def _describe_wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> str:

@@ -29,6 +29,8 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from sayso.client import AsyncClient, Client, permits
+from sayso.client.holders import run_as
+from sayso.client.shared import find_async_client, find_client
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.terms import LONGEST_WAIT_S
 from sayso.core.records.tools import ToolDefinition
@@ -108,12 +110,13 @@ R = TypeVar("R")
 @contextlib.contextmanager
 def _open_call(gated: permits.GatedCall, given: AnyClient) -> Iterator[permits.Call | permits.EarlierResult]:
     """Obtain a permit and report how the block ends, unless interrupted (`KeyboardInterrupt`): effect unknown."""
-    with contextlib.nullcontext(given) if isinstance(given, Client) else Client() as client:
-        permit = client.run(permits.obtain_permit(client.retry_policy, gated))
-        if isinstance(permit, permits.EarlierResult):
-            yield permit
-            return
-        call = permits.Call(permit)
+    client = given if isinstance(given, Client) else find_client()
+    permit = client.run(permits.obtain_permit(client.retry_policy, gated))
+    if isinstance(permit, permits.EarlierResult):
+        yield permit
+        return
+    call = permits.Call(permit)
+    with run_as(permit.holder):
         try:
             yield call
         except Exception as error:
@@ -126,12 +129,13 @@ def _open_call(gated: permits.GatedCall, given: AnyClient) -> Iterator[permits.C
 async def _open_call_async(
     gated: permits.GatedCall, given: AnyClient
 ) -> AsyncIterator[permits.Call | permits.EarlierResult]:
-    async with contextlib.nullcontext(given) if isinstance(given, AsyncClient) else AsyncClient() as client:
-        permit = await client.run(permits.obtain_permit(client.retry_policy, gated))
-        if isinstance(permit, permits.EarlierResult):
-            yield permit
-            return
-        call = permits.Call(permit)
+    client = given if isinstance(given, AsyncClient) else await find_async_client()
+    permit = await client.run(permits.obtain_permit(client.retry_policy, gated))
+    if isinstance(permit, permits.EarlierResult):
+        yield permit
+        return
+    call = permits.Call(permit)
+    with run_as(permit.holder):
         try:
             yield call
         except Exception as error:

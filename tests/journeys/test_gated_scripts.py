@@ -97,3 +97,63 @@ def test_killed_script_continues_after_a_restart(stack: Stack, tmp_path: Path) -
         assert end_of(start(stack, SCRIPT, str(paid))) == "paid 200 for A-1", "what ran is not run again"
         assert client.await_run(waiting.run.id, 10).status == "completed"
     assert paid.read_text().splitlines() == ["A-1 200.0"]
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from sayso import gate
+
+@gate(key="report-{month}")
+def write_report(month: str) -> str:
+    with open(sys.argv[1], "a") as written:
+        print(month, file=written)
+    while not Path(sys.argv[2]).exists():
+        time.sleep(0.02)
+    return f"written for {month}"
+
+print(write_report(sys.argv[3]))
+"""
+
+
+def await_line(script: subprocess.Popen[str], text: str) -> None:
+    """Read what a script prints to standard error up to a line with this text."""
+    assert script.stderr is not None
+    assert any(text in line for line in script.stderr)
+
+
+def start_two(stack: Stack, *args: str) -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
+    """Start a slow call and, once it runs, the same call in a second process, until that waits for the first."""
+    first = start(stack, SLOW, *args)
+    with reviewer(stack) as client:
+        waiting = await_pending(client)
+        client.decide(waiting.id, waiting.items[0], "approve")
+    assert wait_until(lambda: args[2] in read_lines(Path(args[0])), PATIENCE_S)
+    second = start(stack, SLOW, *args)
+    await_line(second, "runs in another process since")
+    return first, second
+
+
+def read_lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_second_process_waits_for_the_result_of_the_first(stack: Stack, tmp_path: Path) -> None:
+    written, goes_on = tmp_path / "written", tmp_path / "goes on"
+    first, second = start_two(stack, str(written), str(goes_on), "May")
+    assert second.poll() is None
+    goes_on.touch()
+    assert end_of(first) == end_of(second) == "written for May"
+    assert read_lines(written) == ["May"]
+
+
+def test_second_process_is_in_doubt_once_the_first_is_lost(stack: Stack, tmp_path: Path) -> None:
+    written, goes_on = tmp_path / "written", tmp_path / "goes on"
+    first, second = start_two(stack, str(written), str(goes_on), "June")
+    first.kill()
+    first.wait()
+    for late in (second, start(stack, SLOW, str(written), str(goes_on), "June")):
+        _, err = late.communicate(timeout=PATIENCE_S)
+        assert late.returncode == 1
+        assert "InDoubt: write_report was started at" in err
+    assert read_lines(written) == ["June"]

@@ -16,6 +16,7 @@ from sayso.adapters.afk.hooks import JUDGING_CALL, ExternalEvents, Position, Tur
 from sayso.adapters.afk.tools import AfkCall, define_tool, find_tools, load_types, wrap_tools
 from sayso.adapters.base import TOOL_ERROR
 from sayso.client import AsyncClient
+from sayso.client.holders import run_as
 from sayso.client.permits import Call, EarlierResult, GatedCall, OnDoubt, obtain_permit, replay, report
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.tools import ToolDefinition, check_tool_name
@@ -147,12 +148,13 @@ class Desk:
                 return self._types.tool_result(output=replay(afk_call.name, permit))
         except SaysoError as error:
             return self._types.fail(error.message)
-        call = Call(permit)
-        result = await afk_call.run(permit.args)
-        call.result = result.output
-        failed = None if result.success else CallFailed(result.error_message or TOOL_ERROR)
-        await self.client.run(report(self.client.retry_policy, call, failed))
-        return result
+        with run_as(permit.holder):
+            call = Call(permit)
+            result = await afk_call.run(permit.args)
+            call.result = result.output
+            failed = None if result.success else CallFailed(result.error_message or TOOL_ERROR)
+            await self.client.run(report(self.client.retry_policy, call, failed))
+            return result
 
     async def _call(self, call: AfkCall) -> Any:
         run_id = str(call.ctx.metadata.get("run_id", "")) if call.ctx is not None else ""
@@ -227,7 +229,8 @@ class Desk:
             return
         permit = await self.client.run(obtain_permit(self.client.retry_policy, gated_call))
         if not isinstance(permit, EarlierResult):
-            await self.client.run(report(self.client.retry_policy, Call(permit, "AFK was notified."), None))
+            with run_as(permit.holder):
+                await self.client.run(report(self.client.retry_policy, Call(permit, "AFK was notified."), None))
 
     async def _ask(self, gated_call: GatedCall, run_id: str) -> SuspensionView:
         suspension: SuspensionView = await self.client.exchange(gated_call.request)
