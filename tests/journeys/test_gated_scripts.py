@@ -100,7 +100,7 @@ def test_killed_script_continues_after_a_restart(stack: Stack, tmp_path: Path) -
 
 
 SLOW = """
-import sys, time
+import sys
 from pathlib import Path
 from sayso import gate
 
@@ -108,8 +108,7 @@ from sayso import gate
 def write_report(month: str) -> str:
     with open(sys.argv[1], "a") as written:
         print(month, file=written)
-    while not Path(sys.argv[2]).exists():
-        time.sleep(0.02)
+    Path(sys.argv[2]).read_text()
     return f"written for {month}"
 
 print(write_report(sys.argv[3]))
@@ -123,7 +122,8 @@ def await_line(script: subprocess.Popen[str], text: str) -> None:
 
 
 def start_two(stack: Stack, *args: str) -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
-    """Start a slow call and, once it runs, the same call in a second process, until that waits for the first."""
+    """Start a call that waits for a pipe and, once it runs, the same call in a second process, until that waits, too."""
+    os.mkfifo(args[1])
     first = start(stack, SLOW, *args)
     with reviewer(stack) as client:
         waiting = await_pending(client)
@@ -142,7 +142,7 @@ def test_second_process_waits_for_the_result_of_the_first(stack: Stack, tmp_path
     written, goes_on = tmp_path / "written", tmp_path / "goes on"
     first, second = start_two(stack, str(written), str(goes_on), "May")
     assert second.poll() is None
-    goes_on.touch()
+    goes_on.write_text("")
     assert end_of(first) == end_of(second) == "written for May"
     assert read_lines(written) == ["May"]
 

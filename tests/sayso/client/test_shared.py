@@ -61,8 +61,7 @@ def test_event_loop_gets_a_new_client_after_its_generators_were_closed() -> None
 
 
 FORKING = """
-import subprocess
-import sys
+import os
 from sayso.client.shared import find_client
 
 before = find_client()
