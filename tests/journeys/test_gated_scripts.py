@@ -122,7 +122,7 @@ def await_line(script: subprocess.Popen[str], text: str) -> None:
 
 
 def start_two(stack: Stack, *args: str) -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
-    """Start a call that waits for a pipe and, once it runs, the same call in a second process, until that waits, too."""
+    """Start a call that waits for a pipe, and the same call in a second process, until that waits for the first."""
     os.mkfifo(args[1])
     first = start(stack, SLOW, *args)
     with reviewer(stack) as client:
