@@ -46,10 +46,10 @@ def list_wheels() -> HTMLResponse:
     return HTMLResponse(_PAGE.format(link=link))
 
 
-@router.get("/sdk/files/{name}")
-def send_wheel(name: str) -> Response:
+@router.get("/sdk/files/{wheel}")
+def send_wheel(wheel: str) -> Response:
     """Return the wheel."""
     known, content = find_wheel()
-    if name != known:
-        raise NotFound(f"There is no file {name!r}. The desk has {known}.")
+    if wheel != known:
+        raise NotFound(f"There is no file {wheel!r}. The desk has {known}.")
     return Response(content, media_type="application/octet-stream")

@@ -19,6 +19,7 @@ from service.core.store.connection.connecting import check_format
 from service.core.wiring import Wiring
 from service.features.discussions.discussing import attach
 from service.features.pages import PAGES
+from service.features.sdk import find_wheel
 from service.features.whatif.store import Replay, ReplayStore
 from tests.builders import ask, make_agent, make_pending, make_person, person, register_agent
 from tests.service.core.operations.test_sightings import UNATTENDED
@@ -88,6 +89,7 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
         "replay_id": replay.id,
         "version": wiring.rules.policy().version,
         "rule_id": "never-over-1000",
+        "wheel": find_wheel()[0],
         "root": root,
         "key": key,
     }
