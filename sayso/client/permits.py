@@ -41,13 +41,21 @@ class CallOptions:
     """What reviewers read about a call, and how to wait for it."""
 
     title: str = ""
+    """What reviewers read above the call; by default the tool's name."""
     context: JsonObject = field(default_factory=dict)
+    """What the agent says about the call; rules read it as `claimed`."""
     wait_s: float | None = None
+    """Seconds to wait before `Suspended` is raised: none is until the deadline, 0 does not wait."""
     on_doubt: OnDoubt = "raise"
+    """For a call that an earlier process started and never reported: `raise` raises `InDoubt`, `ask` asks a person."""
     report_within_s: int = REPORT_WITHIN_S
+    """Seconds within which a started call must report; after that its run ends as failed."""
     thread_id: str | None = None
+    """Name of the conversation. The desk counts its calls as `step`, and rules read which tools ran in it."""
     step: int | None = None
+    """Number of the model's turn, if you know it; the higher of both counts."""
     on_behalf_of: str | Callable[[], str | None] | None = field(default=None, repr=False)
+    """Signed token that names the person for whom the agent acts, or a function that returns it."""
 
 
 @dataclass(frozen=True)

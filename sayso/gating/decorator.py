@@ -77,16 +77,9 @@ def gate(
     The decorated function stays a `def` or `async def` with its signature, so frameworks accept it below their own
     decorators. Its `with_key` continues an earlier call; its `call` is the gate behind it.
 
-    `key` identifies the call: text such as `"refund-{order}"`, filled with the arguments, or a function of them.
-    Without a key each call is new. `wait_s` limits the wait before `Suspended` is raised: by default it lasts until the
-    deadline, 0 does not wait. `on_doubt` applies to a call that an earlier process started and never reported: `raise`
-    raises `InDoubt`, `ask` asks a person. With `on_denied="return"` a function that is denied returns
-    `Denied.for_model`, a sentence for the model, instead of raising `Denied`. `report_within_s` limits how long the
-    call may run. `schema` is the JSON Schema of a block's arguments: reviewers edit them in a form, and other arguments
-    are refused. The desk counts the calls of a `thread_id`, and rules read the number as `step`. Set `step` if you know
-    the number of the model's turn. `on_behalf_of` is a signed token that names the person for whom the agent acts, or a
-    function that returns it. A call that waits prints one line with the item's link to standard error, unless `quiet`
-    is set.
+    `options` are those of `sayso.gating.execution.GateOptions`. `schema` is the JSON Schema of a block's arguments:
+    reviewers edit them in a form, and other arguments are refused. `idempotent` declares that a second run of a call
+    that may have run does no harm.
     """
     from dataclasses import replace
 

@@ -51,9 +51,14 @@ class GateOptions(permits.CallOptions):
     """The options of a gated function or block."""
 
     client: AnyClient = None
+    """`Client` or `AsyncClient` to use; by default one that reads `SAYSO_URL` and `SAYSO_KEY`."""
     key: KeyOf = None
+    """Identity of the call: text such as `"refund-{order}"`, filled with the arguments, or a function of them.
+    Without a key each call is new."""
     quiet: bool = False
+    """Print nothing while the call waits; otherwise one line with the item's link goes to standard error."""
     on_denied: OnDenied = "raise"
+    """With `"return"` a denied function returns `Denied.for_model`, a sentence for the model; by default it raises."""
 
     def __post_init__(self) -> None:
         """Raise `InvalidInput` for a wrong option before anybody is asked."""

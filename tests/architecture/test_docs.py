@@ -2,12 +2,18 @@
 
 import ast
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from docs.build import GENERATED, list_pages
 from docs.glossary import PAGE, write_glossary
-from service.core.settings import Settings
+from docs.references import WRITERS
+from sayso.core.problems import PROBLEM_TYPES
+from sayso.core.records.events import EventType, WebhookEvent
+from sayso.gating.execution import GateOptions
+from service.core.settings import Settings, variable_of
 from tests.architecture.sources import ROOT, pages, place
 
 SYMBOL = re.compile(r"`(\w+)`\s+(?:in|of)\s+\[[^\]]*\]\(([^)#\s]+\.py)\)")
@@ -37,9 +43,38 @@ def test_symbols_of_linked_modules_exist(page: str) -> None:
         assert name in defined, f"stale link: {target} has no {name}"
 
 
-def test_every_setting_is_described() -> None:
-    described = (ROOT / "docs" / "settings.md").read_text()
-    assert [name for name in Settings.model_fields if f"SAYSO_{name.upper()}" not in described] == []
+def test_references_have_a_place_each() -> None:
+    found = [name for page in list_pages() for name in GENERATED.findall(page.read_text())]
+    assert sorted(found) == sorted(WRITERS)
+
+
+@pytest.mark.parametrize(
+    ("reference", "names"),
+    [
+        ("settings", [variable_of(name) for name in Settings.model_fields]),
+        (
+            "commands",
+            ["inbox", "keys create NAME", "policy check FILE", "policy shadow start", "webhooks add URL"],
+        ),
+        ("errors", [kind.__name__ for kind in PROBLEM_TYPES]),
+        ("events", list(EventType)),
+        ("webhook-events", list(WebhookEvent)),
+        ("gate", [field.name for field in fields(GateOptions)]),
+        ("routes", ["POST /runs", "POST /suspensions/{suspension_id}/items/{item_id}/decision", "GET /healthz"]),
+        ("metrics", ["sayso_refused_requests_total", "sayso_cards"]),
+    ],
+)
+def test_reference_names_everything_with_a_meaning(reference: str, names: list[str]) -> None:
+    text = WRITERS[reference]()
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    assert [row for row in rows if len(row) < 2 or not all(cell.strip() for cell in row)] == []
+    known = [row[0].strip("`") + " " for row in rows]
+    assert [name for name in names if not any(one.startswith((f"{name} ", f"{name}`")) for one in known)] == []
+
+
+def test_facts_of_errors_are_found_where_they_are_raised() -> None:
+    (row,) = (line for line in WRITERS["errors"]().splitlines() if line.startswith("| `AlreadyDecided` |"))
+    assert "`decided_by`" in row
 
 
 def test_pages_name_no_machine_or_registry() -> None:

@@ -255,10 +255,12 @@ async def render_metrics(readings: Readings, accept: str) -> tuple[bytes, str]:
     except Unavailable:
         reading = None
     encode, media_type = choose_encoder(accept)
-    return encode(_Page(reading, readings.are_rules_held())), media_type
+    return encode(MetricsPage(reading, readings.are_rules_held())), media_type
 
 
-class _Page(Collector):
+class MetricsPage(Collector):
+    """The metrics of the process, and those of the store if it was read."""
+
     def __init__(self, reading: Reading | None, rules_held: bool) -> None:
         self._reading, self._rules_held = reading, rules_held
 
@@ -284,11 +286,15 @@ def _describe_metrics(reading: Reading) -> Iterator[Metric]:
         buckets=buckets,
         sum_value=reading.starts.sum_ms / 1000,
     )
-    yield _by("sayso_open_items", "Open items and active runs, by age.", "age", reading.open_by_age.items())
+    yield _by(
+        "sayso_open_items", "Open items and active runs, as limits count them.", "age", reading.open_by_age.items()
+    )
     if reading.in_doubt is not None:
         yield _gauge("sayso_in_doubt_items", "Open items about a call that may have run.", reading.in_doubt)
     yield _gauge("sayso_overdue_suspensions", "Suspensions whose due time has passed.", overdue.total)
-    yield _gauge("sayso_overdue_oldest_seconds", "How long the first of them is due.", overdue.since_ms / 1000)
+    yield _gauge(
+        "sayso_overdue_oldest_seconds", "How long the first is due; over 5 s no clock runs.", overdue.since_ms / 1000
+    )
     runs = [(status.value, count) for status, count in reading.runs.items()]
     yield _by("sayso_runs", "Runs that are kept, by status.", "status", runs)
     yield _gauge("sayso_workers", "Workers that are registered.", reading.workers)
@@ -310,7 +316,9 @@ def _by(name: str, text: str, label: str, values: Iterable[tuple[str, int]]) -> 
 
 
 def _cards(reading: Reading) -> Metric:
-    family = GaugeMetricFamily("sayso_cards", "Deliveries of cards to reviewers.", labels=("channel", "state"))
+    family = GaugeMetricFamily(
+        "sayso_cards", "Deliveries, of the 500 suspensions due first.", labels=("channel", "state")
+    )
     for channel, counts in reading.cards.items():
         states: Mapping[str, int] = {"queued": counts.queued, "failed": counts.failed}
         for state, count in states.items():

@@ -1,23 +1,21 @@
 """The guide's examples about where a call comes from do what it says."""
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sayso.core.policy.engine import Policy
 from sayso.core.records.suspensions import ModelUsage, Progress, Who
+from tests.pages import find_blocks, read_policies
 from tests.sayso.core.policy.rule_files import parse
 from tests.sayso.rule_builders import event
 
-GUIDE = Path(__file__).parents[4] / "docs" / "policies.md"
 MARA = Who(person="mara", issuer="https://idp.example", person_manager="ines", owner="tom", groups=("sales",))
 
 
 def find_example(rule_id: str) -> Policy:
     """Return the rules of the example that has this rule."""
-    examples = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    examples = find_blocks(read_policies(), "yaml")
     (found,) = (one for one in examples if f"id: {rule_id}\n" in one)
     policy: Policy = parse(found)
     return policy

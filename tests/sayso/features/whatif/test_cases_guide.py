@@ -1,16 +1,16 @@
 """The guide names every key of a case, and its example of cases ends as it says."""
 
 import re
-from pathlib import Path
 
 from sayso.core.policy.files.cases import CALL_KEYS, CASE_KEYS, GRANTED_KEYS, read_cases
 from sayso.core.policy.files.yaml_documents import read_document
 from sayso.core.records.suspensions import ModelUsage, Progress, Who
 from sayso.features.whatif.cases import run_cases
+from tests.pages import find_blocks, read_page
 from tests.sayso.core.policy.rule_files import parse
 
-GUIDE = (Path(__file__).parents[4] / "docs" / "policies.md").read_text(encoding="utf-8")
-(EXAMPLE,) = (one for one in re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL) if "granted:" in one)
+GUIDE = read_page("policies/life-cycle")
+(EXAMPLE,) = (one for one in find_blocks(GUIDE, "yaml") if "granted:" in one)
 
 
 def list_named(heading: str) -> set[str]:
@@ -40,6 +40,6 @@ def test_example_uses_every_key_of_call() -> None:
 
 
 def test_example_of_cases_ends_as_stated() -> None:
-    cases, faults = read_cases(EXAMPLE.encode(), "policies.md")
+    cases, faults = read_cases(EXAMPLE.encode(), "life-cycle.md")
     assert faults == []
     assert [one.fault for one in run_cases(parse(EXAMPLE), cases)] == [""] * len(cases)

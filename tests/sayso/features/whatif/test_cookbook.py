@@ -1,7 +1,6 @@
 """Every policy of the cookbook loads without findings, and decides its calls as the page says."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,18 +9,19 @@ from sayso.core.policy.files.cases import Case, read_cases
 from sayso.core.policy.files.findings import Known, find_findings
 from sayso.core.policy.rules import Action
 from sayso.features.whatif.cases import CaseResult, place_case, run_cases
+from tests.pages import DOCS, read_page
 from tests.sayso.core.policy.counters.calls import Calls
 from tests.sayso.core.policy.rule_files import parse
 
-PAGE = Path(__file__).parents[4] / "docs" / "policies-cookbook.md"
-TEXT = PAGE.read_text(encoding="utf-8")
-POLICIES = dict(re.findall(r"^### (.*?)\n[^#`]*?^```yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL))
+TEXT = read_page("policies-cookbook")
+RECIPE = re.compile(r"^### (.*?)\n[^#`]*?^```yaml\n(.*?)^```\n\n\[Its cases\]\((.*?)\)$", re.MULTILINE | re.DOTALL)
+POLICIES = {title: rules + (DOCS / cases).read_text(encoding="utf-8") for title, rules, cases in RECIPE.findall(TEXT)}
 SLIPS = "  # These try to slip by.\n"
 
 
 def read_policy(title: str) -> tuple[Policy, list[Case]]:
     """Return the rules under a heading, and their cases, which have no faults."""
-    cases, faults = read_cases(POLICIES[title].encode(), PAGE.name)
+    cases, faults = read_cases(POLICIES[title].encode(), title)
     assert faults == []
     policy: Policy = parse(POLICIES[title])
     return policy, cases
@@ -35,6 +35,7 @@ def judge(title: str, name: str) -> CaseResult:
 
 def test_page_has_its_policies() -> None:
     assert len(POLICIES) == TEXT.count("```yaml") == TEXT.count("\n### ") >= 28
+    assert len({*DOCS.glob("cookbook/*")}) == len(POLICIES)
 
 
 @pytest.mark.parametrize("title", POLICIES)

@@ -1,7 +1,6 @@
 """A rules file is read when it changes, and an invalid file changes nothing."""
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ from sayso.core.policy.files.reading import RulebookError, load_rulebook
 from sayso.core.policy.rules import Action, RequestPayload
 from sayso.core.records.terms import FallbackAction, RuleTerms
 from service.core.policy.publishing import Rulebook
+from tests.pages import find_blocks, read_policies
 from tests.sayso.core.policy.rule_files import parse
 
-GUIDE = Path(__file__).parents[4] / "docs" / "policies.md"
-EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+EXAMPLES = find_blocks(read_policies(), "yaml")
 
 
 def write(path: Path, text: str) -> None:
@@ -107,7 +106,7 @@ def test_every_example_of_the_guide_loads(example: str) -> None:
 
 
 def test_the_guide_has_its_examples_and_names_every_key() -> None:
-    text = GUIDE.read_text(encoding="utf-8")
+    text = read_policies()
     keys = {*RuleTerms.model_fields, *RequestPayload.model_fields, "event", "subagent", "has_keys", "equals"}
     assert len(EXAMPLES) >= 5
     assert [key for key in sorted(keys) if f"`{key}" not in text] == []

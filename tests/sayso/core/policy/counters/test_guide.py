@@ -1,16 +1,14 @@
 """The examples of the guide do what it says, with calls that pass and calls that try to slip by."""
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.pages import find_blocks, read_page
 from tests.sayso.core.policy.counters.calls import Calls
 
-GUIDE = Path(__file__).parents[5] / "docs" / "policies.md"
-SECTION = GUIDE.read_text(encoding="utf-8").partition("\n## Counters\n")[2].partition("\n## ")[0]
-REFUNDS, MONEY = re.findall(r"^```yaml\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
+SECTION = read_page("policies/memory").partition("\n## Counters\n")[2].partition("\n## ")[0]
+REFUNDS, MONEY = find_blocks(SECTION, "yaml")
 
 
 def test_small_refunds_run_until_a_customer_had_five() -> None:

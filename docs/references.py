@@ -1,0 +1,185 @@
+"""The references of the documentation site, each generated from the code that it describes."""
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from sayso import errors
+from sayso.cli.commands import COMMANDS, POLICY_COMMANDS, load
+from sayso.client.permits import CallOptions
+from sayso.core.problems import problem_type_of
+from sayso.core.records.events import EventType, WebhookEvent
+from sayso.core.records.suspensions import RunStatus
+from sayso.core.transitions.legal import LEGAL
+from sayso.gating.execution import GateOptions
+from service.app import create_app
+from service.core.settings import Settings, variable_of
+from service.core.store.load import BOUNDS_MS, Messages, Overdue, StartDelays
+from service.core.store.suspensions.schedule import Queue
+from service.features.operate.api import MetricsPage, Reading
+from service.features.operate.diagnostics import CardCounts
+
+ROOT = Path(__file__).parents[1]
+RAISING = ("sayso", "service", "workers")
+
+
+def write_gate() -> str:
+    """Return the options of `gate`."""
+    texts = read_texts(CallOptions) | read_texts(GateOptions)
+    options = sorted(fields(GateOptions), key=lambda one: (one.name != "key", one.name))
+    rows = ((f"`{one.name}`", _default(one), texts[one.name]) for one in options)
+    return _table(("Option", "Default", "Meaning"), rows)
+
+
+def write_errors() -> str:
+    """Return every error with its problem type, status, facts and default message."""
+    facts = _find_facts()
+    rows = []
+    for name, kind in vars(errors).items():
+        if inspect.isclass(kind) and issubclass(kind, errors.SaysoError):
+            row = problem_type_of(kind)
+            by_desk = row is not problem_type_of(errors.SaysoError) or kind is errors.SaysoError
+            known = ", ".join(f"`{fact}`" for fact in sorted(facts.get(name, ()))) or "–"
+            sent = (str(row.status), f"`{row.slug}`") if by_desk else ("–", "–")
+            rows.append((f"`{name}`", *sent, known, (kind.__doc__ or "").partition("\n")[0]))
+    return _table(("Error", "Status", "Type", "Facts", "Message"), rows)
+
+
+def write_settings() -> str:
+    """Return every setting with its default and meaning."""
+    names = sorted(Settings.model_fields, key=lambda name: name not in Settings.__annotations__)
+    known = Settings.model_fields
+    rows = ((f"`{variable_of(name)}`", _setting(known[name]), known[name].description or "") for name in names)
+    return _table(("Variable", "Default", "Meaning"), rows)
+
+
+def write_commands() -> str:
+    """Return every command with its arguments, options and meaning."""
+    tables: dict[tuple[str, ...], str] = {(name,): place for name, (place, _) in COMMANDS.items() if name != "policy"}
+    tables.update({("policy", name): place for name, (place, _) in POLICY_COMMANDS.items()})
+    rows = [row for names, place in tables.items() for row in _commands(names, load(names[-1], place))]
+    return _table(("Command", "Meaning"), rows)
+
+
+def write_routes() -> str:
+    """Return every route of the API, by tag."""
+    document = create_app(Settings(), quick=False).openapi()
+    meanings = {tag["name"]: tag["description"] for tag in document["tags"]}
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            row = (f"`{method.upper()} {path.removeprefix('/api/v1')}`", operation.get("description", ""))
+            groups.setdefault(operation["tags"][0], []).append(row)
+    parts = (f"### {tag.capitalize()}\n\n{meanings.get(tag, '')}\n\n{_routes(rows)}" for tag, rows in groups.items())
+    return "\n\n".join(parts)
+
+
+def write_events() -> str:
+    """Return the events of the trail with the transitions that write them."""
+    texts = read_texts(EventType)
+    rows = []
+    for kind in EventType:
+        steps = ", ".join(f"`{step}`" for step, row in LEGAL.items() if kind in row.events) or "–"
+        rows.append((f"`{kind}`", texts[kind.name], steps))
+    return _table(("Event", "Meaning and data", "Transitions"), rows)
+
+
+def write_webhook_events() -> str:
+    """Return the events that webhook endpoints receive."""
+    texts = read_texts(WebhookEvent)
+    return _table(("Event", "Sent when"), ((f"`{kind}`", texts[kind.name]) for kind in WebhookEvent))
+
+
+def write_metrics() -> str:
+    """Return the metrics of `/metrics`."""
+    none = Reading(Queue(0, 0), False, {"age": 0}, 0, Overdue(0, 0), dict.fromkeys(RunStatus, 0), 0, Messages(0, 0),
+                   {"channel": CardCounts()}, StartDelays((0,) * len(BOUNDS_MS), 0, 0))  # fmt: skip
+    of_process = {family.name for family in MetricsPage(None, rules_held=False).collect()}
+    rows = []
+    for family in MetricsPage(none, rules_held=False).collect():
+        labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
+        name = family.name + ("_total" if family.type == "counter" else "")
+        shown = f"`{name}`" + (f" by {', '.join(labels)}" if labels else "")
+        of = "process" if family.name in of_process else "store"
+        rows.append((shown, family.type, of, family.documentation))
+    return _table(("Metric", "Type", "Of the", "Meaning"), rows)
+
+
+WRITERS: Mapping[str, Callable[[], str]] = {
+    "gate": write_gate,
+    "errors": write_errors,
+    "settings": write_settings,
+    "commands": write_commands,
+    "routes": write_routes,
+    "events": write_events,
+    "webhook-events": write_webhook_events,
+    "metrics": write_metrics,
+}
+"""The writer of each reference, by the name in the comment that a page has in its place."""
+
+
+def read_texts(kind: type) -> dict[str, str]:
+    """Return the text below each attribute of a class."""
+    body = next(node.body for node in ast.walk(ast.parse(inspect.getsource(kind))) if isinstance(node, ast.ClassDef))
+    texts: dict[str, str] = {}
+    for one, after in pairwise(body):
+        targets = [one.target] if isinstance(one, ast.AnnAssign) else getattr(one, "targets", [])
+        if targets and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            texts[ast.unparse(targets[0])] = str(after.value.value)
+    return texts
+
+
+def _routes(rows: Iterable[tuple[str, str]]) -> str:
+    return _table(("Route", "Meaning"), rows)
+
+
+def _find_facts() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for path in (path for name in RAISING for path in (ROOT / name).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                found.setdefault(name, set()).update(word.arg for word in node.keywords if word.arg)
+    return found
+
+
+def _commands(names: tuple[str, ...], command: Any) -> Iterator[tuple[str, str]]:
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _commands((*names, name), below)
+    if hasattr(command, "commands"):
+        return
+    parts, notes = [" ".join(names)], [_flat(command.help or "")]
+    for one in command.params:
+        if one.param_type_name == "argument":
+            parts.append(str(one.name).removesuffix("_").upper())
+        else:
+            notes.append(f"`{one.opts[0]}`" + (f": {one.help}" if one.help and one.name != "json" else ""))
+    yield f"`{' '.join(parts)}`", " ".join(notes)
+
+
+def _default(option: Field[Any]) -> str:
+    made = option.default_factory() if option.default_factory is not MISSING else option.default
+    return f"`{made!r}`"
+
+
+def _setting(field: FieldInfo) -> str:
+    if field.default_factory is not None or field.default in (None, "", PydanticUndefined, ()):
+        return "–"
+    text = str(field.default)
+    return f"`{text.lower() if isinstance(field.default, bool) else text.removeprefix(f'{ROOT}/')}`"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_flat(cell).replace('|', '&#124;') for cell in line)} |" for line in lines)
