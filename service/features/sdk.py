@@ -1,19 +1,24 @@
-"""The SDK from the desk itself: a package index at `/sdk/` (PEP 503) with the wheel of this very version."""
+"""The SDK from the desk itself, in a package index at `/sdk/` (PEP 503), and the page about documentation."""
 
 import sys
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
 from sayso import __version__
-from sayso.errors import NotFound
+from sayso.core.packages import install_command
+from sayso.core.text.language import _
+from sayso.errors import NotAuthenticated, NotFound
 from service.core.settings import CHECKOUT, IS_INSTALLED
+from service.edge.web.pages import render, show
+from service.edge.web.sessions import find_visitor, process_of
 
 router = APIRouter()
 _PLACES = (CHECKOUT.parent / "sdk",) if IS_INSTALLED else (Path(sys.prefix) / "sdk",)
+_DOCS = "pages/docs.html"
 _PAGE = '<!doctype html><html lang="en"><title>Packages</title><body>{link}</body></html>'
 _PYTHON = "&gt;=3.11"
 
@@ -53,3 +58,14 @@ def send_wheel(wheel: str) -> Response:
     if wheel != known:
         raise NotFound(f"There is no file {wheel!r}. The desk has {known}.")
     return Response(content, media_type="application/octet-stream")
+
+
+@router.get("/docs")
+async def show_docs(request: Request) -> Response:
+    """Show where the documentation is, to anybody."""
+    title, install = _("Documentation"), install_command("", process_of(request).settings.public_url)
+    try:
+        visitor = await find_visitor(request)
+    except NotAuthenticated:
+        return render(request, _DOCS, title=title, install=install)
+    return await show(request, visitor, _DOCS, title=title, install=install)

@@ -1,5 +1,8 @@
 """Give tests of the service the running app with its people and agents, a site of pages, or parts of the store."""
 
+import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,9 +11,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 from redis.asyncio import Redis
 
+from sayso import __version__
 from service.app import create_app
 from service.core.auth.credentials import TENANT
-from service.core.settings import Settings
+from service.core.settings import CHECKOUT, Settings
 from service.core.store.connection.connecting import check_format, connect
 from service.core.store.suspensions.saving import Suspensions
 from service.core.wiring import Wiring
@@ -18,6 +22,19 @@ from tests.browser import DESKTOP, running_browser
 from tests.builders import make_agent, make_person, register_agent, store_of
 from tests.service.edge.web.sites import Site, serve, settings_for
 from tests.service.worlds import POLICY, World
+
+
+@pytest.fixture(scope="session")
+def sdk_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the SDK that the service offers: the one that `make` built, or one that is built now."""
+    place = Path(sys.prefix) / "sdk" / f"sayso-{__version__}-py3-none-any.whl"
+    if not place.is_file():
+        folder = tmp_path_factory.mktemp("sdk")
+        build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+        subprocess.run(build, cwd=CHECKOUT, check=True)
+        place.parent.mkdir(exist_ok=True)
+        shutil.move(folder / place.name, place)
+    return place
 
 
 @pytest.fixture

@@ -34,6 +34,13 @@ After = Annotated[str, Query(max_length=100)]
 Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
 
 
+@router.get("/inbox")
+async def redirect(request: Request) -> Response:
+    """Lead to the inbox, which is the first page."""
+    query = request.url.query
+    return RedirectResponse(f"/?{query}" if query else "/", 308)
+
+
 @router.get("/")
 async def inbox(
     request: Request,

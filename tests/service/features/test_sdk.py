@@ -10,23 +10,13 @@ from zipfile import ZipFile
 import pytest
 
 from sayso import __version__
-from service.core.settings import CHECKOUT, Settings
+from service.core.settings import Settings
 from service.features.sdk import find_wheel
 from tests.service.edge.web.sites import serve, visit
 
 WHEEL = f"sayso-{__version__}-py3-none-any.whl"
-INDEXED = Path(sys.prefix) / "sdk"
 
-
-@pytest.fixture(scope="module", autouse=True)
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The wheel that `make` builds, where it has not."""
-    if not (INDEXED / WHEEL).is_file():
-        folder = tmp_path_factory.mktemp("built", numbered=True)
-        build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-        subprocess.run(build, cwd=CHECKOUT, check=True)
-        INDEXED.mkdir(exist_ok=True)
-        (folder / WHEEL).replace(INDEXED / WHEEL)
+pytestmark = pytest.mark.usefixtures("sdk_wheel")
 
 
 async def test_index_leads_strangers_to_the_wheel_and_its_hash(settings: Settings) -> None:
@@ -49,10 +39,19 @@ async def test_index_answers_briefly_about_other_packages_and_files(settings: Se
         assert f"The desk has {WHEEL}." in (await stranger.client.get("/sdk/files/other.whl")).json()["detail"]
 
 
-def test_indexed_wheel_is_the_sdk_of_this_version() -> None:
+@pytest.mark.parametrize("name", ["anna", None])
+async def test_docs_lead_on_with_and_without_a_sign_in(settings: Settings, name: str | None) -> None:
+    async with visit(settings, name) as somebody:
+        page = await somebody.read("/docs")
+    assert f"<code>pip install --extra-index-url {settings.public_url}/sdk/ sayso</code>" in page
+    assert '<a href="/api/openapi.json">' in page
+    assert ('<a href="/sign-in">' in page, '<a href="/">Back to the inbox</a>' in page) == (name is None, bool(name))
+
+
+def test_indexed_wheel_is_the_sdk_of_this_version(sdk_wheel: Path) -> None:
     name, content = find_wheel()
-    assert (name, content) == (WHEEL, (INDEXED / WHEEL).read_bytes())
-    with ZipFile(INDEXED / WHEEL) as archive:
+    assert (name, content) == (WHEEL, sdk_wheel.read_bytes())
+    with ZipFile(sdk_wheel) as archive:
         assert f"\nVersion: {__version__}\n" in archive.read(f"sayso-{__version__}.dist-info/METADATA").decode()
 
 

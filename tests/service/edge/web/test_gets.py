@@ -28,6 +28,8 @@ from tests.service.edge.web.sites import Site
 from tests.service.edge.web.test_gallery import gallery
 from tests.service.worlds import read_store
 
+pytestmark = pytest.mark.usefixtures("sdk_wheel")
+
 SEES = ("/items/{suspension_id}/{item_id}", "/api/v1/suspensions/{suspension_id}")
 """They note once that a reviewer saw an item, where its fallback or its delivery depends on it."""
 
@@ -82,6 +84,7 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
         "run_id": places["run"].removeprefix("/runs/"),
         "attachment_id": file.id,
         "name": "anna",
+        "wheel": find_wheel()[0],
         "group": "payments",
         "id": "x",
         "mandate_id": name_mandate(plan.id),

@@ -34,6 +34,16 @@ async def test_inbox_without_items(settings: Settings) -> None:
         assert "<title>Inbox · Sayso</title>" in page
 
 
+@pytest.mark.parametrize(("place", "leads_to"), [("/inbox", "/"), ("/inbox?q=is%3Amine", "/?q=is%3Amine")])
+@pytest.mark.parametrize("name", ["anna", None])
+async def test_inbox_path_leads_to_the_inbox(settings: Settings, name: str | None, place: str, leads_to: str) -> None:
+    async with visit(settings, name) as somebody:
+        answer = await somebody.client.get(place)
+        assert (answer.status_code, answer.headers["location"]) == (308, leads_to)
+        followed = await somebody.client.get(place, follow_redirects=True)
+        assert (followed.status_code, f"<title>{'Inbox' if name else 'Sign in'}" in followed.text) == (200, True)
+
+
 async def test_inbox_sorts_items_by_deadline(settings: Settings) -> None:
     async with visit(settings) as anna:
         await asked(anna.wiring, make_ask(terms={"timeout_s": 900}), title="Broken cup")
