@@ -43,7 +43,7 @@ async def test_index_answers_briefly_about_other_packages_and_files(settings: Se
 async def test_docs_lead_on_with_and_without_a_sign_in(settings: Settings, name: str | None) -> None:
     async with visit(settings, name) as somebody:
         page = await somebody.read("/docs")
-    assert f"<code>pip install --extra-index-url {settings.public_url}/sdk/ sayso</code>" in page
+    assert f'id="install">pip install --extra-index-url {settings.public_url}/sdk/ sayso</pre>' in page
     assert '<a href="/api/openapi.json">' in page
     assert ('<a href="/sign-in">' in page, '<a href="/">Back to the inbox</a>' in page) == (name is None, bool(name))
 
