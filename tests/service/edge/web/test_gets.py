@@ -84,7 +84,6 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
         "run_id": places["run"].removeprefix("/runs/"),
         "attachment_id": file.id,
         "name": "anna",
-        "wheel": find_wheel()[0],
         "group": "payments",
         "id": "x",
         "mandate_id": name_mandate(plan.id),
