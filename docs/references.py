@@ -25,6 +25,7 @@ from service.core.store.load import BOUNDS_MS, Messages, Overdue, StartDelays
 from service.core.store.suspensions.schedule import Queue
 from service.features.operate.api import MetricsPage, Reading
 from service.features.operate.diagnostics import CardCounts
+from tests.chaos.checking.invariants import INVARIANTS
 
 ROOT = Path(__file__).parents[1]
 RAISING = ("sayso", "service", "workers")
@@ -112,6 +113,11 @@ def write_metrics() -> str:
     return _table(("Metric", "Type", "Of the", "Meaning"), rows)
 
 
+def write_invariants() -> str:
+    """Return the invariants that `make chaos` checks."""
+    return _table(("Invariant", "Every run"), ((name, check.__doc__ or "") for name, check in INVARIANTS.items()))
+
+
 WRITERS: Mapping[str, Callable[[], str]] = {
     "gate": write_gate,
     "errors": write_errors,
@@ -121,6 +127,7 @@ WRITERS: Mapping[str, Callable[[], str]] = {
     "events": write_events,
     "webhook-events": write_webhook_events,
     "metrics": write_metrics,
+    "invariants": write_invariants,
 }
 """The writer of each reference, by the name in the comment that a page has in its place."""
 

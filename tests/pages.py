@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -12,11 +13,12 @@ def read_page(name: str) -> str:
 
 
 def read_policies() -> str:
-    """Return the pages on policies, but the cookbook, as one text."""
-    names = ("policies", "policies/memory", "policies/life-cycle", "policies/advanced")
+    """Return the pages with rules, but the cookbook, as one text."""
+    names = ("policies", "policies/memory", "policies/life-cycle", "policies/advanced", "mandates", "aap")
     return "\n".join(read_page(name) for name in names)
 
 
 def find_blocks(text: str, kind: str) -> list[str]:
     """Return the blocks of a kind, such as `yaml`, in the text of a page."""
-    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    found = re.findall(rf"^( *)```{kind}\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
+    return [dedent(block) for _, block in found]

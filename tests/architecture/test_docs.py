@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from docs.build import GENERATED, list_pages
-from docs.glossary import PAGE, write_glossary
 from docs.references import WRITERS
 from sayso.core.problems import PROBLEM_TYPES
 from sayso.core.records.events import EventType, WebhookEvent
@@ -21,8 +20,21 @@ SYMBOL = re.compile(r"`(\w+)`\s+(?:in|of)\s+\[[^\]]*\]\(([^)#\s]+\.py)\)")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
-def test_glossary_is_generated_from_the_code() -> None:
-    assert PAGE.read_text() == write_glossary(), "run: python -m docs.glossary"
+def test_pages_have_at_most_40000_words_in_all() -> None:
+    """References are generated, and so is the table of frameworks; decisions are records, not pages to read through."""
+    hand_written = [page.read_text() for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions"]
+    table = re.compile(r"<!-- support table.*?<!-- end of the support table -->", re.DOTALL)
+    assert sum(len(table.sub("", text).split()) for text in hand_written) <= 40_000
+
+
+def test_page_on_policies_has_at_most_1500_words() -> None:
+    assert len((ROOT / "docs" / "policies.md").read_text().split()) <= 1_500
+
+
+def test_every_page_is_in_the_navigation_or_the_list_of_decisions() -> None:
+    shown = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]))
+    shown |= {f"docs/decisions/{name}" for name in LINK.findall((ROOT / "docs/decisions/README.md").read_text())}
+    assert {place(page) for page in list_pages()} - shown == {"demo/NOTICE.md"}
 
 
 @pytest.mark.parametrize("page", pages(), ids=place)

@@ -287,4 +287,4 @@ INVARIANTS: Mapping[str, Invariant] = {
     "I16 one press per decision": find_unpressed_decisions,
     "I17 no card is lost": find_lost_cards,
 }
-"""Invariants by name; docs/reliability.md uses the same numbers."""
+"""Invariants by name, for reports and the page on chaos tests."""
