@@ -139,6 +139,12 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra policies --constraints requirements.lock \
 		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 		--output-file tests/frameworks/locks/sdk.lock
+	for name in google_adk agent_framework crewai; do \
+		$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/$$name.in --extra policies \
+			$$(test ! -f tests/frameworks/locks/$$name.overrides || echo --overrides tests/frameworks/locks/$$name.overrides) \
+			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
+			--output-file tests/frameworks/locks/$$name.lock; \
+	done
 	for extra in pydantic-ai openai-agents langgraph autogen parsimony mcp sdk; do \
 		$(VENV)/bin/uv pip compile pyproject.toml --extra policies \
 			$$(case $$extra in sdk) echo --extra cli;; mcp) echo --extra cli --extra mcp;; *) echo --extra $$extra;; esac) \

@@ -88,6 +88,7 @@ def gate(
     from sayso.errors import InvalidInput
     from sayso.gating.execution import Gate, Gated, GateOptions, build_function
     from sayso.gating.parameters import read_parameters
+    from sayso.gating.registrations import check_unregistered
     from sayso.runner.tools import tool
 
     given = GateOptions(context=context or {}, **options)
@@ -99,12 +100,13 @@ def gate(
     if schema is not None:
         raise InvalidInput("A function takes its schema from its signature. Give schema only with a block.")
 
-    def decorate(function: Any, static: bool = False) -> Any:
+    def decorate(function: Any, static: bool = False, references: int = 1) -> Any:
         if isinstance(function, staticmethod | classmethod):
             return type(function)(decorate(function.__func__, isinstance(function, staticmethod)))
         label = str(name or getattr(function, "__name__", ""))
+        check_unregistered(function, label, references)
         parameters = read_parameters(function, label, static=static)
         made = tool(idempotent=idempotent, name=name, description=description)(parameters.stand_in)
         return build_function(Gated(function, replace(made, function=function), given, parameters))
 
-    return decorate if function is None else decorate(function)
+    return decorate if function is None else decorate(function, references=2)

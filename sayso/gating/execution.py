@@ -5,7 +5,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from types import TracebackType
@@ -43,7 +43,7 @@ AnyClient: TypeAlias = Client | AsyncClient | None
 OnDenied: TypeAlias = Literal["raise", "return"]
 
 _MAX_STEP = 1_000_000
-_BLOCKS_LOOP = ". The event loop of this thread stands still until then: make {name} an async def"
+_BLOCKS_LOOP = ". The event loop of this thread stands still until then: use {name}.as_async, or make it an async def"
 
 
 @dataclass(frozen=True)
@@ -150,15 +150,27 @@ async def _open_call_async(
 
 
 class Gated(Generic[P, R]):
-    """A function that runs only with a permit, at most once for each key."""
+    """A function that runs only with a permit, at most once for each key.
 
-    def __init__(self, function: Callable[P, R], tool: Tool, options: GateOptions, parameters: Parameters) -> None:
+    One that `offloads` is a plain def to await: the call waits in the event loop, and the def runs in a thread.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        tool: Tool,
+        options: GateOptions,
+        parameters: Parameters,
+        *,
+        offloads: bool = False,
+    ) -> None:
         self.function: Callable[..., Any] = function
         self.tool = tool
         self.options = options
         self.parameters = parameters
-        self.is_async = inspect.iscoroutinefunction(function)
-        check_client(options.client, self.is_async, tool.name)
+        self.offloads = offloads
+        self.is_async = offloads or inspect.iscoroutinefunction(function)
+        check_client(options.client, self.is_async and not offloads, tool.name)
         check_key(options.key, tool.name, parameters.arguments)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -172,14 +184,23 @@ class Gated(Generic[P, R]):
             raise InvalidInput(f"The arguments of {self.tool.name} do not fit: {fault}")
         gated = self.options.build_call(self.tool.definition, plain)
         run = functools.partial(self.function, *positional, **injected)
-        result: Any = self._call_async(gated, run) if self.is_async else self._call(gated, run)
+        result: Any
+        if self.offloads and self.options.client is not None:
+            result = asyncio.to_thread(self._call, gated, run)
+        else:
+            result = self._call_async(gated, run) if self.is_async else self._call(gated, run)
         typed: R = result
         return typed
 
     def with_key(self, key: str) -> "Gated[P, R]":
         """Return the same function under this key, such as the one in `Suspended`."""
         function: Callable[P, R] = self.function
-        return Gated(function, self.tool, replace(self.options, key=lambda **_: key), self.parameters)
+        options = replace(self.options, key=lambda **_: key)
+        return Gated(function, self.tool, options, self.parameters, offloads=self.offloads)
+
+    def to_async(self) -> "Gated[P, Any]":
+        """Return a plain def as one to await."""
+        return Gated(self.function, self.tool, self.options, self.parameters, offloads=True)
 
     def _call(self, gated: permits.GatedCall, run: Callable[..., Any]) -> Any:
         with contextlib.ExitStack() as opening:
@@ -189,15 +210,8 @@ class Gated(Generic[P, R]):
                 return self._return_denial(denied)
             if isinstance(call, permits.EarlierResult):
                 return self._replay(call)
-            call.result = run(**self._bind(call.permit))
-            if not inspect.isawaitable(call.result):
-                return call.result
-            if inspect.iscoroutine(call.result):
-                call.result.close()
-            raise InvalidInput(  # its end could not be reported
-                f"{self.tool.name} is a plain def that returned an awaitable, so its result cannot be reported. "
-                "Make it an async def that awaits it."
-            )
+            call.result = self._refuse_awaitable(run(**self._bind(call.permit)))
+            return call.result
 
     async def _call_async(self, gated: permits.GatedCall, run: Callable[..., Any]) -> Any:
         async with contextlib.AsyncExitStack() as opening:
@@ -207,8 +221,19 @@ class Gated(Generic[P, R]):
                 return self._return_denial(denied)
             if isinstance(call, permits.EarlierResult):
                 return self._replay(call)
-            call.result = await run(**self._bind(call.permit))
+            bound = functools.partial(run, **self._bind(call.permit))
+            call.result = self._refuse_awaitable(await asyncio.to_thread(bound)) if self.offloads else await bound()
             return call.result
+
+    def _refuse_awaitable(self, result: Any) -> Any:
+        if not inspect.isawaitable(result):
+            return result
+        if inspect.iscoroutine(result):
+            result.close()
+        raise InvalidInput(  # its end could not be reported
+            f"{self.tool.name} is a plain def that returned an awaitable, so its result cannot be reported. "
+            "Make it an async def that awaits it."
+        )
 
     def _return_denial(self, denied: Denied) -> str:
         if self.options.on_denied == "raise":
@@ -248,6 +273,13 @@ class GatedFunction(Protocol[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the function once it is approved, and return its result or that of an earlier attempt."""
 
+    @property
+    def as_async(self) -> Callable[P, Coroutine[Any, Any, Any]]:
+        """The same function as an `async def`, for an event loop: it waits there, and a plain `def` runs in a thread.
+
+        A method takes its object first.
+        """
+
     def with_key(self, key: str) -> "GatedFunction[P, R]":
         """Return the same function under this key, such as the one in `Suspended`. A method takes its object first."""
 
@@ -285,6 +317,7 @@ def build_function(gated: Gated[P, R]) -> "GatedFunction[P, R]":
     run.__annotations__ = {name: hint for name, hint in annotations.items() if hint is not signature.empty}
     run.call = gated
     run.with_key = lambda key: build_function(gated.with_key(key))
+    run.as_async = run if gated.is_async else build_function(gated.to_async())
     function: GatedFunction[P, R] = note_gated(run)
     return function
 

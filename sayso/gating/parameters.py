@@ -25,6 +25,8 @@ _INJECTED = {
     ("langchain_core", "RunnableConfig"),
     ("langgraph", "ToolRuntime"),
     ("parsimony_agents", "AgentContext"),
+    ("google", "ReadonlyContext"),
+    ("agent_framework", "FunctionInvocationContext"),
     ("mcp", "Context"),
     ("fastmcp", "Context"),
     ("starlette", "HTTPConnection"),
@@ -76,9 +78,10 @@ def read_parameters(function: Callable[..., Any], label: str, *, static: bool = 
         raise InvalidInput(
             f"{label} is a generator, which ends after its call and so cannot be reported once. Return a list instead."
         )
-    if not inspect.isroutine(function):
+    kind = type(function)
+    if not inspect.isroutine(function) or (kind.__module__ != "builtins" and inspect.ismethoddescriptor(function)):
         raise InvalidInput(
-            f"{label or 'This'} is a {type(function).__name__}, not a function. Put @gate directly above the def, "
+            f"{label or 'This'} is a {kind.__name__}, not a function. Put @gate directly above the def, "
             "below the decorators of frameworks."
         )
     try:

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from service.core.settings import CHECKOUT
-from tests.frameworks.kinds import ENVIRONMENTS, KINDS, MCP, SCENARIOS, SDK, Kind
+from tests.frameworks.kinds import ENVIRONMENTS, GATED, KINDS, MCP, SCENARIOS, SDK, Kind
 from tests.frameworks.tables import replace_table, write_table
 
 PAGE = CHECKOUT / "docs" / "frameworks.md"
@@ -27,7 +27,7 @@ def main() -> int:
     """Return 0 if every scenario passed and the page has the resulting table."""
     names = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
     kinds = [kind for kind in KINDS if not names or kind.name in names]
-    others = [name for name in (MCP, SDK) if not names or name in names]
+    others = [name for name in (MCP, *GATED, SDK) if not names or name in names]
     if "--lowest" in sys.argv:
         return run_lowest(kinds, others)
     for environment in [*sorted({kind.environment for kind in kinds if kind.environment}), *others]:
@@ -53,6 +53,7 @@ def main() -> int:
 def run_lowest(kinds: Sequence[Kind], others: Sequence[str]) -> int:
     """Run the scenarios without a server with the oldest packages that the SDK and its extras allow."""
     kinds = [kind for kind in kinds if (LOWEST / f"{kind.environment}.lock").exists()]
+    others = [name for name in others if (LOWEST / f"{name}.lock").exists()]
     for environment in [*sorted({kind.environment for kind in kinds}), *others]:
         make_environment(environment, LOWEST, f"lowest_{environment}")
     return run_scenarios([*(kind.name for kind in kinds), *others], lowest=True)
@@ -68,7 +69,7 @@ def make_environment(name: str, locks: Path = LOCKS, folder: str = "") -> None:
     python = home / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", home], check=True)
     # compiled once, since every process of every scenario imports the packages
-    install = ["pip", "install", "--quiet", "--compile-bytecode", "--python", str(python)]
+    install = ["pip", "install", "--quiet", "--no-deps", "--compile-bytecode", "--python", str(python)]
     subprocess.run([UV, *install, "--require-hashes", "-r", str(lock)], check=True)
     installed.write_bytes(lock.read_bytes())
 

@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.installations import Installation, running_installation
-from tests.frameworks.kinds import IS_LOWEST, KINDS, MCP, SDK, Kind
+from tests.frameworks.kinds import GATED, IS_LOWEST, KINDS, MCP, SDK, Kind
 
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
 CHOSEN = [one for one in KINDS if one.name in _NAMES]
-_OF_FRAMEWORKS = [one.name for one in Path(__file__).parent.glob("test_*.py") if one.name != "test_sdk.py"]
+INSTALLED = {*(one.environment for one in CHOSEN), *(one for one in (MCP, *GATED) if one in _NAMES)}
+"""The environments that were asked for."""
+
+_ALWAYS = {"test_sdk.py", "test_gate_decorators.py"}
+_OF_FRAMEWORKS = [one.name for one in Path(__file__).parent.glob("test_*.py") if one.name not in _ALWAYS]
 collect_ignore_glob = [] if CHOSEN else _OF_FRAMEWORKS
 collect_ignore_glob += [f"test_{name}.py" for name in ("parsimony", "openai_agents") if name not in _NAMES]
 if IS_LOWEST:  # these environments have no server

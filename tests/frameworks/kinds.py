@@ -12,6 +12,9 @@ ENVIRONMENTS = CHECKOUT / ".venv" / ".frameworks"
 MCP = "mcp"
 """The environment of the MCP proxy, which has no column."""
 
+GATED = ("google_adk", "agent_framework", "crewai")
+"""The environments of frameworks that are tested with gated functions only, and have no column."""
+
 SDK = "sdk"
 """The environment of the SDK alone with its command line."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from autogen_agentchat.agents import AssistantAgent
@@ -27,22 +27,26 @@ class Payer(ReplayChatCompletionClient):
         return CreateResult(finish_reason="function_calls", content=[call], usage=NO_USAGE, cached=False)
 
 
+def decorate(function: Any) -> FunctionTool:
+    """Return a tool of the function."""
+    return FunctionTool(function, name="send_money", description="Send money to somebody.")
+
+
 async def run(function: Any) -> Any:
     """Let an agent call the tool."""
-    made = FunctionTool(function, name="send_money", description="Send money to somebody.")
-    agent = AssistantAgent("bot", Payer([], INFO), tools=[made], reflect_on_tool_use=True)
+    agent = AssistantAgent("bot", Payer([], INFO), tools=[decorate(function)], reflect_on_tool_use=True)
     return (await agent.run(task="Pay.")).messages[-1].to_text()
 
 
-def add_context(till: Till) -> Mapping[str, Any]:
+def add_context(till: Till) -> Mapping[str, Callable[[], Any]]:
     """Return a function that takes the token to cancel it."""
 
     async def later(to: str, cancellation_token: CancellationToken) -> str:
         """Send money to somebody."""
         return till.send("nobody" if cancellation_token.is_cancelled() else to)
 
-    return {"with context": till.gate(later)}
+    return {"with context": lambda: till.gate(later)}
 
 
 if __name__ == "__main__":
-    print_json(asyncio.run(play_gates(run, add_context)))
+    print_json(asyncio.run(play_gates(run, add_context, decorate)))

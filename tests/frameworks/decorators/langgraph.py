@@ -1,7 +1,7 @@
 """LangChain's `tool` over `gate`."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain.agents import create_agent
@@ -20,15 +20,15 @@ async def run(function: Any) -> Any:
     return (await agent.ainvoke({"messages": [("user", "Pay.")]}))["messages"][-1].content
 
 
-def add_context(till: Till) -> Mapping[str, Any]:
+def add_context(till: Till) -> Mapping[str, Callable[[], Any]]:
     """Return a function that takes the run's configuration."""
 
     async def later(to: str, config: RunnableConfig) -> str:
         """Send money to somebody."""
         return till.send(f"{to}" if "callbacks" in config else "nobody")
 
-    return {"with context": till.gate(later)}
+    return {"with context": lambda: till.gate(later)}
 
 
 if __name__ == "__main__":
-    print_json(asyncio.run(play_gates(run, add_context)))
+    print_json(asyncio.run(play_gates(run, add_context, tool("send_money"))))

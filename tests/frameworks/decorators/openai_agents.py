@@ -1,7 +1,7 @@
 """The OpenAI Agents SDK's `function_tool` over `gate`."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agents import Agent, RunContextWrapper, Runner, function_tool
@@ -18,7 +18,7 @@ async def run(function: Any) -> Any:
     return (await Runner.run(Agent("bot", model=Asker("ann"), tools=[made]), "Pay.", run_config=QUIET)).final_output
 
 
-def add_context(till: Till) -> Mapping[str, Any]:
+def add_context(till: Till) -> Mapping[str, Callable[[], Any]]:
     """Return functions that take the call's context."""
 
     def send_money(context: RunContextWrapper[Any], to: str) -> str:
@@ -29,8 +29,8 @@ def add_context(till: Till) -> Mapping[str, Any]:
         """Send money to somebody."""
         return till.send(to if context.tool_call_id == "c0" else "nobody")
 
-    return {"with context": till.gate(send_money), "async with context": till.gate(later)}
+    return {"with context": lambda: till.gate(send_money), "async with context": lambda: till.gate(later)}
 
 
 if __name__ == "__main__":
-    print_json(asyncio.run(play_gates(run, add_context)))
+    print_json(asyncio.run(play_gates(run, add_context, function_tool(name_override="send_money"))))

@@ -1,7 +1,7 @@
 """Pydantic AI's `agent.tool` and `agent.tool_plain` over `gate`."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic_ai import Agent, RunContext
@@ -26,7 +26,7 @@ async def run(function: Any) -> Any:
     return (await agent.run("Pay.", deps="the bank")).output
 
 
-def add_context(till: Till) -> Mapping[str, Any]:
+def add_context(till: Till) -> Mapping[str, Callable[[], Any]]:
     """Return functions that take the run's context."""
 
     def send_money(ctx: RunContext[str], to: str) -> str:
@@ -37,8 +37,8 @@ def add_context(till: Till) -> Mapping[str, Any]:
         """Send money to somebody."""
         return till.send(to if ctx.deps == "the bank" else "nobody")
 
-    return {"with context": till.gate(send_money), "async with context": till.gate(later)}
+    return {"with context": lambda: till.gate(send_money), "async with context": lambda: till.gate(later)}
 
 
 if __name__ == "__main__":
-    print_json(asyncio.run(play_gates(run, add_context)))
+    print_json(asyncio.run(play_gates(run, add_context, Agent(FunctionModel(answer)).tool_plain)))

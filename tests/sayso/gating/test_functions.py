@@ -1,8 +1,11 @@
 """A gated function is a function: of the same kind, name and signature, also as a method."""
 
 import inspect
+import multiprocessing
 import pickle
+import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from types import FunctionType
 from typing import Any, get_type_hints
 
@@ -30,6 +33,15 @@ async def send_mail(to: str) -> str:
     return f"sent to {to}"
 
 
+OPEN = InProcessDesk("version: 1\ndefault: allow\nrules: []\n")
+
+
+@gate(client=OPEN.client())
+def count(things: int) -> str:
+    """Say how many things there are, and how many calls were gated in this process."""
+    return f"{things} behind {len(OPEN.records)} gate"
+
+
 def test_gated_function_is_a_function_of_the_same_kind() -> None:
     assert all(isinstance(one, FunctionType) for one in (refund, send_mail))
     assert not inspect.iscoroutinefunction(refund)
@@ -45,6 +57,11 @@ def test_gated_function_has_the_signature_without_the_context() -> None:
 
 def test_gated_function_is_pickled_by_its_name() -> None:
     assert pickle.loads(pickle.dumps(refund)) is refund  # noqa: S301 - our own bytes
+
+
+def test_gated_function_runs_behind_its_gate_in_a_process_pool() -> None:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(count, 3).result() == "3 behind 1 gate"
 
 
 def test_gated_function_has_its_gate_as_call() -> None:
@@ -184,10 +201,40 @@ def test_gate_refuses_a_gated_function() -> None:
         gate(refund)
 
 
+async def test_plain_def_as_async_runs_in_a_thread_once_it_is_approved(desk: InProcessDesk) -> None:
+    threads: list[int] = []
+
+    @gate(client=desk.client(), key="refund-{order}")
+    def refund(order: str, call: CallContext) -> str:
+        """Pay a customer back."""
+        threads.append(threading.get_ident())
+        return f"paid {order} as {call.call_id}"
+
+    assert inspect.iscoroutinefunction(refund.as_async)
+    assert str(inspect.signature(refund.as_async)) == "(order: str) -> str"
+    assert was_gated(refund.as_async)
+    desk.reviewer.approves("refund")
+    later: Any = refund.as_async
+    assert await later("A-1") == "paid A-1 as i1"
+    assert await later("A-1") == "paid A-1 as i1"
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
+    desk.reviewer.denies("refund", "Never")
+    with pytest.raises(Denied, match="Never"):
+        await later("A-2")
+    assert len(threads) == 1
+
+
+async def test_async_def_as_async_is_itself() -> None:
+    assert send_mail.as_async is send_mail
+
+
 async def test_gate_in_a_running_loop_waits_and_warns(
     desk: InProcessDesk, bank: Bank, capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk.reviewer.approves("refund")
     assert gated(desk, bank)("A-1", 5.0) == "paid 5 for A-1"
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("The event loop of this thread stands still until then: make refund an async def")
+    assert line.endswith(
+        "The event loop of this thread stands still until then: use refund.as_async, or make it an async def"
+    )

@@ -1,7 +1,9 @@
 """Gated functions as routes of FastAPI and commands of Typer."""
 
+import asyncio
 from typing import Annotated, Any
 
+import httpx
 import pytest
 import typer
 from fastapi import Depends, FastAPI, Request
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 from sayso import Denied, gate
 from sayso.errors import InvalidInput
 from sayso.testing import InProcessDesk
+from tests.frameworks.decorators.gates import BeatingDesk
 
 
 class Payment(BaseModel):
@@ -60,13 +63,58 @@ def test_gated_route_of_fastapi_is_asked_about_and_run(desk: InProcessDesk) -> N
     assert second.items[0].tool.args == {"to": "cid", "copies": 2}
 
 
-def test_denied_route_of_fastapi_does_not_run(desk: InProcessDesk) -> None:
+@pytest.mark.parametrize(("path", "name"), [("/pay", "pay"), ("/mail/cid", "mail")])
+def test_denied_route_of_fastapi_does_not_run(desk: InProcessDesk, path: str, name: str) -> None:
     ran: list[Any] = []
     http = TestClient(build_app(desk, ran), headers={"x-user": "ann"})
-    desk.reviewer.denies("mail")
+    desk.reviewer.denies(name)
     with pytest.raises(Denied):
-        http.post("/mail/cid")
+        http.post(path, json={"to": "bob", "amount": 5})
     assert ran == []
+
+
+async def test_plain_route_of_fastapi_that_waits_lets_the_event_loop_run() -> None:
+    desk, ran = BeatingDesk(), list[Any]()
+    desk.reviewer.approves("pay")
+    transport = httpx.ASGITransport(build_app(desk, ran))
+    async with httpx.AsyncClient(transport=transport, base_url="http://bank.test") as http, desk.watch():
+        paid = await http.post("/pay", json={"to": "bob", "amount": 5}, headers={"x-user": "ann"})
+    assert paid.json() == "paid 5 to bob"
+    assert ran == [("bob", "ann")]
+    assert desk.loop_runs is True
+
+
+@pytest.mark.parametrize("name", ["FastAPI", "Typer"])
+def test_gate_above_the_decorator_of_a_web_framework_is_refused(name: str) -> None:
+    routes, commands = FastAPI(), typer.Typer()
+
+    def pay(to: str) -> str:
+        return to
+
+    async def pay_later(to: str) -> str:
+        return to
+
+    for function in (pay, pay_later, staticmethod(pay)):
+        with pytest.raises(InvalidInput, match=rf"is registered with {name} already.* Put @gate directly above"):
+            gate(routes.post("/pay")(function) if name == "FastAPI" else commands.command()(function))
+
+
+@pytest.mark.parametrize("verdict", ["approves", "denies"])
+def test_gated_coroutine_function_within_a_command_of_typer(desk: InProcessDesk, verdict: str) -> None:
+    app = typer.Typer()
+
+    @gate(client=desk.async_client(), quiet=True)
+    async def deploy(version: str) -> None:
+        typer.echo(f"deployed {version}")
+
+    @app.command()
+    def ship(version: str) -> None:
+        asyncio.run(deploy(version))
+
+    getattr(desk.reviewer, verdict)("deploy")
+    done = CliRunner().invoke(app, ["1.2"])
+    assert done.output == ("deployed 1.2\n" if verdict == "approves" else "")
+    assert isinstance(done.exception, Denied) is (verdict == "denies")
 
 
 @pytest.mark.parametrize("verdict", ["approves", "denies"])
