@@ -92,7 +92,7 @@ class StaleDigest(Conflict):
 
 
 class IdempotencyConflict(Conflict):
-    """This Idempotency-Key was used for a different request; send a new key for a new request."""
+    """This Idempotency-Key was used for a different request; repeat that one, or send this one with another key."""
 
 
 class IllegalTransition(Conflict):
@@ -193,7 +193,7 @@ _DECIDERS: dict[str, Literal["person", "rule", "time"]] = {
 
 
 class CallFailed(SaysoError):
-    """This call ran before and failed; use a new key to try again."""
+    """This call ran before and failed; check what it has done so far."""
 
 
 class InDoubt(SaysoError):

@@ -54,6 +54,8 @@ class CallOptions:
     """Name of the conversation. The desk counts its calls as `step`, and rules read which tools ran in it."""
     step: int | None = None
     """Number of the model's turn, if you know it; the higher of both counts."""
+    again: bool = False
+    """Ask once more under a key whose item nobody decided in time, or whose approved call did not start in time."""
     on_behalf_of: str | Callable[[], str | None] | None = field(default=None, repr=False)
     """Signed token that names the person for whom the agent acts, or a function that returns it."""
 
@@ -79,6 +81,7 @@ class GatedCall(CallOptions):
         call: JsonObject = {"tool": self.definition.name, "args": self.args, "definition": definition}
         body: JsonObject = {"mode": "poll", "calls": [call], "title": self.title, "context": self.context}
         body |= {name: value for name in ("thread_id", "step") if (value := getattr(self, name)) is not None}
+        body |= {"again": True} if self.again else {}
         token = self.on_behalf_of() if callable(self.on_behalf_of) else self.on_behalf_of
         return Request("POST", "/api/v1/suspensions", SuspensionView, body=body, key=self.key, on_behalf_of=token)
 
@@ -92,9 +95,10 @@ class RedeemedPermit(RedeemedItem):
 
 @dataclass(frozen=True)
 class EarlierResult:
-    """The result of an earlier attempt of the call."""
+    """The result of an earlier attempt of the call, under the caller's key."""
 
     report: ReportView
+    label: str
 
 
 def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit | EarlierResult]:
@@ -102,9 +106,11 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
 
     If another attempt under this key runs the call, its report is awaited: for `wait_s`, or until its time to report is
     over. Raises `Suspended` if nobody decides within `wait_s`, `Denied`, `InDoubt`, `DeadlinePassed` if the permit
-    expired, `IdempotencyConflict` if the key belongs to another call, and the errors of `send`.
+    expired, `IdempotencyConflict` if the key belongs to another call, `Withdrawn` if another process asked with another
+    definition, and the errors of `send`.
     """
-    suspension = yield from send(policy, call.request)
+    suspension = yield from _submit(policy, call)
+    definition = suspension.items[0].tool.definition
     waited: set[str] = set()
     while True:
         if suspension.pending:
@@ -112,39 +118,52 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
             call = replace(call, notify=None)
         if suspension.following_id is not None:
             suspension = yield from send(policy, find_suspension(suspension.following_id))
+            _check_definition(call, suspension, definition)
             continue
         item = _check_item(call, suspension)
         if (report := _find_report(item)) is not None:
-            return EarlierResult(report)
-        outcome, name, answer = item.outcome, item.tool.name, _read_answer(item)
-        if outcome is None or not outcome.may_run or (answer is not None and answer.choice == "fail"):
-            by = outcome.by.id if outcome is not None else "nobody"
-            why = f": {outcome.message}" if outcome is not None and outcome.message else "."
-            facts = {"verdict": outcome.verdict, "by_kind": outcome.by.kind} if outcome is not None else {}
-            raise errors.Denied(f"{name} was denied by {by}{why}", by=by, suspension_id=suspension.id, **facts)
-        if suspension.end is not None and item.permit is None:
-            error = suspension.end.error or f"The permit to run {name} expired unused. Ask again with a new key."
-            raise errors.DeadlinePassed(error)
+            return EarlierResult(report, call.label)
+        _check_outcome(call, suspension, item)
         if item.permit is not None and call.wait_s != 0 and _may_report(call, item, waited):
             waited.add(item.permit.holder)
             suspension = yield from _await_report(policy, call, suspension, item.permit)
             continue
-        if item.permit is not None and not item.tool.idempotent:
-            if call.on_doubt == "raise":
+        if item.permit is not None and not _may_run_twice(call, item):
+            if call.on_doubt == "raise" or suspension.end is not None:
                 raise _describe_doubt(call, suspension, item)
             suspension = yield from send(policy, mark_in_doubt(suspension.id, item.item_id))
             continue
-        holder = holders.begin()
-        try:
-            redeemed = yield from send(policy, redeem(suspension.id, item.item_id, holder, call.report_within_s))
-        except errors.AlreadyRedeemed:
-            holders.end(holder)
-            suspension = yield from send(policy, find_suspension(suspension.id))
-        except BaseException:
-            holders.end(holder)
+        redeemed = yield from _redeem(policy, call, suspension, item)
+        if isinstance(redeemed, RedeemedPermit):
+            return redeemed
+        suspension = redeemed
+
+
+def _submit(policy: RetryPolicy, call: GatedCall) -> Flow[SuspensionView]:
+    try:
+        return (yield from send(policy, call.request))
+    except errors.IdempotencyConflict as conflict:
+        raise _describe_conflict(call, conflict) from conflict
+
+
+def _redeem(
+    policy: RetryPolicy, call: GatedCall, suspension: SuspensionView, item: ItemView
+) -> Flow[RedeemedPermit | SuspensionView]:
+    """Redeem the permit, or return the suspension as it is once another attempt or another item came first."""
+    holder = holders.begin()
+    try:
+        redeemed = yield from send(policy, redeem(suspension.id, item.item_id, holder, call.report_within_s))
+        return RedeemedPermit(run_id=suspension.run.id, holder=holder, **dict(redeemed))
+    except BaseException as refused:
+        holders.end(holder)
+        if isinstance(refused, errors.DeadlinePassed):
+            raise _describe_lateness(call, suspension) from refused
+        if not isinstance(refused, errors.AlreadyRedeemed | errors.IllegalTransition):
             raise
-        else:
-            return RedeemedPermit(run_id=suspension.run.id, holder=holder, **dict(redeemed))
+        now = yield from send(policy, find_suspension(suspension.id))
+        if isinstance(refused, errors.IllegalTransition) and now.following_id is None:
+            raise
+        return now
 
 
 def _wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> Flow[SuspensionView]:
@@ -172,7 +191,12 @@ def _may_report(call: GatedCall, item: ItemView, waited: set[str]) -> bool:
     if permit is None or permit.holder in waited:
         return False
     running = holders.is_running(permit.holder)
-    return running is True or (running is None and not item.tool.idempotent and call.on_doubt == "raise")
+    return running is True or (running is None and not _may_run_twice(call, item) and call.on_doubt == "raise")
+
+
+def _may_run_twice(call: GatedCall, item: ItemView) -> bool:
+    """Whether the tool was approved as idempotent, and still is."""
+    return item.tool.idempotent and call.definition.idempotent
 
 
 def _await_report(
@@ -211,15 +235,62 @@ def _check_item(call: GatedCall, suspension: SuspensionView) -> ItemView:
     item = suspension.items[0]
     if suspension.erasure is not None:
         raise errors.Conflict(
-            f"The contents of this {item.tool.name} call were erased, also its result. Use a new key."
+            f"The contents of the {item.tool.name} call under the key {call.label!r} were erased, also its result. "
+            "If it ran, only the system that it changes knows."
         )
     if suspension.status == "cancelled":
         error = (suspension.end.error if suspension.end else None) or ""
         message = f"{item.tool.name} must not run: its run was cancelled. {error}".strip()
         raise errors.Denied(message, verdict="cancelled")
-    if item.tool.name != call.definition.name:
-        raise errors.IdempotencyConflict(idempotency_key=call.label)
     return item
+
+
+def _check_outcome(call: GatedCall, suspension: SuspensionView, item: ItemView) -> None:
+    """Raise `Denied` for a call that must not run, and `DeadlinePassed` for one that did not start in time."""
+    outcome, name, answer = item.outcome, item.tool.name, _read_answer(item)
+    if outcome is None or not outcome.may_run or (answer is not None and answer.choice == "fail"):
+        by = outcome.by.id if outcome is not None else "nobody"
+        why = f": {outcome.message}" if outcome is not None and outcome.message else "."
+        facts: dict[str, str] = {"suspension_id": suspension.id, "key": call.label}
+        facts |= {"verdict": outcome.verdict, "by_kind": outcome.by.kind} if outcome is not None else {}
+        raise errors.Denied(f"{name} was denied by {by}{why}", by=by, **facts)
+    if suspension.end is not None and item.permit is None:
+        raise _describe_lateness(call, suspension)
+
+
+def _check_definition(call: GatedCall, suspension: SuspensionView, definition: str) -> None:
+    """Raise `Withdrawn` for an item that another process asked: its approval is for another definition."""
+    item = suspension.items[0]
+    if item.tool.definition != definition and item.doubt is None:
+        raise errors.Withdrawn(
+            f"Another process asked about {item.tool.name} under the key {call.label!r} with a changed definition. "
+            "Call it again to ask with this one.",
+            suspension_id=suspension.id,
+            key=call.label,
+        )
+
+
+def _describe_conflict(call: GatedCall, conflict: errors.IdempotencyConflict) -> errors.IdempotencyConflict:
+    """Return the conflict with the key that the caller chose; the desk knows only its digest."""
+    name, facts = call.definition.name, {**conflict.facts, "idempotency_key": call.label}
+    differs = f": {facts['differs']} differs" if facts.get("differs") else ""
+    advice = "It has run or may have run. Call it with its own arguments to get its result."
+    if facts.get("may_have_run") is False:
+        advice = "Make the key of all arguments that tell one call from another."
+    return errors.IdempotencyConflict(
+        f"The key {call.label!r} belongs to another {name} call{differs}. {advice}", **facts
+    )
+
+
+def _describe_lateness(call: GatedCall, suspension: SuspensionView) -> errors.DeadlinePassed:
+    outcome = suspension.items[0].outcome
+    until = f" before {outcome.start_by.isoformat(timespec='seconds')}" if outcome is not None else ""
+    return errors.DeadlinePassed(
+        f"{call.definition.name} was approved under the key {call.label!r} and did not start{until}. "
+        "Call it with again=True to ask once more.",
+        suspension_id=suspension.id,
+        key=call.label,
+    )
 
 
 def _find_report(item: ItemView) -> ReportView | None:
@@ -244,14 +315,15 @@ def _read_answer(item: ItemView) -> "DoubtAnswer | None":
 def _describe_doubt(call: GatedCall, suspension: SuspensionView, item: ItemView) -> errors.InDoubt:
     idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{suspension.id}:{item.item_id}"
     begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "an unknown time"
-    return errors.InDoubt(
-        f"{call.definition.name} was started at {begun} and has not reported a result. Another process may still "
-        "be running it: call again in a moment. If that process died, the call may have run: look it up under the "
-        f"idempotency key {idempotency_key}. Set on_doubt='ask' to let a person decide, or idempotent=True if "
-        "running it twice is harmless.",
-        suspension_id=suspension.id,
-        key=call.label,
-    )
+    told = f"{call.definition.name} was started at {begun} under the key {call.label!r} and has not reported a result."
+    look = f"the call may have run: look it up under the idempotency key {idempotency_key}"
+    advice = f"Its time to report is over, and {look}."
+    if suspension.end is None:
+        advice = (
+            f"Another process may still be running it: call again in a moment. If that process died, {look}, "
+            "or call it with on_doubt='ask' to let a person decide."
+        )
+    return errors.InDoubt(f"{told} {advice}", suspension_id=suspension.id, key=call.label)
 
 
 MAX_OUTPUT_BYTES = 100_000
@@ -293,7 +365,11 @@ def replay(name: str, earlier: EarlierResult) -> JsonValue:
     """Return the output of an earlier attempt. Raises `CallFailed` if it failed or its output was not stored."""
     report = earlier.report
     if not report.success:
-        raise errors.CallFailed(f"{name} ran before and failed: {report.error}. Use a new key to try again.")
+        raise errors.CallFailed(
+            f"{name} ran before under the key {earlier.label!r} and failed: {report.error}. It does not run again "
+            "under this key. Check what it has done so far.",
+            key=earlier.label,
+        )
     if report.error is not None:
         raise errors.CallFailed(f"{name} ran before, but its result was not stored: {report.error}")
     return report.output

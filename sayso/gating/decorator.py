@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         report_within_s: int
         thread_id: str | None
         step: int | None
+        again: bool
         on_behalf_of: str | Callable[[], str | None] | None
         quiet: bool
 

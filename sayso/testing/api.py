@@ -1,7 +1,7 @@
 """The API of a desk in memory: the operations that clients in poll mode use."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -11,10 +11,10 @@ from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
 from sayso.core.canonical_json import digest_json, parse_json
-from sayso.core.clock import new_number
+from sayso.core.clock import new_id, new_number
 from sayso.core.policy.counters.charging import Ledger
 from sayso.core.policy.counters.readings import list_mandate_counters
-from sayso.core.policy.external import describe_calls, evaluate_calls, list_wanted
+from sayso.core.policy.external import ExternalCall, describe_calls, evaluate_calls, list_wanted
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import Actor, ActorKind, Report
 from sayso.core.records.items import assign_numbers
@@ -25,6 +25,7 @@ from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions import client_execution
 from sayso.core.transitions.deciding import cancel, find_item, suspend
 from sayso.core.transitions.permits import approved_args
+from sayso.core.transitions.superseding import find_reason, is_superseded, list_changes, supersede
 from sayso.errors import InvalidInput, NotFound, Withdrawn
 from sayso.features.permissions.making import draft_from, find_changed, find_confining, name_mandate, name_suspension
 from sayso.features.permissions.plans import draft_mandate
@@ -105,10 +106,7 @@ class InProcessApi:
     def _suspend(self, request: _Request) -> JsonValue:
         body = SuspendBody.model_validate_json(to_json(request.body))
         name = sha256(f"{request.agent} {request.key}".encode()).hexdigest()[:32]
-        fingerprint = digest_json(request.body)
-        existing = self._desk.find_repeated(f"sus_{name}", fingerprint, request.key)
-        if existing is not None:
-            return show_record(existing)
+        fingerprint = digest_json({name: value for name, value in request.body.items() if name != "again"})
         run_id = f"run_{name}"
         run = RunRef(
             id=run_id,
@@ -122,7 +120,12 @@ class InProcessApi:
         )
         calls = [read_call(*call) for call in enumerate(body.calls)]
         thread = (run.owner, run.thread_id)
-        records = self._desk.records.values()
+        resume = ResumeSpec(mode="poll", resumer="poll", coverage=body.coverage)
+        draft = draft_suspension(f"sus_{name}", run, resume=resume, on_deny=body.on_deny)
+        existing, why = self._find_existing(draft, calls, request.key, again=body.again)
+        if existing is not None and why is None:
+            return show_record(existing)
+        records = [record for record in self._desk.records.values() if record.run.id != run_id]
         earlier = [record for record in records if (record.run.owner, record.run.thread_id) == thread]
         step = max(body.step or 1, 1 + len(earlier))
         items = (item for record in earlier for item in record.items)
@@ -134,14 +137,29 @@ class InProcessApi:
         described = describe_calls(run, calls, step, progress, now_ms)
         readings = self._desk.counters.read(list_wanted(policy, described), now_ms)
         drafts, judged = evaluate_calls(policy, run, calls, step, readings, progress, described)
-        for call, draft in zip(calls, drafts, strict=True):
-            check_args(call, draft)
+        for call, item_draft in zip(calls, drafts, strict=True):
+            check_args(call, item_draft)
         self._desk.definitions |= {call.definition.digest: call.definition for call in calls}
-        resume = ResumeSpec(mode="poll", resumer="poll", coverage=body.coverage)
-        record = draft_suspension(f"sus_{name}", run, step=step, resume=resume, on_deny=body.on_deny)
-        record = record.model_copy(update={"progress": progress})
-        begun = suspend(record, assign_numbers(drafts, new_number), self._desk.clock.now_ms)
+        draft = draft.model_copy(update={"progress": progress, "step": step})
+        numbered = assign_numbers(drafts, new_number)
+        if existing is not None and why is not None:
+            asked = draft.model_copy(update={"id": new_id("sus")})
+            self._desk.save(supersede(existing, asked, numbered, judged, why, now_ms))
+            return show_record(self._desk.records[asked.id])
+        begun = suspend(draft, numbered, now_ms)
         return show_record(self._desk.save(Change(begun.record, judged + begun.events)))
+
+    def _find_existing(
+        self, draft: SuspensionRecord, calls: Sequence[ExternalCall], key: str, *, again: bool
+    ) -> tuple[SuspensionRecord | None, str | None]:
+        """Return the suspension to which the key leads, if any, and why its calls are asked again, if they are."""
+        record, known = self._desk.records.get(draft.id), self._desk.definitions
+        while record is not None and is_superseded(record):
+            record = self._desk.records[str(record.following_id)]
+        if record is None:
+            return None, None
+        changed = list_changes(record, draft, [(call.call, call.definition) for call in calls], known, key)
+        return record, find_reason(record, changed, again=again, now_ms=self._desk.clock.now_ms)
 
     def _find(self, request: _Request) -> JsonValue:
         if not request.id:
@@ -197,7 +215,7 @@ class InProcessApi:
             if judged.action is Action.DENY:
                 raise Withdrawn(f"The rules now deny {item.tool.name}. The call must not start.")
             if item.permit is None and (ended := find_ended_grant(item, judged)) is not None:
-                raise Withdrawn(f"{ended} The call must not start. Suspend it again.")
+                raise Withdrawn(f"{ended} The call must not start. Suspend it again with a new key.")
             counted = item.doubt is not None or item.permit is not None or item.charges
             charges = () if counted else judged.due_charges
             change = client_execution.charge_item(change, request.item_id, charges, now_ms)

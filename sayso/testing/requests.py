@@ -58,6 +58,7 @@ class SuspendBody(Immutable):
     coverage: Literal["all", "any"] = "all"
     on_deny: Literal["continue", "degrade", "fail"] = "continue"
     step: int | None = Field(default=None, strict=True, ge=1, le=1_000_000)
+    again: bool = Field(default=False, strict=True)
 
 
 def draft_suspension(id_: str, run: RunRef, **fields: Any) -> SuspensionRecord:

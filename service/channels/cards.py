@@ -20,6 +20,7 @@ from sayso.core.text.language import cut
 from sayso.core.text.redaction import Redacted, redact
 from sayso.core.text.summaries import summarize, write_pretty
 from sayso.core.transitions.deliveries import card_version, is_live
+from sayso.core.transitions.superseding import is_superseded
 from service.core.operations.masking import collect_secrets
 
 _DEADLINE = "Decide before"
@@ -152,7 +153,8 @@ def describe_end(record: SuspensionRecord, item: Item) -> str:
     if outcome is not None:
         return f"{write_signs(outcomes.describe_outcome(item))} over {outcome.by.channel} at {iso_utc(outcome.at_ms)}."
     if record.status is Status.CANCELLED:
-        return f"Withdrawn at {iso_utc(record.updated_at_ms)}: the run was cancelled. Nothing ran."
+        why = "it was asked again as another item" if is_superseded(record) else "the run was cancelled"
+        return f"Withdrawn at {iso_utc(record.updated_at_ms)}: {why}. Nothing ran."
     return "This item is closed."
 
 

@@ -41,9 +41,10 @@ class ClockedSuspensions(Suspensions):
         verb: Verb,
         seen: Idempotency | None = None,
         known: Saved | None = None,
+        room: Room | None = None,
     ) -> Saved:
         """Apply a transition at the time of the clock."""
-        return await super().change(suspension_id, self.at_clock(verb), seen, known)
+        return await super().change(suspension_id, self.at_clock(verb), seen, known, room)
 
     def at_clock(self, verb: Verb) -> Verb:
         """Return the transition with the time of the clock, which never precedes the record."""

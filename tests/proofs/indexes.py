@@ -88,13 +88,16 @@ def find_trail_error(trail: list[TrailEntry], status: Status) -> str | None:
     return None if status in statuses else f"the trail leads to {sorted(map(str, statuses))}, the record is {status}"
 
 
+_ASKING_NEXT = ("suspend_again", "mark_in_doubt", "supersede")  # the steps after which the next suspension waits
+
+
 def _next_statuses(before: Status | None, kind: EventType) -> set[Status | None]:
     """Return the statuses that one kind of event can lead to, also in the run's next suspension."""
     found: set[Status | None] = set()
     for verb, step in LEGAL.items():
         events = step.events | ({EventType.RUN_RESUMED} if verb == "redeem" else set())
         if before in step.sources and kind in events:
-            found |= LEGAL["suspend"].targets if verb in ("suspend_again", "mark_in_doubt") else step.targets
+            found |= LEGAL["suspend"].targets if verb in _ASKING_NEXT else step.targets
             if kind is not EventType.RUN_PAUSED and verb not in ("suspend", "lease"):
                 found.add(before)  # the step writes further events
     return found

@@ -27,7 +27,7 @@ ALWAYS = {"suspend", "lease", "redrive", "settle"}
 ASKED = {*ALWAYS, "suspend_again", "decide", "expire"}
 DRIVEN = {*ASKED, "redeem", "checkpoint", "renew"}
 
-CLIENT_STEPS = {"client_redeem", "conclude", "lapse", "mark_in_doubt"}
+CLIENT_STEPS = {"client_redeem", "conclude", "lapse", "mark_in_doubt", "supersede"}
 """The steps of a client; `tests/sayso/core/transitions/test_client_execution.py` covers them."""
 
 

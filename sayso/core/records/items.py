@@ -297,6 +297,8 @@ class Item(_ItemFields):
     inquiries: tuple[Inquiry, ...] = ()
     grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
     erasure: Erasure | None = Field(None, exclude_if=is_empty)  # who erased its contents, if anybody
+    # The digest of the agent's own arguments, where those of the item are a reviewer's.
+    requested: str = Field("", exclude_if=is_empty)
 
     @property
     def open(self) -> bool:

@@ -20,6 +20,7 @@ from sayso.core.sentences.deadlines import Moment, Sentence, compose, describe_s
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.summaries import count_changes
 from sayso.core.transitions.states import ItemState, find_item_state
+from sayso.core.transitions.superseding import is_superseded
 
 _DECISIONS: dict[str, str] = {
     DecisionAction.APPROVE: mark("%(who)s approved"),
@@ -215,11 +216,23 @@ def describe_outcome_when(item: Item) -> Sentence:
     return (describe_outcome(item),)
 
 
+def describe_undecided(record: SuspensionRecord, item: Item) -> str:
+    """Return how an item ended that nobody decided; empty for any other."""
+    state = find_item_state(record, item)
+    if item.outcome is not None or state is ItemState.OPEN:
+        return ""
+    if is_superseded(record):
+        return _("Withdrawn, because it was asked again")
+    return _("Not decided; the run was %(state)s", state=describe_state(state))
+
+
 def describe_failure(record: SuspensionRecord, item: Item, error: str) -> str:
     """Return what went wrong with the call after its approval, with its error; empty if nothing did."""
     state = find_item_state(record, item)
     if item.outcome is None or not item.outcome.may_run:
         return ""
+    if is_superseded(record):
+        return _("It was asked again before this call ran")
     if state is not ItemState.FAILED:
         return _(_AFTERWARDS[state]) if state in _AFTERWARDS else ""
     reason = " ".join((error or (record.end.error if record.end else "") or "").split())

@@ -5,7 +5,7 @@
 
 from collections.abc import Collection
 
-from sayso.core.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction, Verdict, VoidedDecision
 from sayso.core.records.events import Event, EventType
@@ -91,6 +91,7 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     inquiries = tuple(inquiry.model_copy(update={"left_ms": None}) for inquiry in item.inquiries)
     kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries}
     kept |= {"drill": item.drill, "asked": item.asked}
+    kept |= {"requested": item.requested or digest_json(item.tool.args)}
     replacement = replacement.model_copy(update=kept)
     data = closing.describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
     asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})

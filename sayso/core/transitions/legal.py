@@ -62,12 +62,13 @@ LEGAL: dict[str, Step] = {
     "conclude": _step("resuming", "resuming resumed", EventType.OUTCOME_REPORTED, *_ENDS),
     "lapse": _step("decided resuming", "decided resuming resumed", EventType.PERMIT_LAPSED, *_ENDS),
     "mark_in_doubt": _step("resuming", "resumed", EventType.RUN_PAUSED),
+    "supersede": _step("pending decided resumed", "cancelled resumed", EventType.ASKED_AGAIN, EventType.RUN_PAUSED),
     "give_up": _step("resuming", "failed", EventType.RUN_FAILED),
     "revive": _step("failed", "decided", EventType.RUN_REVIVED),
 }
-"""Every step of a suspension. The client's own runs take `client_redeem`, `conclude`, `lapse` and `mark_in_doubt`; a
-worker takes the steps from `lease` to `settle`. `docs/decisions/bookkeeping-steps.md` explains those that keep the
-status."""
+"""Every step of a suspension. The client's own runs take `client_redeem`, `conclude`, `lapse`, `mark_in_doubt` and
+`supersede`; a worker takes the steps from `lease` to `settle`. `docs/decisions/bookkeeping-steps.md` explains those
+that keep the status."""
 
 
 def check_step(record: SuspensionRecord | None, step: str) -> None:

@@ -22,6 +22,7 @@ from sayso.core.transitions.client_execution import name_run
 from sayso.core.transitions.deciding import suspend
 from sayso.errors import IdempotencyConflict
 from service.core.desk.changes import build_idempotency, draft_suspension, until_within
+from service.core.desk.superseding import KeyedRequest, settle_repeated
 from service.core.desk.worker_execution import Handing
 from service.core.policy.evaluations import Evaluations, Fit
 from service.core.store.runs.runs import Runs
@@ -104,11 +105,14 @@ class Suspending:
         key: str | None = None,
         request: JsonValue = None,
         foreign: Foreign | None = None,
+        again: bool = False,
     ) -> Saved:
         """Evaluate the calls of a run, and suspend it until people have decided those that need it.
 
         Allowed and denied calls get their outcome at once. The turn is the higher of the calls' own step and the number
-        of requests in the run's thread. Raises `InvalidInput` for arguments that do not fit their tool's schema.
+        of requests in the run's thread. A client's key leads to the same calls as before: they are asked again if they
+        have changed otherwise and not started, or with `again` if time has ended them. Raises `InvalidInput` for
+        arguments that do not fit their tool's schema, and `IdempotencyConflict`.
         """
         run = self._place(run)
         once = key if foreign is None and resume.mode == "poll" else None
@@ -142,13 +146,17 @@ class Suspending:
             drafts, judged = await self.evaluations.judge(judging, caller=run.owner)
             await self._check_calls(draft, calls, drafts, foreign)
             if foreign is None:
-                return await self._create(draft, drafts, judged, seen)
+                saved = await self._create(draft, drafts, judged, seen)
+                if once is None or not saved.repeated:
+                    return saved
+                repeated = KeyedRequest(once, draft, calls, drafts, judged, again)
+                room = self.intake.room if self.intake is not None else None
+                return await settle_repeated(self.suspensions, self.runs, saved, repeated, room)
             fitted = tuple(map(foreign.fit, drafts)) if foreign.fit else drafts
             begun = draft.model_copy(update={"origin": foreign.origin})
             return await self._create(begun, fitted, foreign.events + judged, foreign.keep(seen, fitted), state)
 
-        saved = await until_within(attempt)
-        return saved if once is None else _check_request(saved, once, request_id)
+        return await until_within(attempt)
 
     async def propose(self, run: RunRef, item: ItemDraft, key: str | None = None, request: JsonValue = None) -> Saved:
         """Ask people about the plan of `item`, in a run of its own that nobody executes. The same key asks once."""

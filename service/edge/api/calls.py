@@ -114,6 +114,12 @@ class SuspensionRequest(RequestBody):
     on_deny: Literal["continue", "degrade", "fail"] = Field(
         default="continue", description="What a denial means for the other calls: they run, or all are skipped."
     )
+    again: bool = Field(
+        default=False,
+        strict=True,
+        description="With `mode: poll` and an Idempotency-Key: ask once more if the key's item ended by time, because "
+        "nobody decided it or its approved call did not start.",
+    )
     framework_run: SuspendedFramework | None = Field(
         default=None, description="The suspended run of a framework; a worker resumes it after the decisions."
     )
@@ -127,9 +133,12 @@ async def create_suspension(
 
     A worker then runs the approved calls. Wait for the decisions with `GET /suspensions/{suspension_id}?wait=30s`, and
     for the results with `GET /runs/{run_id}?wait=30s`. With `mode: poll` you run the calls yourself, and the same
-    Idempotency-Key leads to the same suspension as long as it is stored.
+    Idempotency-Key leads to the same calls as long as they are stored. If anything but tools and arguments changed,
+    calls that have not started are asked again, in a suspension that follows the withdrawn one.
     """
     polls = body.mode == "poll"
+    if body.again and (key is None or not polls):
+        raise InvalidInput("With again a key's item is asked once more. Send an Idempotency-Key and mode 'poll'.")
     if not polls and any(call.definition is not None for call in body.calls):
         raise InvalidInput("Workers register their tools. Send a definition only with mode 'poll'.")
     if polls and body.framework_run is not None:
@@ -165,8 +174,9 @@ async def create_suspension(
         ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),
         body.on_deny,
         key=key,
-        request=identify_request(body.model_dump(mode="json"), who) if key else None,
+        request=identify_request(body.model_dump(mode="json", exclude={"again"}), who) if key else None,
         foreign=foreign,
+        again=body.again,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
     return view_suspension(saved.record, await parts.freezes.in_force(), run.owner)

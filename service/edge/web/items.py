@@ -22,7 +22,12 @@ from sayso.core.rendering.renderers import render_call
 from sayso.core.sentences import deadlines
 from sayso.core.sentences import items as sentences
 from sayso.core.sentences.deliveries import describe_delivery, describe_silence
-from sayso.core.sentences.outcomes import describe_failure, describe_outcome, describe_outcome_when
+from sayso.core.sentences.outcomes import (
+    describe_failure,
+    describe_outcome,
+    describe_outcome_when,
+    describe_undecided,
+)
 from sayso.core.sentences.plans import describe_plan
 from sayso.core.sentences.rules import list_remembered
 from sayso.core.text.language import _
@@ -30,6 +35,7 @@ from sayso.core.text.summaries import summarize
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.deliveries import is_live
 from sayso.core.transitions.states import ItemState, find_item_state
+from sayso.core.transitions.superseding import is_superseded
 from sayso.errors import InvalidInput, SaysoError
 from service.core.operations.masking import find_secrets, note_seen
 from service.core.operations.open_items import count_mine
@@ -292,6 +298,17 @@ def _describe_trail(
         "result": result,
         "failure": view.secrets.scrub(describe_failure(record, item, result.error if result is not None else "")),
         "stages": list_stages(view.record, view.item, result),
+        "undecided": describe_undecided(record, item),
+        **_link_repeated(record, item),
+    }
+
+
+def _link_repeated(record: SuspensionRecord, item: Item) -> dict[str, str]:
+    """Return the pages of the items that replace this one, and that it replaces; empty without one."""
+    replaces = record.resume.mode == "poll" and record.previous_id is not None and item.doubt is None
+    return {
+        "asked_again": f"/items/{record.following_id}/{item.item_id}" if is_superseded(record) else "",
+        "asked_before": f"/items/{record.previous_id}/{item.item_id}" if replaces else "",
     }
 
 

@@ -223,7 +223,7 @@ def test_gate_raises_deadline_passed_for_an_expired_permit(desk: InProcessDesk, 
         gated(desk, bank, wait_s=0)("A-1", 5.0)
     desk.reviewer.decide("approve")
     desk.clock.advance(3600)
-    with pytest.raises(DeadlinePassed, match="its client did not start it before"):
+    with pytest.raises(DeadlinePassed, match=r"under the key 'refund-A-1' and did not start before 2023-11-14"):
         gated(desk, bank)("A-1", 5.0)
     assert bank.paid == []
 

@@ -92,7 +92,7 @@ def build_commit(
     if seen is not None:
         seen.write(commit, keys)
     if room is not None:
-        _expect_room(commit, keys, after, room)
+        _expect_room(commit, keys, before, last, room)
     pairs = ((before, after),) if change.following is None else ((before, after), (None, change.following))
     update = Update(before, change, after, pairs, first_seq, after.updated_at_ms)
     for write in writers:
@@ -131,10 +131,12 @@ def list_open(record: SuspensionRecord) -> list[str]:
     return [record.id] if at_work and record.end is None else []
 
 
-def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:
+def _expect_room(
+    commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, last: SuspensionRecord, room: Room
+) -> None:
     """Count in the index of the same commit, which no crash can falsify."""
-    opens, owner = len(list_open(after)), after.run.owner
-    if not opens:
+    opens, owner = len(list_open(last)) - (len(list_open(before)) if before is not None else 0), last.run.owner
+    if opens <= 0:
         return
     wait = "Have some decided or cancelled, or wait until runs have ended; then ask again."
     each = f"{owner} would have more than {room.each} open items and runs (SAYSO_PENDING_PER_KEY). {wait}"

@@ -189,12 +189,17 @@ class Suspensions(SuspensionLookups):
         return await self._change(suspension_id, start, seen, new=True, room=room)
 
     async def change(
-        self, suspension_id: str, verb: Verb, seen: Idempotency | None = None, known: Saved | None = None
+        self,
+        suspension_id: str,
+        verb: Verb,
+        seen: Idempotency | None = None,
+        known: Saved | None = None,
+        room: Room | None = None,
     ) -> Saved:
         """Apply the transition `verb` and save its change. Nothing changes when it raises.
 
         With `known`, what the caller saved last, no read is needed first. Raises `NotFound`, `IdempotencyConflict`,
-        `OverLimit`, `Unavailable`, and the errors of the transition.
+        `OverLimit`, `Unavailable`, `TooManyRequests` over `room`, and the errors of the transition.
         """
 
         def step(record: SuspensionRecord | None, now_ms: int) -> Change:
@@ -202,7 +207,7 @@ class Suspensions(SuspensionLookups):
                 raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
             return verb(record, now_ms)
 
-        return await self._change(suspension_id, step, seen, known)
+        return await self._change(suspension_id, step, seen, known, room=room)
 
     async def _change(
         self,

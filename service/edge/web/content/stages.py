@@ -12,6 +12,7 @@ from sayso.core.sentences import deadlines
 from sayso.core.sentences.outcomes import describe_outcome, describe_state
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.transitions.states import ItemState, find_item_state
+from sayso.core.transitions.superseding import is_superseded
 from sayso.errors import DeadlinePassed, InvalidInput, SaysoError
 from service.edge.web.content.details import Result
 from service.edge.web.sessions import SEND_AGAIN, EarlierSignIn
@@ -33,6 +34,8 @@ def list_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
     decided = describe_state(item.outcome.verdict)
     stages = [Stage(f"{decided[:1].upper()}{decided[1:]}", item.outcome.at_ms)]
     waiting = sum(1 for other in record.items if other.open)
+    if is_superseded(record):
+        return [*stages, Stage(_("Asked again as another item"), record.updated_at_ms, "wait")]
     if record.status is Status.CANCELLED:
         return [*stages, Stage(_("The run was cancelled"), record.updated_at_ms, "bad")]
     if waiting:
@@ -132,6 +135,8 @@ def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
 def _sentence(error: SaysoError, record: SuspensionRecord, item: Item, forms: Forms) -> str:
     if not item.open:
         return _("%(outcome)s. Nothing was changed.", outcome=describe_outcome(item))
+    if is_superseded(record):
+        return _("This was asked again as another item. Nothing was changed.")
     if record.status is Status.CANCELLED:
         return _("The run was cancelled. Nothing was changed.")
     if isinstance(error, DeadlinePassed):

@@ -1,5 +1,7 @@
 """A key creates one suspension for a client's run, stored with its tools' definitions."""
 
+from dataclasses import replace
+
 import pytest
 
 from sayso.core.policy.external import ExternalCall
@@ -14,6 +16,7 @@ from service.core.wiring import Wiring
 from tests.builders import REFUND, run_ref
 
 CALL = ExternalCall(ToolCall(call_id="c0", index=0, name="refund", args={"order": "A", "amount": 5}), REFUND)
+DEARER = replace(CALL, call=CALL.call.model_copy(update={"args": {"order": "A", "amount": 6}}))
 POLL, WORKER = ResumeSpec(mode="poll"), ResumeSpec(mode="worker")
 FOREIGN = Foreign(Origin(framework="aap"), seal_state(b"{}"))
 FITTED = Foreign(Origin(framework="aap"), seal_state(b"{}"), fit=lambda asked: asked)
@@ -35,11 +38,23 @@ async def test_a_poll_with_a_key_is_one_suspension_for_good_and_for_one_request(
     first = await put(wiring, POLL)
     assert (await put(wiring, POLL)).id == first.id
     assert first.run.request_id is not None
-    with pytest.raises(IdempotencyConflict):
-        await put(wiring, POLL, request="another")
+    with pytest.raises(IdempotencyConflict, match=r"args\.amount differs"):
+        await wiring.desk.suspend(run_ref(), (DEARER,), POLL, key="k", request="another")
     assert (await put(wiring, POLL, key="l")).id != first.id
     keys = [key async for key in wiring.desk.suspensions._redis.scan_iter("*:idem:*")]
     assert keys == [], "its id is its key"
+
+
+async def test_another_request_for_the_same_call_withdraws_the_open_item(wiring: Wiring) -> None:
+    first = await put(wiring, POLL)
+    second = await put(wiring, POLL, request="another")
+    assert (second.previous_id, second.status, second.run.id) == (first.id, "pending", first.run.id)
+    before = (await wiring.desk.suspensions.read(first.id)).record
+    assert (before.status, before.following_id) == ("cancelled", second.id)
+    assert (await put(wiring, POLL, request="another")).id == second.id
+    run = await wiring.runs.read(first.run.id)
+    assert (run.status, run.suspension_id) == ("suspended", second.id)
+    assert await wiring.runs.inbox() == [second.id]
 
 
 @pytest.mark.parametrize(

@@ -201,3 +201,15 @@ async def test_an_impatient_client_raises_with_the_time_to_wait(world: World) ->
             await client.suspend(CALLS, key)
         with pytest.raises(TooManyRequests, match="SAYSO_PENDING_PER_KEY"):
             await client.suspend(CALLS, "d")
+
+
+async def test_an_item_asked_again_takes_the_room_of_the_one_it_replaces(world: World) -> None:
+    own: Any = {"mode": "poll", "calls": [{**CALL, "definition": {}}]}
+    first = await ask(world, key="k", body=own)
+    for number in range(2):
+        assert (await ask(world, key=f"l{number}")).status_code == 201
+    second = await ask(world, key="k", body={**own, "title": "Refund"})
+    assert (second.status_code, second.json()["previous_id"]) == (201, first.json()["id"])
+    await approve(world.wiring, (await world.wiring.desk.suspensions.read(second.json()["id"])).record)
+    assert (await ask(world, key="l2")).status_code == 201
+    check_refused(await ask(world, key="k", body={**own, "title": "Refund A-1"}), "SAYSO_PENDING_PER_KEY")
