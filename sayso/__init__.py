@@ -7,14 +7,69 @@ from sayso.core.packages import VERSION
 
 if TYPE_CHECKING:
     from sayso.client import AsyncClient, Client
-    from sayso.errors import CallFailed, Denied, InDoubt, SaysoError, Suspended
+    from sayso.client.operations import Action, RunState, WaitingStatus
+    from sayso.errors import (
+        AlreadyRedeemed,
+        CallFailed,
+        Conflict,
+        DeadlinePassed,
+        Denied,
+        Frozen,
+        IdempotencyConflict,
+        InDoubt,
+        InvalidInput,
+        NotAllowed,
+        NotAuthenticated,
+        NotFound,
+        SaysoError,
+        Suspended,
+        TooManyRequests,
+        Unavailable,
+        Unreachable,
+        Withdrawn,
+    )
     from sayso.gating.decorator import gate
+    from sayso.runner.tools import CallContext
 
 __version__ = VERSION
 
-__all__ = ["AsyncClient", "CallFailed", "Client", "Denied", "InDoubt", "SaysoError", "Suspended", "gate"]
+__all__ = [
+    "Action",
+    "AlreadyRedeemed",
+    "AsyncClient",
+    "CallContext",
+    "CallFailed",
+    "Client",
+    "Conflict",
+    "DeadlinePassed",
+    "Denied",
+    "Frozen",
+    "IdempotencyConflict",
+    "InDoubt",
+    "InvalidInput",
+    "NotAllowed",
+    "NotAuthenticated",
+    "NotFound",
+    "RunState",
+    "SaysoError",
+    "Suspended",
+    "TooManyRequests",
+    "Unavailable",
+    "Unreachable",
+    "WaitingStatus",
+    "Withdrawn",
+    "gate",
+]
 
-_PLACES = {"AsyncClient": "client", "Client": "client", "gate": "gating.decorator"}
+_PLACES = {
+    "Action": "client.operations",
+    "AsyncClient": "client",
+    "CallContext": "runner.tools",
+    "Client": "client",
+    "RunState": "client.operations",
+    "WaitingStatus": "client.operations",
+    "gate": "gating.decorator",
+}
 
 
 def __getattr__(name: str) -> Any:

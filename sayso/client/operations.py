@@ -114,6 +114,7 @@ class Operations:
     @operation
     def waiting(self, status: WaitingStatus = "pending", skip: int = 0, limit: int = 50) -> Flow[SuspensionPage]:
         """Return the suspensions that wait for reviewers, or those that are `decided`."""
+        check_word("status", status, WaitingStatus)
         query = {"status": status, "skip": str(skip), "limit": str(limit)}
         return self._send(Request("GET", _SUSPENSIONS, SuspensionPage, query=query))
 
@@ -265,6 +266,8 @@ class Operations:
     @operation
     def runs(self, status: RunState | None = None, skip: int = 0, limit: int = 50) -> Flow[RunPage]:
         """Return runs, newest first."""
+        if status is not None:
+            check_word("status", status, RunState)
         query = {"skip": str(skip), "limit": str(limit), **({"status": status} if status else {})}
         return self._send(Request("GET", _RUNS, RunPage, query=query))
 

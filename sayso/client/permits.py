@@ -272,13 +272,13 @@ def _check_definition(call: GatedCall, suspension: SuspensionView, definition: s
 
 def _describe_conflict(call: GatedCall, conflict: errors.IdempotencyConflict) -> errors.IdempotencyConflict:
     """Return the conflict with the key that the caller chose; the desk knows only its digest."""
-    name, facts = call.definition.name, {**conflict.facts, "idempotency_key": call.label}
-    differs = f": {facts['differs']} differs" if facts.get("differs") else ""
-    advice = "It has run or may have run. Call it with its own arguments to get its result."
+    facts = {**conflict.facts, "idempotency_key": call.label}
+    told = f"The key {call.label!r} belongs to another {call.definition.name} call"
+    told += f": {facts['differs']} differs" if facts.get("differs") else ""
     if facts.get("may_have_run") is False:
-        advice = "Make the key of all arguments that tell one call from another."
+        return errors.IdempotencyConflict(f"{told}. Make the key of all arguments that tell calls apart.", **facts)
     return errors.IdempotencyConflict(
-        f"The key {call.label!r} belongs to another {name} call{differs}. {advice}", **facts
+        f"{told}. It may have run. Call it with its own arguments for its result.", **facts
     )
 
 

@@ -53,8 +53,8 @@ class GateOptions(permits.CallOptions):
     client: AnyClient = None
     """`Client` or `AsyncClient` to use; by default one that reads `SAYSO_URL` and `SAYSO_KEY`."""
     key: KeyOf = None
-    """Identity of the call, with its tool and arguments: text such as `"refund-{order}"`, filled with the arguments, or a function of them.
-    Without a key each call is new."""
+    """Identity of the call with its tool and arguments: text such as `"refund-{order}"`, filled with the arguments, or
+    a function of them. Without a key each call is new."""
     quiet: bool = False
     """Print nothing while the call waits; otherwise one line with the item's link goes to standard error."""
     on_denied: OnDenied = "raise"

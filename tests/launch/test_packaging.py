@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.core.settings import CHECKOUT
+from tests.launch.projects import WRONG, write_project
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
@@ -73,13 +74,13 @@ def test_wheel_installs_few_packages_and_imports_them_lazily(tmp_path: Path) -> 
 
 
 def assert_types_are_known(python: Path, folder: Path) -> None:
-    """Check that mypy reads the types of the installed package."""
-    script = folder / "uses_sayso.py"
-    script.write_text("from sayso import Client\n\nrun = Client().find_run(7)\nprint(run.status)\n")
-    check = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(python), script.name]
-    done = subprocess.run(check, cwd=folder, capture_output=True, text=True, check=False)
-    (fault,) = [line for line in done.stdout.splitlines() if ": error: " in line]
-    assert 'has incompatible type "int"; expected "str"' in fault
+    """Check that mypy reads the types of the installed package: a project is right, and wrong words are faults."""
+    project = write_project(folder / "project")
+    check = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(python), "."]
+    done = subprocess.run(check, cwd=project, capture_output=True, text=True, check=False)
+    faults = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert [fault.partition(":")[0] for fault in faults] == ["wrong.py"] * len(WRONG), done.stdout
+    assert all(part in fault for part, fault in zip(WRONG.values(), faults, strict=True)), faults
 
 
 def split_pins(lock: str) -> list[tuple[str, str]]:

@@ -5,15 +5,18 @@ The tables of this module and of `testing/test_followed_plans.py` count for the 
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
 
 import pytest
 
 from sayso import gate
+from sayso.client import Client
+from sayso.client.requests import number_events
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.run_state import MAX_STATE_BYTES, read_state, seal_state
 from sayso.core.signing import SignedMessage, new_signing_secret, sign_message, verify_message
-from sayso.errors import SaysoError
+from sayso.errors import SaysoError, Suspended, Withdrawn
 from sayso.runner.agents import Agent, load_agents
 from sayso.runner.models import ScriptedModel
 from sayso.runner.protocol import FrameworkState, build_agent
@@ -174,8 +177,67 @@ def resume(*events: Any) -> JsonObject:
     return write_graph_resume(found, {one.key: True for one in found})
 
 
+def pay_keyed(desk: InProcessDesk, n: int, result: int | None = None, **options: Any) -> None:
+    given: dict[str, Any] = {"key": "pay", "wait_s": 0, "client": desk.client(), "quiet": True, **options}
+    if result is None:
+        with pytest.raises(Suspended):
+            gate(**given)(pay)(n)
+    else:
+        assert gate(**given)(pay)(n) == result
+
+
+def paid() -> InProcessDesk:
+    desk = waiting()
+    desk.reviewer.decide()
+    pay_keyed(desk, 1, 1)
+    return desk
+
+
+def waiting() -> InProcessDesk:
+    desk = InProcessDesk()
+    pay_keyed(desk, 1)
+    return desk
+
+
+def late() -> InProcessDesk:
+    desk = waiting()
+    desk.reviewer.decide()
+    desk.clock.advance(7_200)
+    return desk
+
+
+def suspend(key: str | None = None, **options: Any) -> None:
+    body: JsonObject = {"mode": "poll", "calls": [{"tool": "pay", "definition": {}}]}
+    assert InProcessDesk().client().suspend(body, key, **options).pending
+
+
+class Redeployed(InProcessDesk):
+    """A desk where a process of another version asks about the call while the first waits."""
+
+    def review(self) -> None:
+        if len(self.records) == 1:
+            pay_keyed(self, 1, description="Pay now.")
+        super().review()
+
+
+def overtaken() -> InProcessDesk:
+    desk = Redeployed()
+    with pytest.raises(Withdrawn):
+        pay_keyed(desk, 1, 1, wait_s=60)
+    return desk
+
+
+def ask_with_this_one() -> None:
+    desk = overtaken()
+    pay_keyed(desk, 1)
+    desk.reviewer.decide()
+    pay_keyed(desk, 1, 1)
+
+
 GO, OPTIONS, PARAMETERS = "sayso/timeline/trpc_states.py", "sayso/gating/execution.py", "sayso/gating/parameters.py"
 AGENTS, TOOLS, SIGNING = "sayso/runner/agents.py", "sayso/runner/tools.py", "sayso/core/signing.py"
+PERMITS, REQUESTS = "sayso/client/permits.py", "sayso/client/requests.py"
+MOMENT, WRONG = datetime(2026, 11, 20, tzinfo=UTC), cast(Any, "open")
 STATE, ONCE = "sayso/core/records/run_state.py", "Send it once: v1,<base64>"
 NAMING = "Give one of at most 128 letters, digits, dots, dashes and underscores that begins with a letter, as name=…."
 ABOVE = "Put @gate directly above the def, below the decorators of frameworks"
@@ -203,6 +265,56 @@ CASES = [
         "Resume one checkpoint at a time",
         lambda: resume(interrupt("e1", "k1"), interrupt("e2", "k2")),
         lambda: [resume(interrupt("e1", "k1")), resume(interrupt("e2", "k2"))],
+    ),
+    Case(
+        PERMITS,
+        "Make the key of all arguments that tell calls apart",
+        lambda: pay_keyed(waiting(), 2, 2),
+        lambda: pay_keyed(waiting(), 2, key="pay-{n}"),
+    ),
+    Case(
+        PERMITS,
+        "Call it with its own arguments for its result",
+        lambda: pay_keyed(paid(), 2, 2),
+        lambda: pay_keyed(paid(), 1, 1),
+    ),
+    Case(
+        PERMITS,
+        "Call it with again=True to ask once more",
+        lambda: pay_keyed(late(), 1, 1),
+        lambda: pay_keyed(late(), 1, again=True),
+    ),
+    Case(
+        PERMITS,
+        "Call it again to ask with this one",
+        lambda: pay_keyed(Redeployed(), 1, 1, wait_s=60),
+        ask_with_this_one,
+    ),
+    Case("sayso/client/clients.py", "Write it as", lambda: Client("ftp://desk"), lambda: Client("http://desk")),
+    Case(
+        "sayso/client/operations.py",
+        "Give one of",
+        lambda: waiting().client().waiting(WRONG),
+        lambda: waiting().client().waiting("pending"),
+    ),
+    Case(REQUESTS, "Choose another", lambda: suspend("a key"), lambda: suspend("a-key")),
+    Case(
+        REQUESTS,
+        "Give the token as its issuer made it",
+        lambda: suspend(on_behalf_of="ada"),
+        lambda: suspend(on_behalf_of="a.b.c"),
+    ),
+    Case(
+        REQUESTS,
+        "Give it one, such as UTC",
+        lambda: number_events([{}], 1, [MOMENT.replace(tzinfo=None)]),
+        lambda: number_events([{}], 1, [MOMENT]),
+    ),
+    Case(
+        REQUESTS,
+        "Give one for each, or none",
+        lambda: number_events([{}], 1, [MOMENT, MOMENT]),
+        lambda: number_events([{}], 1),
     ),
     Case("sayso/gating/decorator.py", "Give schema only with a block", lambda: run(schema=NUMBER), run_block),
     Case(

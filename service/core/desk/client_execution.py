@@ -62,7 +62,7 @@ class ClientExecution:
             def redeem(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
                 item = find_item(record, item_id)
                 if (withdrawn := revocations.find_withdrawal(record.run)) is not None:
-                    raise Withdrawn(f"{withdrawn} {_advise(item)}")
+                    raise _describe_withdrawal(withdrawn, item)
                 is_decided = record.due_at_ms is not None and not any(other.open for other in record.items)
                 shifted = shift_deadlines(record, freezes, now_ms) if freezes and is_decided else Change(record)
                 redeemed = client_redeem(shifted.record, item_id, key, now_ms, report_within_s)
@@ -133,14 +133,14 @@ def _revalidate(
         why = f": {judged.reason.removesuffix('.')}" if judged.reason else ""
         raise Withdrawn(f"The rules now deny {item.tool.name}{why}. The call must not start.")
     if (loss := find_loss(item, policy, revocations)) is not None:
-        raise Withdrawn(f"{loss} {_advise(item)}")
+        raise _describe_withdrawal(loss, item)
     if item.permit is None and (ended := find_ended_grant(item, judged)) is not None:
-        raise Withdrawn(f"{ended} {_advise(item)}")
+        raise _describe_withdrawal(ended, item)
     return judged.due_charges if item.doubt is None and item.permit is None and not item.charges else ()
 
 
-def _advise(item: Item) -> str:
-    """Return what to do about a call whose approval was withdrawn: nothing that could run it twice."""
+def _describe_withdrawal(why: str, item: Item) -> Withdrawn:
+    """Return why an approval no longer counts, and what to do: nothing that could run the call twice."""
     if item.permit is not None:
-        return "The call may have run and must not start again."
-    return "The call must not start. Suspend it again with a new key."
+        return Withdrawn(f"{why} The call may have run and must not start again.")
+    return Withdrawn(f"{why} The call must not start. Suspend it again with a new key.")

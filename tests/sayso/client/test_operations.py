@@ -1,10 +1,14 @@
 """Operations of clients that run approved calls themselves."""
 
+import re
+from typing import Any
+
 import pytest
 
 from sayso.core.canonical_json import JsonObject
-from sayso.errors import AlreadyRedeemed
+from sayso.errors import AlreadyRedeemed, InvalidInput
 from sayso.testing import InProcessDesk
+from sayso.wire.suspensions import show_suspension
 
 BODY: JsonObject = {"mode": "poll", "calls": [{"tool": "pay", "args": {"amount": 5}, "definition": {}}]}
 
@@ -33,3 +37,24 @@ async def test_report_outcome_of_a_failure_async(desk: InProcessDesk) -> None:
     assert reported.items[0].permit is not None
     assert reported.items[0].permit.report is not None
     assert (reported.items[0].permit.report.success, reported.items[0].permit.report.error) == (False, "no funds")
+
+
+@pytest.mark.parametrize(
+    ("word", "use"),
+    [
+        ("action='aprove' is unknown. Give one of 'approve', 'deny', 'value'.", "decide"),
+        ("status='open' is unknown. Give one of 'pending', 'decided'.", "waiting"),
+        ("status='aprove' is unknown. Give one of 'running', 'suspended', ", "runs"),
+    ],
+)
+async def test_word_that_does_not_exist_is_refused_before_it_is_sent(desk: InProcessDesk, word: str, use: str) -> None:
+    desk.client().suspend({"mode": "poll", "calls": [{"tool": "pay", "definition": {}}]})
+    desk.drop_requests = 99
+    wrong: Any = "open" if use == "waiting" else "aprove"
+    item = show_suspension(next(iter(desk.records.values())), (), "agent").items[0]
+    given: list[Any] = ["sus_1", item, wrong] if use == "decide" else [wrong]
+    with pytest.raises(InvalidInput, match=re.escape(word)):
+        getattr(desk.client(), use)(*given)
+    with pytest.raises(InvalidInput, match=re.escape(word)):
+        await getattr(desk.async_client(), use)(*given)
+    assert desk.drop_requests == 99

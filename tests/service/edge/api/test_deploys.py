@@ -195,7 +195,7 @@ async def test_key_of_another_call_names_what_differs(world: World, state: str) 
         await deploy(world)("A-1", 6.0)
     message = refused.value.message
     assert "The key 'refund-A-1' belongs to another refund call: args.amount differs." in message
-    assert ("arguments to get its result" in message) == (state == "ran")
+    assert ("arguments for its result" in message) == (state == "ran")
     assert ("Make the key of all arguments" in message) == (state == "waiting")
     with pytest.raises(IdempotencyConflict, match=r"args\.currency differs"):
         await deploy(world, add_parameter())("A-1", 5.0, "USD")

@@ -203,7 +203,7 @@ def is_refusal(function: ast.expr) -> bool:
 
 
 _VERBS = (
-    "Add|Approve|Ask|Attest|Cancel|Change|Check|Choose|Close|Compare|Confirm|Correct|Create|Decide|Delete|Deny|Encode|"
+    "Add|Approve|Ask|Attest|Call|Cancel|Change|Check|Choose|Close|Compare|Confirm|Correct|Create|Decide|Delete|Deny|Encode|"
     r"End|Enter|Flatten|Give|Grant(?! \{)|Leave|Let|Link|List|Lower|Make|Move|Name|Open|Point|Propose|Put|Raise|Read|"
     r"Redeem|Register|Reload|Remove|Rename|Repeat|Report|Restore|Revoke|Rotate|Run(?! \{)|Save|See|Select|Send|Set|"
     "Shorten|Sign in|Split|Start|Try|Type|Unfreeze|Update|Use|Verify|Wait|Write|"
@@ -231,7 +231,7 @@ def list_advice() -> Iterator[tuple[str, str]]:
     for folder in ("sayso", "service"):
         for path in sorted((CHECKOUT / folder).rglob("*.py")):
             module = str(path.relative_to(CHECKOUT))
-            elsewhere = module.startswith(("sayso/cli", "sayso/adapters", "sayso/testing")) or path.stem.endswith(
+            elsewhere = module.startswith(("sayso/cli/", "sayso/adapters", "sayso/testing")) or path.stem.endswith(
                 "commands"
             )
             if module in SOURCES or elsewhere:

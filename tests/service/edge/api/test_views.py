@@ -33,6 +33,7 @@ OUR_OWN = {
         *("judged_at_ms", "charges", "asked", "grant_id"),
         *("mandate", "learning"),  # the arguments show a plan, the trail what grants on probation would allow
         "erasure",  # the suspension shows it
+        "requested",  # a digest that tells whether a key is used for the same call
         "drill",  # a drill looks like any other item
     },
     Doubt: {"charges"},

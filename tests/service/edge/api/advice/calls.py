@@ -13,6 +13,7 @@ HOLIDAYS, CHECKS = "sayso/core/calendar.py", "sayso/core/transitions/decision_ch
 CREDENTIALS = "service/core/auth/credentials.py"
 ATTACHING, FREEZING = "service/features/discussions/discussing.py", "service/core/desk/freezing.py"
 SMALL = {"attachment_limit_bytes": 2000}
+SUPERSEDING = "sayso/core/transitions/superseding.py"
 INQUIRING = "sayso/core/transitions/inquiring.py"
 ITEMS = "suspensions/{suspension}/items"
 POSITIVE = {"parameters": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}}
@@ -36,6 +37,10 @@ def start(item: str) -> Step:
 
 def report(item: str) -> Step:
     return Step("demo", "POST", f"{ITEMS}/{item}/outcome", {"success": True}, headers={"Idempotency-Key": item})
+
+
+def keyed(key: str, **args: Any) -> Step:
+    return ask(call(**args))._replace(headers={"Idempotency-Key": key})
 
 
 def inquire(text: str = "Why?", number: int = 0) -> Step:
@@ -67,12 +72,26 @@ def encode(content: bytes) -> str:
 
 
 CASES = [
+    Case(SUPERSEDING, "Send other calls under another key", keyed("k", n=2), (keyed("l", n=2),), (keyed("k", n=1),)),
+    Case(
+        SUPERSEDING,
+        "Repeat it with its own arguments for its result",
+        keyed("k", n=2),
+        (keyed("k", n=1),),
+        (keyed("k", n=1), decide("anna"), start("i1")),
+    ),
+    Case(
+        "service/edge/api/calls.py",
+        "Send an Idempotency-Key and mode 'poll'",
+        ask(call(), again=True),
+        (ask(call(), again=True)._replace(headers={"Idempotency-Key": "k"}),),
+    ),
     Case(
         "service/core/desk/client_execution.py",
-        "Suspend it again",
+        "Suspend it again with a new key",
         start("i1"),
-        (ask(), decide("anna"), start("i1")),
-        (*BEN, ask(), decide("@ben"), BEN_GOES),
+        (keyed("k2"), decide("anna"), start("i1")),
+        (*BEN, keyed("k1"), decide("@ben"), BEN_GOES),
     ),
     Case(
         "service/core/auth/duty.py", "Deactivate a reviewer who has left", absent("2100-06-01T00:00Z"), (BEN_GOES,), BEN

@@ -138,7 +138,7 @@ CASES = [
     ),
     Case(
         EXECUTION,
-        "Suspend it again",
+        "Suspend it again with a new key",
         REDEEM,
         (WIRE, read_digest(), decide("anna"), REDEEM),
         (WIRE, grant("anna"), WIRE, Step("anna", "POST", "grants/{grant}/revoke")),

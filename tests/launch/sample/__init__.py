@@ -1,0 +1,1 @@
+"""A small project that uses the SDK, for the checks of its types."""
