@@ -273,12 +273,12 @@ def _check_definition(call: GatedCall, suspension: SuspensionView, definition: s
 def _describe_conflict(call: GatedCall, conflict: errors.IdempotencyConflict) -> errors.IdempotencyConflict:
     """Return the conflict with the key that the caller chose; the desk knows only its digest."""
     facts = {**conflict.facts, "idempotency_key": call.label}
-    told = f"The key {call.label!r} belongs to another {call.definition.name} call"
-    told += f": {facts['differs']} differs" if facts.get("differs") else ""
+    problem = f"The key {call.label!r} belongs to another {call.definition.name} call"
+    problem += f": {facts['differs']} differs" if facts.get("differs") else ""
     if facts.get("may_have_run") is False:
-        return errors.IdempotencyConflict(f"{told}. Make the key of all arguments that tell calls apart.", **facts)
+        return errors.IdempotencyConflict(f"{problem}. Make the key of all arguments that tell calls apart.", **facts)
     return errors.IdempotencyConflict(
-        f"{told}. It may have run. Call it with its own arguments for its result.", **facts
+        f"{problem}. It may have run. Call it with its own arguments for its result.", **facts
     )
 
 
@@ -315,7 +315,9 @@ def _read_answer(item: ItemView) -> "DoubtAnswer | None":
 def _describe_doubt(call: GatedCall, suspension: SuspensionView, item: ItemView) -> errors.InDoubt:
     idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{suspension.id}:{item.item_id}"
     begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "an unknown time"
-    told = f"{call.definition.name} was started at {begun} under the key {call.label!r} and has not reported a result."
+    problem = (
+        f"{call.definition.name} was started at {begun} under the key {call.label!r} and has not reported a result."
+    )
     look = f"the call may have run: look it up under the idempotency key {idempotency_key}"
     advice = f"Its time to report is over, and {look}."
     if suspension.end is None:
@@ -323,7 +325,7 @@ def _describe_doubt(call: GatedCall, suspension: SuspensionView, item: ItemView)
             f"Another process may still be running it: call again in a moment. If that process died, {look}, "
             "or call it with on_doubt='ask' to let a person decide."
         )
-    return errors.InDoubt(f"{told} {advice}", suspension_id=suspension.id, key=call.label)
+    return errors.InDoubt(f"{problem} {advice}", suspension_id=suspension.id, key=call.label)
 
 
 MAX_OUTPUT_BYTES = 100_000

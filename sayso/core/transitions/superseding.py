@@ -116,13 +116,13 @@ def _has_begun(record: SuspensionRecord) -> bool:
 
 def _describe_conflict(record: SuspensionRecord, differs: Sequence[str], key: str) -> IdempotencyConflict:
     began = _has_begun(record)
-    told = f"The Idempotency-Key {key} belongs to another call: {', '.join(differs)} differs"
+    problem = f"The Idempotency-Key {key} belongs to another call: {', '.join(differs)} differs"
     facts: dict[str, object] = {"idempotency_key": key, "differs": ", ".join(differs), "may_have_run": began}
     if began:
         return IdempotencyConflict(
-            f"{told}. It may have run. Repeat it with its own arguments for its result.", **facts
+            f"{problem}. It may have run. Repeat it with its own arguments for its result.", **facts
         )
-    return IdempotencyConflict(f"{told}. Send other calls under another key.", **facts)
+    return IdempotencyConflict(f"{problem}. Send other calls under another key.", **facts)
 
 
 def _list_others(record: SuspensionRecord, run: RunRef, calls: Calls, known: Definitions) -> Iterator[str]:

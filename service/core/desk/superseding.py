@@ -1,4 +1,4 @@
-"""What becomes of a request under a key that its client used before."""
+"""Settle a request under a key that its client used before."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
