@@ -105,7 +105,9 @@ def _bring_up_store(supervisor: Supervisor, settings: Settings, *, embedded: boo
 
 def _set_up(setup: Program, environ: Mapping[str, str]) -> None:
     """Run the set-up program. It shares our output."""
-    done = subprocess.run([sys.executable, "-m", setup.module], cwd=CHECKOUT, env=environ, check=False)
+    command = [sys.executable, "-m", setup.module]
+    # In a group of its own, Ctrl-C reaches us alone, and we end it.
+    done = subprocess.run(command, cwd=CHECKOUT, env=environ, check=False, process_group=0)
     if done.returncode != 0:
         raise NotReady(
             f"The set-up failed: python -m {setup.module} ended with {done.returncode}. See its output above."

@@ -14,6 +14,7 @@ import xmlrpc.client
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 from typing import Any, cast
 
 from supervisor.xmlrpc import SupervisorTransport
@@ -195,8 +196,8 @@ def _render_program(program: Program) -> str:
 
 
 def _nice(program: Program) -> tuple[str, ...]:
-    """Return the command that lowers the priority; it keeps the process, so signals reach the program."""
-    return ("nice", "-n", str(program.niceness)) if program.niceness else ()
+    """Return the command that lowers the priority, where there is one; it keeps the process for signals."""
+    return ("nice", "-n", str(program.niceness)) if program.niceness and which("nice") else ()
 
 
 def _escape(value: str | Path) -> str:

@@ -1,6 +1,7 @@
 """The server's programs: those of the package `sayso-server`, or of the checkout that this SDK lies in."""
 
 import os
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,12 +23,26 @@ def find_programs() -> Path:
     )
 
 
+_START = """\
+import runpy, signal, sys
+if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+try:
+    runpy.run_module(sys.argv.pop(), run_name="__main__", alter_sys=True)
+finally:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+"""
+"""Starts a program so that Ctrl-C ends it without a traceback, too, while it imports its modules, and at its end."""
+
+
 def _run(module: str) -> NoReturn:
     """Become a program of the server. It imports agents from the current folder, after its own modules."""
     given = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     folders = dict.fromkeys([str(find_programs()), *map(os.path.abspath, given), os.getcwd()])
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
-    os.execve(sys.executable, [sys.executable, "-P", "-m", module], environ)  # noqa: S606 - no shell is meant
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until the other interpreter has started
+    os.execve(sys.executable, [sys.executable, "-P", "-c", _START, module], environ)  # noqa: S606 - no shell is meant
 
 
 def up() -> None:

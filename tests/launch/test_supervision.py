@@ -4,6 +4,8 @@ import configparser
 import sys
 from pathlib import Path
 
+import pytest
+
 from launch.programs import CLOCK, DEMO_MODEL, SERVER, SERVICE, WORKER, Program, programs_for
 from launch.supervision import render_config
 from service.core.settings import Settings
@@ -33,6 +35,12 @@ def test_render_config_gives_workers_priority_over_the_service() -> None:
     assert config["program:service"]["command"] == f"nice -n 5 {sys.executable} -m service"
     others = [config[f"program:{program.name}"]["command"] for program in (SERVER, WORKER, CLOCK)]
     assert not [command for command in others if command.startswith("nice")]
+
+
+def test_render_config_does_without_nice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    config = parsed(render_config([SERVICE], Path("/home")))
+    assert config["program:service"]["command"] == f"{sys.executable} -m service"
 
 
 def test_render_config_stops_the_server_last() -> None:
