@@ -188,11 +188,11 @@ def test_a_missing_policy_file_is_a_sentence(store_url: str, tmp_path: Path) -> 
     )
 
 
-MISSPELT = "SAYSO_POLCY: there is no such setting; did you mean SAYSO_POLICY? See docs/settings.md.\n"
+MISSPELT = "SAYSO_RULES_POLICY: there is no such setting; did you mean SAYSO_POLICY? See docs/settings.md.\n"
 
 
 def test_misspelt_setting_is_a_warning_with_the_near_name(store_url: str, tmp_path: Path) -> None:
-    with service(store_url, polcy="rules.yaml", policy=str(tmp_path / "absent.yaml")) as process:
+    with service(store_url, rules_policy="rules.yaml", policy=str(tmp_path / "absent.yaml")) as process:
         _, said = process.communicate(timeout=60)
     assert process.returncode == 1, "only the absent file of rules ends it"
     assert said.startswith(f"warning: {MISSPELT}")
@@ -201,10 +201,16 @@ def test_misspelt_setting_is_a_warning_with_the_near_name(store_url: str, tmp_pa
 def test_misspelt_setting_is_refused_in_production(store_url: str, tmp_path: Path) -> None:
     with service(
         store_url,
-        polcy="rules.yaml",
+        rules_policy="rules.yaml",
         policy=str(tmp_path / "a.yaml"),
         env="production",
         public_url="https://desk.example",
     ) as process:
         _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (2, MISSPELT)
+
+
+def test_setting_one_letter_off_is_refused(store_url: str, tmp_path: Path) -> None:
+    with service(store_url, polcy="rules.yaml", policy=str(tmp_path / "absent.yaml")) as process:
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (2, MISSPELT.replace("SAYSO_RULES_POLICY", "SAYSO_POLCY"))

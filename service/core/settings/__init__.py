@@ -298,7 +298,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
 
 def load() -> Settings:
-    """Return the settings; raises `InvalidSettings`. In production an unknown variable is a fault, too."""
+    """Return the settings; raises `InvalidSettings`, also for an unknown variable in production or one letter off."""
     if earlier := os.environ.pop(_EARLIER_KEY, None):
         os.environ.setdefault("SAYSO_KEY", earlier)
     unknown = list_unknown()
@@ -313,21 +313,36 @@ def load() -> Settings:
             name = str(fault["loc"][0]) if fault["loc"] else ""
             lines.append(f"{variable_of(name)}: {message}. See docs/settings.md." if name else f"{message}.")
         raise InvalidSettings("\n".join([*unknown, *sorted(lines)])) from None
-    if unknown and settings.env == "production":
-        raise InvalidSettings("\n".join(unknown))
+    wrong = unknown if settings.env == "production" else list_unknown(nearly=True)
+    if wrong:
+        raise InvalidSettings("\n".join(wrong))
     return settings
 
 
-def list_unknown() -> list[str]:
-    """Return a sentence for each environment variable that names no setting, with the nearest name."""
+def list_unknown(*, nearly: bool = False) -> list[str]:
+    """Return a sentence for each environment variable that names no setting, with the nearest name.
+
+    With `nearly`, only those count that are one letter off.
+    """
     known, sentences = [variable_of(name) for name in Settings.model_fields], []
     for name in sorted(os.environ):
         upper = name.upper()
         if upper.startswith(PREFIX) and upper not in (*known, *OTHERS):
-            near = get_close_matches(upper, known, 1)
+            near = [other for other in known if _is_one_letter_off(upper, other)]
+            if nearly and not near:
+                continue
+            near = near or get_close_matches(upper, known, 1)
             hint = f"; did you mean {near[0]}?" if near else "."
             sentences.append(f"{name}: there is no such setting{hint} See docs/settings.md.")
     return sentences
+
+
+def _is_one_letter_off(given: str, known: str) -> bool:
+    """Return whether one letter is missing, extra or another, or two neighbours are swapped."""
+    while given[:1] == known[:1] and given:
+        given, known = given[1:], known[1:]
+    swapped = given[1:2] + given[:1] + given[2:]
+    return known in (given[1:], swapped) or given[1:] == known[1:] or given == known[1:]
 
 
 def variable_of(field: str) -> str:

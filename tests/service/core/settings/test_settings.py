@@ -182,6 +182,29 @@ def test_invalid_value_is_reported_with_name_and_remedy(
     assert len(message.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("SAYSO_PROT", "SAYSO_PORT"),
+        ("SAYSO_PRT", "SAYSO_PORT"),
+        ("SAYSO_PORTS", "SAYSO_PORT"),
+        ("SAYSO_PORK", "SAYSO_PORT"),
+        ("SAYSO_KEYS", "SAYSO_KEY"),
+    ],
+)
+def test_variable_one_letter_off_is_a_fault_with_the_near_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, near: str
+) -> None:
+    message = fault_of(monkeypatch, **{name: "1"})
+    assert message == f"{name}: there is no such setting; did you mean {near}? See docs/settings.md."
+
+
+@pytest.mark.parametrize("name", ["SAYSO_PROTS", "SAYSO_SERVICE_HOST", "SAYSO_COLOUR", "SAYSO_URL"])
+def test_variable_of_another_name_is_no_fault(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "1")
+    load()
+
+
 def test_all_problems_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
     message = fault_of(monkeypatch, SAYSO_PORT="x", SAYSO_WORKERS="x")
 
