@@ -26,6 +26,8 @@ def list_pages() -> list[Path]:
 def stage() -> None:
     """Write the pages, and the files of the repository that they link to."""
     shutil.rmtree(STAGE, ignore_errors=True)
+    style = ROOT / "docs" / "site.css"
+    shutil.copyfile(style, _make_place(style))
     for page in list_pages():
         text = page.read_text(encoding="utf-8")
         _make_place(page).write_text(GENERATED.sub(lambda found: WRITERS[found[1]](), text), encoding="utf-8")

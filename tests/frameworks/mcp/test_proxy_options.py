@@ -1,13 +1,12 @@
 """Options of the MCP proxy: waiting, parking, hints and the documented configuration."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from service.core.settings import CHECKOUT
 from tests.frameworks.mcp.desks import Desk, open_client
+from tests.pages import find_blocks, read_page
 from tests.service.core.auth.signing import sign
 
 pytestmark = pytest.mark.timeout(240)
@@ -76,12 +75,11 @@ def test_proxy_refuses_a_call_with_a_false_token(desk: Desk, token: object) -> N
     assert (desk.waiting(), desk.effects()) == ([], [])
 
 
-def test_documented_configuration_works(desk: Desk) -> None:
-    page = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
-    written = re.search(r"^### MCP\n.*?^```json\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    assert written is not None
-    assert len(written[1].splitlines()) <= 15
-    (server,) = json.loads(written[1])["mcpServers"].values()
+@pytest.mark.parametrize("page", ["frameworks", "start/coding-agents"])
+def test_documented_configuration_works(desk: Desk, page: str) -> None:
+    (written,) = find_blocks(read_page(page), "json")
+    assert len(written.splitlines()) <= 15
+    (server,) = json.loads(written)["mcpServers"].values()
     assert server["command"] == "sayso"
     options, behind = server["args"][1 : server["args"].index("--")], server["args"][server["args"].index("--") + 1 :]
     assert behind
