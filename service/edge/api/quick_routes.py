@@ -1,4 +1,4 @@
-"""Frequent operations ahead of the app's middleware and router, which cost as much as a decision (docs/performance.md).
+"""Frequent operations ahead of the app's middleware and router, which cost as much as a decision.
 
 FastAPI documents these routes and would give the same answers; `QuickRoutes` comes first. Their parameters are limited
 to the request, the parts of this process, the caller, the Idempotency-Key, path ids, `wait`, one JSON body, and the
