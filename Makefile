@@ -28,6 +28,14 @@ pytest = $(PYTHON) -m pytest -q $(if $(AGAIN),--last-failed --last-failed-no-fai
 
 export PYTHON3
 
+# Another Python than that of the environment installs anew.
+version_of = $(shell $(1) -c 'import sys; print(*sys.version_info[:2])' 2>/dev/null)
+ifneq ($(PYTHON3),)
+ifneq ($(call version_of,$(PYTHON3)),$(call version_of,$(PYTHON)))
+.PHONY: $(RUNTIME) $(DEV)
+endif
+endif
+
 up: $(SDK) ## run Sayso on this machine until Ctrl-C
 	@$(PYTHON) -m sayso up
 

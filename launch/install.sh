@@ -3,9 +3,22 @@
 set -eu
 venv=$1 lock=$2 uv_version=$3
 
+fits() {
+    "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+version_of() {
+    "$1" -c 'import sys; print(*sys.version_info[:2])' 2>/dev/null
+}
+
 find_python() {
-    for name in "${PYTHON3:-python3.11}" python3.11 python3.12 python3.13 python3.14 python3; do
-        if "$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    if [ -n "${PYTHON3:-}" ]; then
+        fits "$PYTHON3" && echo "$PYTHON3" && return
+        echo "PYTHON3=$PYTHON3 is no Python 3.11 or newer with its venv module. Name another one, or unset it." >&2
+        return 1
+    fi
+    for name in python3.11 python3.12 python3.13 python3.14 python3; do
+        if fits "$name"; then
             echo "$name"
             return
         fi
@@ -15,7 +28,12 @@ find_python() {
     return 1
 }
 
-if ! "$venv/bin/python" -c '' 2>/dev/null; then
+# Another PYTHON3 than the environment has makes a new one.
+is_current() {
+    [ -z "${PYTHON3:-}" ] || [ "$(version_of "$venv/bin/python")" = "$(version_of "$PYTHON3")" ]
+}
+
+if ! "$venv/bin/python" -c '' 2>/dev/null || ! is_current; then
     python=$(find_python)
     echo "Creating $venv with $("$python" --version)"
     "$python" -m venv --clear "$venv"

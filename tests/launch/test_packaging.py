@@ -112,6 +112,37 @@ def test_lock_has_every_declared_dependency() -> None:
         assert wanted - locked == set()
 
 
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_lock_installs_without_a_compiler(version: str, tmp_path: Path) -> None:
+    """Every package has a wheel for these Pythons, but for one that is written in Python alone."""
+    uv = Path(sys.executable).with_name("uv")
+    wheels = ["--only-binary", ":all:", "--no-binary", "http-ece", "--python-version", version]
+    command = [uv, "pip", "install", "--dry-run", "--target", tmp_path, *wheels, "-r", "requirements.lock"]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+INSTALL = """
+sed '/^echo "Installing/,$d' launch/install.sh > "$HOME/create.sh"
+PYTHON3={python} sh "$HOME/create.sh" "$HOME/venv" requirements.lock 0
+"""
+
+
+def test_install_honours_the_python_that_is_named(tmp_path: Path) -> None:
+    def create(python: str) -> subprocess.CompletedProcess[str]:
+        script = INSTALL.format(python=python)
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+        return subprocess.run(
+            ["sh", "-c", script], cwd=CHECKOUT, env=environ, capture_output=True, text=True, check=False
+        )
+
+    refused = create("/no/python")
+    assert (refused.returncode, "PYTHON3=/no/python is no Python 3.11" in refused.stderr) == (1, True)
+    assert not (tmp_path / "venv").exists()
+    assert "Creating" in create(sys.executable).stdout
+    assert create(sys.executable).stdout == "", "the environment has this Python already"
+
+
 def test_make_help_lists_every_target() -> None:
     alone = {
         name: value for name, value in os.environ.items() if not name.startswith("MAKE")
