@@ -117,7 +117,7 @@ def test_lock_installs_without_a_compiler(version: str, tmp_path: Path) -> None:
     """Every package has a wheel for these Pythons, but for one that is written in Python alone."""
     uv = Path(sys.executable).with_name("uv")
     wheels = ["--only-binary", ":all:", "--no-binary", "http-ece", "--python-version", version]
-    command = [uv, "pip", "install", "--dry-run", "--target", tmp_path, *wheels, "-r", "requirements.lock"]
+    command = [str(uv), "pip", "install", "--dry-run", "--target", str(tmp_path), *wheels, "-r", "requirements.lock"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
