@@ -173,13 +173,14 @@ class Denied(SaysoError):
 
     @property
     def may_ask_again(self) -> bool:
-        """Whether the same call can be asked about again: only nobody's answer is no answer."""
-        return self.decided_by == "time"
+        """Whether the same call can be asked about again: nobody decided, and it has not started."""
+        return self.decided_by == "time" and not self.facts.get("may_have_run")
 
     @property
     def for_model(self) -> str:
         """What a model should read instead of the call's result."""
-        text = f"{self.message.rstrip().rstrip('.')}. It did not run."
+        ran = "may have run" if self.facts.get("may_have_run") else "did not run"
+        text = f"{self.message.rstrip().rstrip('.')}. It {ran}."
         return f"{text} Ask again later if it still matters." if self.may_ask_again else f"{text} Continue without it."
 
 

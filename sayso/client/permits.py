@@ -209,7 +209,7 @@ def _await_report(
     if call.notify is not None:
         begun = permit.redeemed_at.isoformat(timespec="seconds")
         call.notify(
-            f"{call.definition.name} runs in another process since {begun}; this call waits for its result "
+            f"{call.definition.name} runs under the same key since {begun}; this call waits for its result "
             f"({_build_link(policy, suspension)})"
         )
 
@@ -241,7 +241,8 @@ def _check_item(call: GatedCall, suspension: SuspensionView) -> ItemView:
     if suspension.status == "cancelled":
         error = (suspension.end.error if suspension.end else None) or ""
         message = f"{item.tool.name} must not run: its run was cancelled. {error}".strip()
-        raise errors.Denied(message, verdict="cancelled")
+        started = item.permit is not None or item.doubt is not None
+        raise errors.Denied(message, verdict="cancelled", may_have_run=started)
     return item
 
 
@@ -253,7 +254,7 @@ def _check_outcome(call: GatedCall, suspension: SuspensionView, item: ItemView) 
         why = f": {outcome.message}" if outcome is not None and outcome.message else "."
         facts: dict[str, str] = {"suspension_id": suspension.id, "key": call.label}
         facts |= {"verdict": outcome.verdict, "by_kind": outcome.by.kind} if outcome is not None else {}
-        raise errors.Denied(f"{name} was denied by {by}{why}", by=by, **facts)
+        raise errors.Denied(f"{name} was denied by {by}{why}", by=by, may_have_run=item.doubt is not None, **facts)
     if suspension.end is not None and item.permit is None:
         raise _describe_lateness(call, suspension)
 

@@ -130,7 +130,7 @@ def start_two(stack: Stack, *args: str) -> tuple[subprocess.Popen[str], subproce
         client.decide(waiting.id, waiting.items[0], "approve")
     assert wait_until(lambda: args[2] in read_lines(Path(args[0])), PATIENCE_S)
     second = start(stack, SLOW, *args)
-    await_line(second, "runs in another process since")
+    await_line(second, "runs under the same key since")
     return first, second
 
 

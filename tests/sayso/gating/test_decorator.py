@@ -1,9 +1,11 @@
 """Gated functions and blocks run only with a permit, and at most once."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
+import httpx
 import pytest
 
 from sayso import CallFailed, Denied, InDoubt, Suspended, gate
@@ -187,6 +189,52 @@ def test_gate_raises_in_doubt_while_the_call_still_runs(desk: InProcessDesk) -> 
 
     assert refund() == "paid"
     assert refund() == "paid"
+
+
+class AwaitedDesk(InProcessDesk):
+    """A desk that notes when a client waits for the end of a run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.awaited = asyncio.Event()
+
+    def respond(self, request: httpx.Request) -> httpx.Response:
+        if "/runs/" in request.url.path:
+            self.awaited.set()
+        return super().respond(request)
+
+
+@pytest.mark.parametrize("wait_s", [None, 60])
+async def test_second_call_with_the_key_waits_for_the_result_of_the_first(wait_s: float | None) -> None:
+    desk, ran = AwaitedDesk(), list[str]()
+    desk.reviewer.approves()
+
+    @gate(client=desk.async_client(), key="mail-{to}", wait_s=wait_s)
+    async def mail(to: str) -> str:
+        ran.append(to)
+        await desk.awaited.wait()
+        return f"sent to {to}"
+
+    assert [*await asyncio.gather(mail("ann"), mail("ann"))] == ["sent to ann"] * 2
+    assert ran == ["ann"]
+
+
+async def test_second_call_with_the_key_is_in_doubt_after_its_wait(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+    started, ends = asyncio.Event(), asyncio.Event()
+
+    @gate(client=desk.async_client(), key="mail-{to}", wait_s=30)
+    async def mail(to: str) -> str:
+        started.set()
+        await ends.wait()
+        return f"sent to {to}"
+
+    first = asyncio.create_task(mail("ann"))
+    await started.wait()
+    with pytest.raises(InDoubt, match="has not reported a result"):
+        await mail("ann")
+    ends.set()
+    assert await first == "sent to ann"
 
 
 def test_gate_runs_an_idempotent_lost_call_again(desk: InProcessDesk, bank: Bank) -> None:
