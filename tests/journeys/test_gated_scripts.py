@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 def start(stack: Stack, script: str, *args: str) -> subprocess.Popen[str]:
     environ = {**os.environ, "SAYSO_URL": stack.url, "SAYSO_KEY": stack.agent_key, "PYTHONPATH": str(CHECKOUT)}
     command = [sys.executable, "-c", script, *args]
-    return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, env=environ, text=True, **streams)
 
 
 def reviewer(stack: Stack) -> Client:
@@ -157,3 +159,33 @@ def test_second_process_is_in_doubt_once_the_first_is_lost(stack: Stack, tmp_pat
         assert late.returncode == 1
         assert "InDoubt: write_report was started at" in err
     assert read_lines(written) == ["June"]
+
+
+ASYNC = """
+import asyncio, sys
+from sayso import gate
+
+@gate
+def count(things: int) -> str:
+    return f"counted {things}"
+
+async def main() -> None:
+    counting = asyncio.create_task(count.as_async(7))
+    print("heard", await asyncio.to_thread(sys.stdin.readline), end="", flush=True)
+    print(await counting)
+
+asyncio.run(main())
+"""
+
+
+def test_event_loop_runs_while_a_plain_def_as_async_waits(stack: Stack) -> None:
+    script = start(stack, ASYNC)
+    assert script.stdin is not None
+    assert script.stdout is not None
+    with reviewer(stack) as client:
+        waiting = await_pending(client)
+        script.stdin.write("beat\n")
+        script.stdin.flush()
+        assert script.stdout.readline() == "heard beat\n"
+        client.decide(waiting.id, waiting.items[0], "approve")
+    assert end_of(script) == "counted 7"
