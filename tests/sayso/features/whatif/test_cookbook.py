@@ -14,7 +14,7 @@ from tests.sayso.core.policy.counters.calls import Calls
 from tests.sayso.core.policy.rule_files import parse
 
 TEXT = read_page("policies-cookbook")
-RECIPE = re.compile(r"^### ([^\n]*)\n[^#]*?^```yaml\n(.*?)^```\n\n\[Its cases\]\((.*?)\)$", re.MULTILINE | re.DOTALL)
+RECIPE = re.compile(r"^### ([^\n]*)\n[^#]*?^```yaml\n(.*?)^```\n\n\[Cases\]\((.*?)\)$", re.MULTILINE | re.DOTALL)
 POLICIES = {title: rules + (DOCS / cases).read_text(encoding="utf-8") for title, rules, cases in RECIPE.findall(TEXT)}
 SLIPS = "  # These try to slip by.\n"
 
