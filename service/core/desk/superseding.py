@@ -39,6 +39,8 @@ async def settle_repeated(
     numbered = assign_numbers(drafts, new_number)
     while True:
         record = saved.record
+        if record.id == asked.id:  # asked by this request, and perhaps ended at once
+            return saved
         if is_superseded(record):
             saved = await suspensions.read(str(record.following_id))
             continue

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -11,11 +12,29 @@ from pydantic import Field
 from sayso import AsyncClient, gate
 from sayso.core.canonical_json import JsonObject
 from sayso.errors import CallFailed, Denied, IdempotencyConflict, InDoubt, Suspended, Withdrawn
+from service.core.settings import Settings
 from tests.service.worlds import World
 from tests.waits import until
 
 Refund = Callable[..., Awaitable[str]]
+POLICY = """
+version: 1
+default: request_approval
+rules:
+  - {id: too-much, tool: refund, when: args.amount > 500, action: deny, reason: Nobody refunds that much.}
+  - id: night
+    tool: refund
+    when: args.amount == 7
+    action: request_approval
+    terms: {timeout_s: 0, fallback: {action: deny, message: Nobody is here.}}
+"""
 RUNS: list[JsonObject] = []
+
+
+@pytest.fixture
+def settings(clean_store_url: str, tmp_path: Path) -> Settings:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    return Settings(redis_url=clean_store_url, policy=tmp_path / "policy.yaml")
 
 
 @pytest.fixture(autouse=True)
@@ -247,3 +266,23 @@ async def test_two_processes_of_a_later_version_ask_once(world: World) -> None:
     await ask(world, deploy(world))
     later = [ask(world, deploy(world, write_docstring())) for _ in range(8)]
     assert len({suspension["id"] for suspension in await asyncio.gather(*later)}) == 1
+
+
+async def test_call_that_nobody_decided_is_asked_again_in_a_linked_item(world: World) -> None:
+    async def be_denied(**options: Any) -> Any:
+        with pytest.raises(Denied, match="Nobody is here") as denied:
+            await deploy(world, **options)("A-1", 7.0)
+        return await read(world, str(denied.value.facts["suspension_id"]))
+
+    first = (await be_denied())["id"]
+    assert (await be_denied())["id"] == first
+    for night in (1, 2):
+        second = await be_denied(again=True)
+        assert second["previous_id"] == first
+        before = await read(world, str(first))
+        assert (before["following_id"], before["items"][0]["outcome"]["verdict"]) == (second["id"], "denied")
+        first = second["id"]
+        async with world.client("anna") as anna:
+            trail = (await anna.get(f"/api/v1/runs/{second['run']['id']}/events?limit=200")).json()
+        assert [event["type"] for event in trail["events"]].count("asked_again") == night
+        assert trail["fault"] is None
