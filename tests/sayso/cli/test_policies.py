@@ -90,7 +90,9 @@ def test_policies_extra_installs_all_packages_of_rules() -> None:
 
 
 def test_version_matches_the_package(tmp_path: Path) -> None:
-    built = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"]
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    built = project["version"]
+    assert project["optional-dependencies"]["server"] == [f"sayso-server=={built}"]
     assert run(tmp_path, "--version", SAYSO_URL="http://127.0.0.1:9").stdout == f"sayso {built}\n", "no desk answers"
     assert built == __version__
 
