@@ -16,6 +16,8 @@ from sayso import Client
 from service.core.settings import CHECKOUT
 from tests.journeys.stacks import PATIENCE_S, QUICK
 
+pytestmark = pytest.mark.timeout(300)  # without a cache, installing takes minutes
+
 KEY, PASSWORD = "k" * 32, "correct horse battery"
 SCRIPT = """\
 from sayso import gate
