@@ -46,6 +46,9 @@ async def test_first_steps_are_shown_until_the_first_decision(settings: Settings
         page = await anna.read("/welcome")
         assert f'href="/items/{record.id}/i1"' in page
         assert page.count("Done</span>") == 1
+        index = f"pip install --extra-index-url {settings.public_url}/sdk/"
+        assert f"<code>{index} sayso</code>" in page
+        assert f"<code>{index} &#39;sayso[cli,mcp]&#39;</code>" in page
         await decide(anna.wiring, record, "approve")
         assert "Inbox" in await anna.read("/")
         page = await anna.read("/welcome")
