@@ -119,6 +119,10 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("filter", "not keeps_judgement(item, policy)"): "judging such a call again reads no counters",
         ("part", "ledger.policy.limits_start"): "without such rules the time of the start changes no denial",
     },
+    "desk/suspending.py": {
+        ("guard", "once is None or not saved.repeated"): "a suspension that is new stands as it is",
+        ("part", "not saved.repeated"): "a suspension that is new stands as it is",
+    },
     "desk/reviewing.py": {("guard", "not known"): "without freezes no time is lost or in doubt"},
     "desk/worker_execution.py": {("part", "leased.record.lease is None"): "a run that was just leased has a lease"},
     "suspensions/saving.py": {
