@@ -1,20 +1,16 @@
 """The types of the SDK as pyright reads them in a strict project. mypy reads those of the wheel in `test_packaging`."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from service.core.settings import CHECKOUT
 from tests.launch.projects import WRONG, write_project
 
-PYRIGHT = shutil.which("basedpyright", path=str(Path(sys.executable).parent)) or shutil.which("basedpyright")
+PYRIGHT = Path(sys.executable).with_name("basedpyright")
 
 
-@pytest.mark.skipif(PYRIGHT is None, reason="basedpyright is not installed")
 def test_pyright_finds_only_the_wrong_calls_of_a_strict_project(tmp_path: Path) -> None:
     project = write_project(tmp_path / "project")
     strict = {"typeCheckingMode": "strict", "extraPaths": [str(CHECKOUT)], "include": ["."]}
