@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from sayso import gate
 from sayso.client import Client
@@ -133,6 +135,24 @@ def run_async() -> None:
 def run_block() -> None:
     with gate("pay", {"n": 1}, schema=NUMBER, client=approving().client(), quiet=True) as call:
         call.result = 1
+
+
+def gate_registered() -> None:
+    """Gate a function above the decorator of a framework, which holds the one without a gate."""
+    app = typer.Typer()
+
+    @app.command()
+    def pay_someone(n: int) -> int:
+        return n
+
+    gate(client=approving().client(), quiet=True)(pay_someone)
+
+
+def register_gated() -> None:
+    """Gate it below, and call it as the framework does."""
+    app = typer.Typer()
+    app.command()(gate(client=approving().client(), quiet=True)(pay))
+    assert CliRunner().invoke(app, ["1"]).exit_code == 0
 
 
 def load(*names: str) -> None:
@@ -317,6 +337,12 @@ CASES = [
         lambda: number_events([{}], 1),
     ),
     Case("sayso/gating/decorator.py", "Give schema only with a block", lambda: run(schema=NUMBER), run_block),
+    Case(
+        "sayso/gating/registrations.py",
+        "Put @gate directly above the def, below the decorators of frameworks",
+        gate_registered,
+        register_gated,
+    ),
     Case(
         "sayso/gating/execution.py",
         "Make it an async def that awaits it",
