@@ -5,7 +5,7 @@
   "use strict";
   const { _, ngettext } = window.sayso;
   const RUNS = ".approval, .edited, .value";
-  const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
+  const TEXTS = ".sheet > :is(section.panel, .prompt) :is(td, p, pre, blockquote)";
   const LONG_CHARS = 400;
   if (window !== parent) document.documentElement.classList.add("framed"); // split.js shows it in a frame
   const unread = new Set();

@@ -64,6 +64,12 @@
     location.assign(`/next?${new URLSearchParams({ [where]: rowId, ...(q && { q }) })}`);
   }
 
+  function enter(field) {
+    const fold = field.closest("details.folded");
+    if (fold) fold.open = true;
+    field.focus();
+  }
+
   function search() {
     one("#q").focus();
     one("#q").select();
@@ -84,8 +90,8 @@
     ["e", _("Edit"), () => one(".begin:not([hidden])"), () => one(".begin").click()],
     ["]", _("Next text not yet shown"), () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
     ["c", _("I handle this, or release it"), claim, () => claim().requestSubmit()],
-    ["m", _("Comment"), () => one("#comment"), () => one("#comment").focus()],
-    ["t", _("Extend the deadline"), () => one("#until"), () => one("#until").focus()],
+    ["m", _("Comment"), () => one("#comment"), () => enter(one("#comment"))],
+    ["t", _("Extend the deadline"), () => one("#until"), () => enter(one("#until"))],
     ...[["read", _("View to read")], ["tree", _("View as a tree")], ["json", _("View as JSON")]].map(([name, does], place) =>
       [`${place + 1}`, does, () => one(`#view-${name}`), () => one(`#view-${name}`).click()]),
     ["n", _("Next item"), () => alone() || split(), () => (split() ? split().step(1) : openNext("after"))],

@@ -12,6 +12,11 @@ def read_to_the_end(page: Page) -> None:
         page.evaluate("document.querySelector('.decide [aria-disabled]')?.click()")
 
 
+def unfold(page: Page, heading: str) -> None:
+    """Open what folds to a line below the arguments."""
+    page.locator(".folded > summary", has_text=heading).click()
+
+
 def begin_edit(page: Page) -> None:
     """Press Edit; on a phone it stands behind the button of further actions."""
     others = page.locator(".others")

@@ -11,7 +11,7 @@ from sayso.core.sentences.deadlines import describe_ago, describe_due, describe_
 from service.core.wiring import Wiring
 from tests.browser import PHONE
 from tests.builders import person
-from tests.service.edge.web.reading import approve_edit, begin_edit
+from tests.service.edge.web.reading import approve_edit, begin_edit, unfold
 from tests.service.edge.web.sites import PASSWORD, Site, add_people
 from tests.service.edge.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
 
@@ -197,6 +197,7 @@ def test_sign_in_in_another_tab_keeps_the_input(site: Site, open_as: Callable[..
 def test_chosen_extension_survives_a_refresh(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, make_ask(terms={"extend_by_s": 90_000}), make_ask(index=1)))
     page = open_as(place_of(record))
+    unfold(page, "Extend the deadline")
     page.get_by_label("Extension").select_option(index=2)
     chosen = page.get_by_label("Extension").input_value()
     site.act(lambda wiring: decide(wiring, record, "approve", item_id="i2"))
@@ -207,6 +208,7 @@ def test_chosen_extension_survives_a_refresh(site: Site, open_as: Callable[..., 
 def test_extending_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, make_ask(terms={"extend_by_s": 90_000})))
     page = open_as(place_of(record))
+    unfold(page, "Extend the deadline")
     page.get_by_role("button", name="Extend").click()
     expect(page.locator("#timeline")).to_contain_text("anna extended the deadline")
     page.get_by_text("Deny…", exact=True).click()
@@ -214,6 +216,7 @@ def test_extending_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> 
     page.get_by_role("link", name="Back").click()
     begin_edit(page)
     page.get_by_label("amount").fill("12,5")
+    unfold(page, "Extend the deadline")
     page.get_by_role("button", name="Extend").click()
     expect(page.locator("#timeline").get_by_text("anna extended the deadline")).to_have_count(2)
     expect(page.get_by_label("amount")).to_have_value("12,5")

@@ -36,7 +36,7 @@ async def test_item_page_shows_what_was_computed(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await ask_for(anna.wiring, "run", command="ls > '<b>' | rm x")
         page = await anna.read(place_of(record))
-    why = page[page.index('class="panel why"') :].partition("</section>")[0]
+    why = page[page.index('id="why"') :].partition("</details>")[0]
     assert "What Sayso computed from the call" in why
     for words in ("shell(args.command).programs<", "shell(args.command).pipes<", "shell(args.command).writes_files<"):
         assert words in why, words

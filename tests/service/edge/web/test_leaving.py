@@ -8,6 +8,7 @@ from playwright.sync_api import Dialog, Page, expect
 
 from sayso.core.records.suspensions import SuspensionRecord
 from service.core.wiring import Wiring
+from tests.service.edge.web.reading import unfold
 from tests.service.edge.web.sites import Site
 from tests.service.edge.web.stories import asked, make_ask, place_of
 from tests.service.edge.web.test_split import WIDE, ask_three, expect_open, pane_of
@@ -145,6 +146,7 @@ def test_what_was_sent_or_discarded_is_not_asked_about(site: Site, open_as: Open
 def test_page_of_an_item_asks_about_a_comment_but_not_about_the_decision(site: Site, open_as: Open) -> None:
     record = site.act(asked)
     page = open_as(place_of(record))
+    unfold(page, "Comments")
     page.locator("#comment").fill("Ask the customer first")
     with answering(page, leave=False) as questions:
         page.get_by_role("link", name="History").first.click()

@@ -13,6 +13,7 @@ from service.core.wiring import Wiring
 from service.features.discussions.discussing import attach
 from service.features.discussions.store import Attachments
 from tests.builders import person
+from tests.service.edge.web.reading import unfold
 from tests.service.edge.web.sites import CSRF, OWN, Site, visit
 from tests.service.edge.web.stories import asked, place_of
 from tests.service.edge.web.test_gallery import check_page
@@ -94,6 +95,8 @@ def test_files_appear_on_an_open_page(site: Site, open_as: Callable[..., Page]) 
     record = site.act(asked)
     page = open_as(place_of(record))
     site.act(partial(_attach, suspension_id=record.id))
+    unfold(page, "attached files")
+    unfold(page, "Files of reviewers")
     image = page.locator("#agent-files img")
     image.scroll_into_view_if_needed()
     expect(image).to_have_js_property("naturalWidth", 1)

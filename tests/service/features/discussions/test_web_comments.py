@@ -21,7 +21,7 @@ async def test_comment_is_shown_on_item_and_run(settings: Settings) -> None:
             sent = await anna.send(f"{place}/comments", nonce="n1", text="Is <b>order</b> A-1932 real?\r\nI doubt it.")
             assert sent == f"{place}#comments"
         page = await anna.read(place)
-        assert page.count("Is &lt;b&gt;order&lt;/b&gt; A-1932 real?") == 2  # the list and the timeline
+        assert page.count("Is &lt;b&gt;order&lt;/b&gt; A-1932 real?") == 3  # the list, its folded line and the timeline
         assert "anna commented on refund_payment" in page
         await finish(anna.wiring, await decide(anna.wiring, record, "approve"))
         await anna.send(f"{place}/comments", nonce="n2", text="Audited")
