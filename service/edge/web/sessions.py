@@ -83,8 +83,10 @@ async def find_visitor(request: Request) -> Visitor:
         raise NotAuthenticated("An agent's key cannot open pages. Sign in with a name and a password.")
     visitor = Visitor(principal, token)
     admit_body(request)
-    request.state.wiring = process.tenant(principal.tenant)
+    request.state.wiring = wiring = process.tenant(principal.tenant)
     request.state.visitor = visitor
+    if REFRESH_HEADER in request.headers:  # after an event, which a freeze sends before caches are refreshed
+        await wiring.freezes.known(fresh=True)
     return visitor
 
 

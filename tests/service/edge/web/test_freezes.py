@@ -5,6 +5,7 @@ from typing import Any
 
 from sayso.core.records.freezes import ClockReading
 from sayso.core.records.suspensions import SuspensionRecord
+from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.wiring import Wiring
 from tests.builders import person
@@ -169,3 +170,12 @@ async def test_decision_with_the_clock_in_doubt_keeps_the_input(settings: Settin
         page = await anna.send(f"/items/{record.id}/i1", status=409, **fields)
         assert "The clock is in doubt" in page
         assert "Never delivered" in page
+
+
+async def test_refresh_after_an_event_shows_the_freeze_of_another_process(settings: Settings) -> None:
+    async with visit(settings) as anna, assemble(settings) as other:
+        place = place_of(await asked(anna.wiring))
+        assert "on hold" not in await anna.read(place)  # its process knows now that nothing is frozen
+        await other.freezes.freeze("agent:support", "Wrong", person("root"))
+        refreshed = await anna.client.get(place, headers={"X-Sayso-Live": "1"})
+        assert "left, on hold" in refreshed.text
