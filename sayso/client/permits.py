@@ -221,7 +221,7 @@ def _await_report(
 
 
 def _describe_wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> str:
-    until = f" until {suspension.deadline_at}" if suspension.deadline_at else ""
+    until = f" until {suspension.deadline_at:%Y-%m-%d %H:%M} UTC" if suspension.deadline_at else ""
     hold = suspension.items[0].freeze
     frozen = f"; {hold.describe(hold.at.isoformat(timespec='seconds'))}" if hold is not None else ""
     return f"{call.definition.name} waits for a person{until} ({_build_link(policy, suspension)}){frozen}"
