@@ -29,7 +29,8 @@ def test_parked_call_survives_restarts_and_runs_once(desk: Desk) -> None:
         for _ in range(2):
             again = client.read_result(client.pay("ann", action="once", state=parked["request_state"]))
             assert again["structured_content"] == {"sent": 7}
-        assert "Idempotency-Key" in client.read_error(client.pay("eve", action="once", state=parked["request_state"]))
+        other = client.read_error(client.pay("eve", action="once", state=parked["request_state"]))
+        assert "belongs to another send_money call: args.to differs. It may have run." in other
     assert len(desk.effects()) == 1
 
 
