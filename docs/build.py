@@ -30,7 +30,7 @@ def stage() -> None:
     shutil.copyfile(style, _make_place(style))
     for page in list_pages():
         text = page.read_text(encoding="utf-8")
-        _make_place(page).write_text(GENERATED.sub(lambda found: WRITERS[found[1]](), text), encoding="utf-8")
+        _make_place(page).write_text(GENERATED.sub(lambda mark: WRITERS[mark[1]](), text), encoding="utf-8")
         for target in LINK.findall(text):
             linked = (page.parent / target).resolve()
             if linked.is_file() and linked.is_relative_to(ROOT) and linked.suffix != ".md":

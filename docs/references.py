@@ -34,8 +34,8 @@ RAISING = ("sayso", "service", "workers")
 def write_gate() -> str:
     """Return the options of `gate`."""
     texts = read_texts(CallOptions) | read_texts(GateOptions)
-    options = sorted(fields(GateOptions), key=lambda one: (one.name != "key", one.name))
-    rows = ((f"`{one.name}`", _default(one), texts[one.name]) for one in options)
+    options = sorted(fields(GateOptions), key=lambda option: (option.name != "key", option.name))
+    rows = ((f"`{option.name}`", _default(option), texts[option.name]) for option in options)
     return _table(("Option", "Default", "Meaning"), rows)
 
 
@@ -136,8 +136,8 @@ def read_texts(kind: type) -> dict[str, str]:
     """Return the text below each attribute of a class."""
     body = next(node.body for node in ast.walk(ast.parse(inspect.getsource(kind))) if isinstance(node, ast.ClassDef))
     texts: dict[str, str] = {}
-    for one, after in pairwise(body):
-        targets = [one.target] if isinstance(one, ast.AnnAssign) else getattr(one, "targets", [])
+    for statement, after in pairwise(body):
+        targets = [statement.target] if isinstance(statement, ast.AnnAssign) else getattr(statement, "targets", [])
         if targets and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             texts[ast.unparse(targets[0])] = str(after.value.value)
     return texts
@@ -148,13 +148,13 @@ def _routes(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _find_facts() -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    facts: dict[str, set[str]] = {}
     for path in (path for name in RAISING for path in (ROOT / name).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                found.setdefault(name, set()).update(word.arg for word in node.keywords if word.arg)
-    return found
+                facts.setdefault(name, set()).update(word.arg for word in node.keywords if word.arg)
+    return facts
 
 
 def _commands(names: tuple[str, ...], command: Any) -> Iterator[tuple[str, str]]:
@@ -163,11 +163,12 @@ def _commands(names: tuple[str, ...], command: Any) -> Iterator[tuple[str, str]]
     if hasattr(command, "commands"):
         return
     parts, notes = [" ".join(names)], [_flat(command.help or "")]
-    for one in command.params:
-        if one.param_type_name == "argument":
-            parts.append(str(one.name).removesuffix("_").upper())
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            parts.append(str(parameter.name).removesuffix("_").upper())
         else:
-            notes.append(f"`{one.opts[0]}`" + (f": {one.help}" if one.help and one.name != "json" else ""))
+            meaning = f": {parameter.help}" if parameter.help and parameter.name != "json" else ""
+            notes.append(f"`{parameter.opts[0]}`{meaning}")
     yield f"`{' '.join(parts)}`", " ".join(notes)
 
 

@@ -20,5 +20,5 @@ def read_policies() -> str:
 
 def find_blocks(text: str, kind: str) -> list[str]:
     """Return the blocks of a kind, such as `yaml`, in the text of a page."""
-    found = re.findall(rf"^( *)```{kind}\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
-    return [dedent(block) for _, block in found]
+    blocks = re.findall(rf"^( *)```{kind}\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
+    return [dedent(block) for _, block in blocks]

@@ -56,8 +56,8 @@ def test_symbols_of_linked_modules_exist(page: str) -> None:
 
 
 def test_references_have_a_place_each() -> None:
-    found = [name for page in list_pages() for name in GENERATED.findall(page.read_text())]
-    assert sorted(found) == sorted(WRITERS)
+    placed = [name for page in list_pages() for name in GENERATED.findall(page.read_text())]
+    assert sorted(placed) == sorted(WRITERS)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_reference_names_everything_with_a_meaning(reference: str, names: list[s
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
     assert [row for row in rows if len(row) < 2 or not all(cell.strip() for cell in row)] == []
     known = [row[0].strip("`") + " " for row in rows]
-    assert [name for name in names if not any(one.startswith((f"{name} ", f"{name}`")) for one in known)] == []
+    assert [name for name in names if not any(line.startswith((f"{name} ", f"{name}`")) for line in known)] == []
 
 
 def test_facts_of_errors_are_found_where_they_are_raised() -> None:

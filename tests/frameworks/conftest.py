@@ -11,11 +11,11 @@ from tests.frameworks.kinds import GATED, IS_LOWEST, KINDS, MCP, SDK, Kind
 
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
 CHOSEN = [one for one in KINDS if one.name in _NAMES]
-INSTALLED = {*(one.environment for one in CHOSEN), *(one for one in (MCP, *GATED) if one in _NAMES)}
+INSTALLED = {*(kind.environment for kind in CHOSEN), *(name for name in (MCP, *GATED) if name in _NAMES)}
 """The environments that were asked for."""
 
 _ALWAYS = {"test_sdk.py", "test_gate_decorators.py"}
-_OF_FRAMEWORKS = [one.name for one in Path(__file__).parent.glob("test_*.py") if one.name not in _ALWAYS]
+_OF_FRAMEWORKS = [module.name for module in Path(__file__).parent.glob("test_*.py") if module.name not in _ALWAYS]
 collect_ignore_glob = [] if CHOSEN else _OF_FRAMEWORKS
 if not INSTALLED:
     collect_ignore_glob.append("test_gate_decorators.py")

@@ -42,12 +42,12 @@ def list_changes(
         return ()
     if differs := [*_list_others(record, asked.run, calls, known)]:
         raise _describe_conflict(record, differs, key)
-    found: dict[str, None] = {}
+    changes: dict[str, None] = {}
     for item, (_, definition) in zip(record.items, calls, strict=True):
         if item.tool.definition != definition.digest:
             before, parts = known.get(item.tool.definition), ("description", "parameters", "idempotent")
             changed = [part for part in parts if before and getattr(before, part) != getattr(definition, part)]
-            found |= dict.fromkeys(changed or ["definition"])
+            changes |= dict.fromkeys(changed or ["definition"])
     pairs = {
         "thread_id": (record.run.thread_id, asked.run.thread_id),
         "title": (record.run.title, asked.run.title),
@@ -56,8 +56,8 @@ def list_changes(
         "coverage": (record.resume.coverage, asked.resume.coverage),
         "on_deny": (record.on_deny, asked.on_deny),
     }
-    found |= dict.fromkeys(name for name, (before, now) in pairs.items() if before != now)
-    return tuple(found) or ("step",)  # the record has the turn that counted, not the one that was sent
+    changes |= dict.fromkeys(name for name, (before, now) in pairs.items() if before != now)
+    return tuple(changes) or ("step",)  # the record has the turn that counted, not the one that was sent
 
 
 def find_reason(record: SuspensionRecord, changed: Sequence[str], *, again: bool, now_ms: int) -> str | None:

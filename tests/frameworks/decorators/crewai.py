@@ -20,7 +20,7 @@ class Payer(BaseLLM):
     """Requests one transfer, then repeats its result."""
 
     def call(self, messages: Any, *_args: Any, **_more: Any) -> str:
-        results = [one["content"].rpartition("Observation:")[2] for one in messages if one["role"] == "assistant"]
+        results = [sent["content"].rpartition("Observation:")[2] for sent in messages if sent["role"] == "assistant"]
         if results:
             return f"Thought: I now know the final answer\nFinal Answer: {results[0].strip()}"
         return 'Thought: Pay.\nAction: send_money\nAction Input: {"to": "ann"}'

@@ -10,7 +10,7 @@ from tests.pages import find_blocks, read_page
 from tests.sayso.core.policy.rule_files import parse
 
 GUIDE = read_page("policies/life-cycle")
-(EXAMPLE,) = (one for one in find_blocks(GUIDE, "yaml") if "granted:" in one)
+(EXAMPLE,) = (block for block in find_blocks(GUIDE, "yaml") if "granted:" in block)
 
 
 def list_named(heading: str) -> set[str]:
