@@ -30,7 +30,7 @@ def check_unregistered(function: Any, label: str, references: int = 1) -> None:
     held = getattr(function, "__func__", function)
     if not isinstance(held, FunctionType) or _KEEPERS.keys().isdisjoint(sys.modules):
         return
-    if _count(function) <= _UNKNOWN + references:
+    if sys.version_info < (3, 14) and _count(function) <= _UNKNOWN + references:  # later ones count otherwise
         return
     keeper = next(_find_keepers(held), None)
     if keeper is not None:
