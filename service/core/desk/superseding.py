@@ -34,9 +34,7 @@ async def settle_repeated(
     Raises `IdempotencyConflict` for other calls, and `TooManyRequests` over `room`.
     """
     calls = [(call.call, call.definition) for call in request.calls]
-    following_id, drafts = new_id("sus"), await suspensions.sampling.draw(request.drafts, request.asked.run)
-    asked = request.asked.model_copy(update={"id": following_id})
-    numbered = assign_numbers(drafts, new_number)
+    asked = request.asked.model_copy(update={"id": new_id("sus")})
     while True:
         record = saved.record
         if record.id == asked.id:  # asked by this request, and perhaps ended at once
@@ -49,7 +47,9 @@ async def settle_repeated(
         changed = list_changes(record, asked, calls, known, request.key)
         if find_reason(record, changed, again=request.again, now_ms=saved.now_ms) is None:
             return saved
-        saved = await suspensions.change(record.id, _build_verb(asked, numbered, request, changed), room=room)
+        drafts = await suspensions.sampling.draw(request.drafts, asked.run)
+        verb = _build_verb(asked, assign_numbers(drafts, new_number), request, changed)
+        saved = await suspensions.change(record.id, verb, room=room)
 
 
 def _build_verb(
