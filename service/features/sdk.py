@@ -17,7 +17,7 @@ from service.edge.web.pages import render, show
 from service.edge.web.sessions import find_visitor, process_of
 
 router = APIRouter()
-_PLACES = (CHECKOUT.parent / "sdk",) if IS_INSTALLED else (Path(sys.prefix) / "sdk",)
+_FOLDER = CHECKOUT.parent / "sdk" if IS_INSTALLED else Path(sys.prefix) / "sdk"
 _DOCS = "pages/docs.html"
 _PAGE = '<!doctype html><html lang="en"><title>Packages</title><body>{link}</body></html>'
 _PYTHON = "&gt;=3.11"
@@ -30,9 +30,8 @@ def _read_wheel(place: Path) -> tuple[str, bytes]:
 
 def find_wheel() -> tuple[str, bytes]:
     """Return the name and the bytes of the SDK's wheel. Raises `NotFound` where it was not built."""
-    for place in _PLACES:
-        for wheel in place.glob(f"sayso-{__version__}-*.whl"):
-            return _read_wheel(wheel)
+    for wheel in _FOLDER.glob(f"sayso-{__version__}-*.whl"):
+        return _read_wheel(wheel)
     raise NotFound("This desk has no wheel of its SDK. `make up` builds it; the package sayso-server has it.")
 
 
