@@ -121,7 +121,7 @@ def test_first_steps_tick_as_the_run_goes_on(site: Site, open_as: Callable[..., 
     page.locator(".items").get_by_role("link").click()
     page.get_by_role("button", name="Approve").first.click()
     page.get_by_role("link", name="Go on with the first steps").click()
-    expect(page.get_by_role("heading", name="Decide. Done")).to_be_visible()
+    expect(page.get_by_role("heading", name="Decide what the agent may do Done")).to_be_visible()
     expect(page.get_by_role("heading", name="See that exactly this ran Done")).to_have_count(0)
 
     async def end(wiring: Wiring) -> None:
