@@ -14,8 +14,9 @@ from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show_line
 from sayso.client import channels as requests
 from sayso.core.sentences.deadlines import describe_brief
+from sayso.core.text.csv_rows import write_row
 from sayso.errors import InvalidInput, Unavailable
-from sayso.wire.channels import HeadlessView, PersonFiguresView, RuleCostView
+from sayso.wire.channels import HeadlessView, HistoryItem, PersonFiguresView, RuleCostView
 
 _PREVIEWS = "service.channels.previews"
 
@@ -72,11 +73,50 @@ def preview(
 
 
 _PAGE = 200
+_HISTORY_COLUMNS = ("at (UTC)", "state", "decided by", "tool", "agent", "rule", "message", "suspension")
 _TOOL_COLUMNS = ("tool", "asked", "approved", "edited", "median", "95 % within", "fallback")
 _RULE_COLUMNS = ("rule", "asked", "time of people", "measured", "denied", "edited", "fallback", "wrong", "near")
 _PERSON_COLUMNS = ("reviewer", "decided", "approved", "median look", "under 3 s", "instant", "drills approved", "flag")
 
 RangeOption = Annotated[str, typer.Option("--range", help="24h, 7d, 30d or 90d.")]
+
+
+def history(
+    search: Annotated[list[str] | None, typer.Argument(help="A search as on the page, such as `tool:refund`.")] = None,
+    verdict: Annotated[str, typer.Option(help="approved, answered, denied, failed, and others of the page.")] = "",
+    by: Annotated[str, typer.Option(help="Who decided.")] = "",
+    tool: Annotated[str, typer.Option(help="A part of the tool's name.")] = "",
+    agent: Annotated[str, typer.Option(help="A part of the agent's name.")] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="The largest number of items; without it, all.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV that no spreadsheet evaluates.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """List decided items, or export them as CSV or JSON."""
+    given = {"q": " ".join(search or []), "verdict": verdict, "by": by, "tool": tool, "agent": agent}
+    filters = {name: value for name, value in given.items() if value}
+    items: list[HistoryItem] = []
+    cursor: str | None = ""
+    with connect() as client:
+        while cursor is not None and (limit is None or len(items) < limit):
+            page = client.exchange(requests.list_history(filters, cursor, _PAGE))
+            items += page.items
+            cursor = page.next_cursor
+            for note in page.notes:
+                make_console(error=True).print(show_line(note, "yellow", width=500))
+    items = items[:limit]
+    if csv:
+        rows = (item.model_dump(mode="json").values() for item in items)
+        sys.stdout.write("".join(map(write_row, [[*HistoryItem.model_fields], *rows])))
+        return
+    lines = (
+        (
+            *(format_time(item.decided_at), item.state, item.decided_by, item.tool, item.agent),
+            *(item.rule or "default", item.message or "", item.suspension_id),
+        )
+        for item in items
+    )
+    print_list(items, json, _HISTORY_COLUMNS, lines, empty="No decided item matches.")
+
 
 reports = typer.Typer(help="Report decisions.", no_args_is_help=True)
 

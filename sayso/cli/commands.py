@@ -64,6 +64,7 @@ COMMANDS: Commands = {
     "groups": ("cli.people:groups", "Manage groups, which rules name as group:NAME."),
     "contacts": ("cli.duty:contacts", "Link and unlink your addresses in channels."),
     "channels": ("cli.channels:channels", "Check the channels over which people are notified."),
+    "history": ("cli.channels:history", "List decided items, or export them as CSV or JSON."),
     "report": ("cli.channels:reports", "Report decisions."),
     "drills": ("features.control:drills", "Plant false calls that test whether reviewers look."),
     "second-looks": ("features.control:app", "Judge calls that were drawn by chance after they were decided."),

@@ -1,6 +1,6 @@
 """Requests for channels, webhooks, reports, drills and second looks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sayso.client.requests import Request, segment
 from sayso.core.canonical_json import JsonObject
@@ -30,6 +30,12 @@ def report_headless(since: str | None, until: str | None, skip: int, limit: int)
 def report_insights(range_: str) -> Request[views.InsightsView]:
     """Return the figures of `24h`, `7d`, `30d` or `90d`."""
     return Request("GET", "/api/v1/reports/insights", views.InsightsView, query={"range": range_})
+
+
+def list_history(filters: Mapping[str, str], cursor: str, limit: int) -> Request[views.HistoryPage]:
+    """List decided items that match, the latest first."""
+    query = {**filters, "cursor": cursor, "limit": str(limit)}
+    return Request("GET", "/api/v1/history", views.HistoryPage, query=query)
 
 
 def plant_drill(template: str, reviewer: str) -> Request[views.PlantedView]:

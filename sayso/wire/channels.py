@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Verdict
@@ -66,6 +66,40 @@ class HeadlessReport(View):
 
     items: list[HeadlessView]
     next_skip: int | None = Field(description="`skip` of the next page; null at the end.")
+
+
+class HistoryItem(View):
+    """A decided item, with secrets masked; its fields are the columns of an export."""
+
+    decided_at: Timestamp
+    state: str
+    verdict: Verdict | None
+    decided_by: str = Field(description="Those who decided, and for whom, separated by commas.")
+    fallback: bool = Field(description="Whether nobody decided it in time.")
+    edited: bool
+    agent: str
+    requester: str
+    claimed_title: str | None = Field(description="The run's title, as its agent gave it.")
+    tool: str
+    args: JsonObject
+    requested_args: JsonObject | None = Field(description="Those that the agent sent, if they were edited.")
+    value: JsonValue
+    reason: str | None
+    message: str | None
+    rule: str | None
+    run_id: str
+    suspension_id: str
+    item_id: str
+    look_ms: int | None
+    comments: list[JsonObject] = Field(description="What people remarked on it: `at`, `author` and `text`.")
+
+
+class HistoryPage(View):
+    """One page of decided items, the latest first."""
+
+    items: list[HistoryItem]
+    notes: list[str] = Field(description="Records that cannot be read, and why.")
+    next_cursor: str | None = Field(description="`cursor` of the next page; null at the end.")
 
 
 class OutcomesView(View):

@@ -81,6 +81,7 @@ ACTS: Mapping[str, Act] = {
     "cancelRun": Act("run_cancelled", ("reason",)),
     "reviveRun": Act("run_revived"),
     "eraseRun": Act("contents_erased", ("reason",)),
+    "exportHistory": Act("history_exported"),
 }
 """The acts of the API by operation id."""
 

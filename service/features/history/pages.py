@@ -2,53 +2,34 @@
 
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
 from sayso.core.text.language import _
-from service.core.operations.queries import LONGEST_SEARCH
 from service.core.store.suspensions.reading import UnreadableRecord
 from service.edge.web.content.cards import Row
 from service.edge.web.pages import show
 from service.edge.web.runs import find_place
 from service.edge.web.sessions import RecordedRoute, SignedIn, wiring_of
 from service.features.history.searching import (
+    MOST_SEARCHED,
     STATES,
     Filter,
+    Form,
     Found,
+    Wanted,
+    export_matches,
     find_again,
     list_deciders,
     search,
-    write_csv,
-    write_json,
 )
 
 PAGE = 25
-MOST_SEARCHED = 1000
 
 router = APIRouter(route_class=RecordedRoute)
-
-Text = Annotated[str, Query(max_length=200)]
-
-
-def read_filter(
-    verdict: Text = "",
-    by: Text = "",
-    tool: Text = "",
-    agent: Text = "",
-    fallback: Text = "",
-    edited: Text = "",
-    q: Annotated[str, Query(max_length=LONGEST_SEARCH)] = "",
-) -> Filter:
-    """Return the filter of a request; an unknown verdict matches everything."""
-    texts = (text.strip() for text in (by, tool, agent, fallback, edited, q))
-    return Filter(verdict if verdict in STATES else "", *texts)
-
-
-Wanted = Annotated[Filter, Depends(read_filter)]
 
 
 @dataclass
@@ -98,16 +79,9 @@ async def decided(
 
 
 @router.get("/history/export")
-async def export(
-    request: Request, visitor: SignedIn, wanted: Wanted, format: Literal["csv", "json"] = "csv"
-) -> StreamingResponse:
+async def export(request: Request, visitor: SignedIn, wanted: Wanted, format: Form = "csv") -> StreamingResponse:
     """Send the decided items that match, as a file."""
-    write = write_csv if format == "csv" else write_json
-    return StreamingResponse(
-        write(wiring_of(request), wanted),
-        media_type="text/csv; charset=utf-8" if format == "csv" else "application/json",
-        headers={"Content-Disposition": f'attachment; filename="sayso-history.{format}"', "Cache-Control": "no-store"},
-    )
+    return export_matches(wiring_of(request), wanted, format)
 
 
 async def _read_page(request: Request, wanted: Filter, skip: int, kept: list[str]) -> _Page:

@@ -1,38 +1,44 @@
 """The search over decided items, page by page, and its exports as CSV for people and JSON for programs."""
 
 import asyncio
-import csv
-import io
 import json
-import re
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlencode
 
-from pydantic import JsonValue
+from fastapi import Depends
+from fastapi import Query as QueryParameter
+from fastapi.responses import StreamingResponse
 
-from sayso.core.canonical_json import JsonObject
-from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import ActorKind, Verdict
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences.outcomes import describe_actor
-from sayso.core.text.invisible import write_signs
+from sayso.core.text.csv_rows import write_row
 from sayso.core.text.redaction import Redacted
 from sayso.core.text.summaries import write_pretty
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.states import ItemState
+from sayso.wire.channels import HistoryItem, HistoryPage
+from sayso.wire.models import moment
 from service.core.operations.masking import collect_secrets, mask_record
-from service.core.operations.queries import Query, parse_query
+from service.core.operations.queries import LONGEST_SEARCH, Query, parse_query
 from service.core.store.suspensions.reading import UnreadableRecord, id_of, split_readable
 from service.core.wiring import Wiring
 from service.edge.web.content.cards import Row, make_rows
-from service.features.discussions.discussing import Remark, list_remarks
+from service.features.discussions.discussing import list_remarks
 from service.features.discussions.store import Comments
 
+MOST_SEARCHED = 1000
+"""How many suspensions one page reads at most."""
+
 _BATCH = 100
+
+Form = Literal["csv", "json"]
+Text = Annotated[str, QueryParameter(max_length=200)]
 
 STATES = tuple(state for state in ItemState if state is not ItemState.OPEN)
 
@@ -77,6 +83,23 @@ class Filter:
         return (
             not self.parsed.of_open_items and self.parsed.matches(record, item, mine=False)
         ) or self.q.casefold() in _list_searchable(record, item, row).casefold()
+
+
+def read_filter(
+    verdict: Text = "",
+    by: Text = "",
+    tool: Text = "",
+    agent: Text = "",
+    fallback: Text = "",
+    edited: Text = "",
+    q: Annotated[str, QueryParameter(max_length=LONGEST_SEARCH)] = "",
+) -> Filter:
+    """Return the filter of a request; an unknown verdict matches everything."""
+    texts = (text.strip() for text in (by, tool, agent, fallback, edited, q))
+    return Filter(verdict if verdict in STATES else "", *texts)
+
+
+Wanted = Annotated[Filter, Depends(read_filter)]
 
 
 class Found(NamedTuple):
@@ -164,47 +187,26 @@ class Bounds(NamedTuple):
 
 
 _BOUNDS = Bounds()
-_COLUMNS = (
-    "decided_at",
-    "state",
-    "verdict",
-    "decided_by",
-    "fallback",
-    "edited",
-    "agent",
-    "requester",
-    "claimed_title",
-    "tool",
-    "args",
-    "requested_args",
-    "value",
-    "reason",
-    "message",
-    "rule",
-    "run_id",
-    "suspension_id",
-    "item_id",
-    "look_ms",
-    "comments",
-)
-_FORMULA = "=+-@|;\uff1d\uff0b\uff0d\uff20"
 
 
-_LATER = re.compile(r"([;\t\r\n\v\f\x85\u2028\u2029][\s\"]*)([=+\-@\uff1d\uff0b\uff0d\uff20])?")
-"""Where a spreadsheet separates cells by `;`, as in many countries, by tabs or lines; and a formula that begins there.
-
-It also matches without a formula, so that a text of many line breaks is searched once.
-"""
+def export_matches(wiring: Wiring, wanted: Filter, form: Form) -> StreamingResponse:
+    """Return all matches as a file, up to the bounds of an export."""
+    write = write_csv if form == "csv" else write_json
+    return StreamingResponse(
+        write(wiring, wanted),
+        media_type="text/csv; charset=utf-8" if form == "csv" else "application/json",
+        headers={"Content-Disposition": f'attachment; filename="sayso-history.{form}"', "Cache-Control": "no-store"},
+    )
 
 
 async def write_csv(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -> AsyncGenerator[str]:
     """Yield the lines of a CSV. Hidden characters have signs, and no cell is a formula."""
-    yield _write_row(_COLUMNS)
+    yield write_row(HistoryItem.model_fields)
     async for entry in _take(wiring, wanted, bounds):
         if isinstance(entry, str):
-            yield _write_row([_write_cell(entry)])
+            yield write_row([entry])
         else:
-            yield await asyncio.to_thread(_write_cells, entry)  # long texts take hundreds of milliseconds
+            yield await asyncio.to_thread(_write_item, entry)  # long texts take hundreds of milliseconds
 
 
 async def write_json(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -> AsyncGenerator[str]:
@@ -216,69 +218,86 @@ async def write_json(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -
         if isinstance(entry, str):
             notes.append(entry)
         else:
-            yield before + json.dumps(entry)
+            yield before + json.dumps(entry.model_dump(mode="json"))
             before = ",\n"
     yield f'\n], "notes": {json.dumps(notes)}, "cut": {json.dumps(bounds.sentence in notes)}}}\n'
 
 
-async def _take(wiring: Wiring, wanted: Filter, bounds: Bounds) -> AsyncGenerator[JsonObject | str]:
+async def _take(wiring: Wiring, wanted: Filter, bounds: Bounds) -> AsyncGenerator[HistoryItem | str]:
     count = 0
     async for match in search(wiring, wanted, 0, bounds.suspensions):
         if isinstance(match, Found) and count < bounds.items:
             if match.damaged is not None:
-                yield f"{match.damaged.suspension_id} cannot be read: {match.damaged.reason}"
-            elif match.record is not None and match.item is not None and match.row is not None:
+                yield describe_damage(match.damaged)
+            elif (item := await view_match(wiring, match)) is not None:
                 count += 1
-                comments = await wiring.part(Comments).list_all(match.record.run.id)
-                yield _describe_exported(match.record, match.item, match.row, list_remarks(comments, [], match.secrets))
+                yield item
             continue
         yield bounds.sentence
         return
 
 
-def _describe_exported(record: SuspensionRecord, item: Item, row: Row, remarks: Sequence[Remark]) -> JsonObject:
-    outcome = item.outcome
-    edited = is_edited(item)
-    values: tuple[JsonValue, ...] = (
-        iso_utc(row.at_ms),
-        row.state,
-        outcome.verdict.value if outcome is not None else None,
-        ", ".join(list_deciders(item)),
-        is_by_fallback(item),
-        edited,
-        record.run.agent,
-        record.run.owner,
-        record.run.title,
-        item.tool.name,
-        outcome.args if outcome is not None and outcome.args is not None else item.tool.args,
-        item.tool.args if edited else None,
-        outcome.value if outcome is not None else None,
-        item.prompt.reason,
-        row.note or None,
-        item.terms.rule_id,
-        record.run.id,
-        record.id,
-        item.item_id,
-        row.look_ms,
-        [remark.export for remark in remarks if remark.href == row.href],
+async def list_page(wiring: Wiring, wanted: Filter, cursor: str, limit: int) -> HistoryPage:
+    """Return `limit` items after the suspension `cursor`, or some more of the last suspension.
+
+    It reads a bounded number of suspensions, so a page may have fewer items, or none, and yet a next page.
+    """
+    skip = position = await wiring.runs.count_decided_to(cursor)
+    items: list[HistoryItem] = []
+    notes: list[str] = []
+    stopped: int | None = None
+    async with aclosing(search(wiring, wanted, skip, MOST_SEARCHED)) as matches:
+        async for match in matches:
+            if not isinstance(match, Found):
+                stopped = match
+            elif len(items) >= limit and match.position > position:
+                stopped = position
+                break
+            else:
+                position = match.position
+                notes += [describe_damage(match.damaged)] if match.damaged is not None else []
+                item = await view_match(wiring, match)
+                items += [item] if item is not None else []
+    last = await wiring.runs.decided(stopped - 1, 1) if stopped is not None else []
+    return HistoryPage(items=items, notes=notes, next_cursor=last[0] if last else None)
+
+
+def describe_damage(damaged: UnreadableRecord) -> str:
+    """Return a note on a record that cannot be read."""
+    return f"{damaged.suspension_id} cannot be read: {damaged.reason}"
+
+
+async def view_match(wiring: Wiring, match: Found) -> HistoryItem | None:
+    """Return a decided item with its comments, its secrets masked; None for a damaged record."""
+    record, item, row = match.record, match.item, match.row
+    if record is None or item is None or row is None:
+        return None
+    outcome, edited = item.outcome, is_edited(item)
+    comments = await wiring.part(Comments).list_all(record.run.id)
+    return HistoryItem(
+        decided_at=moment(row.at_ms),
+        state=row.state,
+        verdict=outcome.verdict if outcome is not None else None,
+        decided_by=", ".join(list_deciders(item)),
+        fallback=is_by_fallback(item),
+        edited=edited,
+        agent=record.run.agent,
+        requester=record.run.owner,
+        claimed_title=record.run.title,
+        tool=item.tool.name,
+        args=outcome.args if outcome is not None and outcome.args is not None else item.tool.args,
+        requested_args=item.tool.args if edited else None,
+        value=outcome.value if outcome is not None else None,
+        reason=item.prompt.reason,
+        message=row.note or None,
+        rule=item.terms.rule_id,
+        run_id=record.run.id,
+        suspension_id=record.id,
+        item_id=item.item_id,
+        look_ms=row.look_ms,
+        comments=[remark.export for remark in list_remarks(comments, [], match.secrets) if remark.href == row.href],
     )
-    return dict(zip(_COLUMNS, values, strict=True))
 
 
-def _write_cells(item: JsonObject) -> str:
-    return _write_row(map(_write_cell, item.values()))
-
-
-def _write_cell(value: JsonValue) -> str:
-    """Return a cell of which no spreadsheet evaluates any part: what could begin a formula gets an apostrophe."""
-    if value is None:
-        return ""
-    text = write_signs(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    text = _LATER.sub(lambda match: f"{match[1]}'{match[2]}" if match[2] else match[1], text)
-    return f"'{text}" if (text.lstrip()[:1] in _FORMULA and text.strip()) or text[:1] in "\t\n" else text
-
-
-def _write_row(cells: Iterable[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, quoting=csv.QUOTE_ALL).writerow(cells)
-    return line.getvalue()
+def _write_item(item: HistoryItem) -> str:
+    return write_row(item.model_dump(mode="json").values())

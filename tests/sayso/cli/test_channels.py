@@ -1,12 +1,13 @@
 """Commands for channels and reports."""
 
+import csv
 import json
 from pathlib import Path
 
 import pytest
 
 from sayso.cli.channels import print_ready
-from sayso.wire.channels import RuleCostView
+from sayso.wire.channels import HistoryItem, RuleCostView
 from tests.sayso.cli.test_commands import Run, desk, sayso  # noqa: F401
 from tests.sayso.views import view
 
@@ -38,6 +39,14 @@ def test_report_headless_reads_dates(desk: Desk, sayso: Run) -> None:  # noqa: F
     none = "No item was decided without notifying anybody."
     assert none in sayso("report", "headless", "--from", "2026-11-01", "--to", "2026-11-02").stdout
     assert "--from is not a time" in sayso("report", "headless", "--from", "soon").stderr
+
+
+def test_history_is_listed_and_exported(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    assert "No decided item matches." in sayso("history", "tool:none").stdout
+    assert json.loads(sayso("history", "tool:none", "--json").stdout) == []
+    (header,) = csv.reader(sayso("history", "tool:none", "--csv").stdout.splitlines())
+    assert header == [*HistoryItem.model_fields]
+    assert "Give one of approved" in sayso("history", "--verdict", "perhaps").stderr
 
 
 def test_report_insights_prints_tables_or_json(desk: Desk, sayso: Run) -> None:  # noqa: F811

@@ -69,6 +69,8 @@ ROWS: dict[str, Row] = {
     "redeliver": Row((401, 401, 404, 404, 403, 404), {"ids": ["evt_none"]}),
     "listChannels": admins(),
     "testChannel": admins(404, {}),
+    "listHistory": people(),
+    "exportHistory": people(),
     "reportHeadless": people(),
     "reportInsights": people(),
     "listDrills": admins(),

@@ -36,8 +36,8 @@ SEES = ("/items/{suspension_id}/{item_id}", "/api/v1/suspensions/{suspension_id}
 INSTALLS = ("/install/slack/{name}", "/install/slack/{name}/done")
 """OAuth prescribes GET. They save a state for one use and a token, for admins and a configured channel only."""
 
-EXPORT = "/history/export"
-"""It adds one entry to the activity log, for people who are signed in."""
+EXPORTS = {"/history/export": ("web", [303, 200, 303, 303]), "/api/v1/history/export": ("api", [401, 401, 200, 403])}
+"""Each adds one entry to the activity log: its door, and the statuses by credential."""
 
 
 @pytest.fixture
@@ -132,9 +132,9 @@ def test_no_get_changes_the_store(site: Site) -> None:
     names = site.act(populate)
     before = asyncio.run(read_store(site.settings.store_url))
     walked = list_gets(create_app(site.settings))
-    assert {*SEES, *INSTALLS, EXPORT, "/", "/live", "/api/v1/runs", "/api/aap/v1/requests/{id}"} <= {*walked}
+    assert {*SEES, *INSTALLS, *EXPORTS, "/", "/live", "/api/v1/runs", "/api/aap/v1/requests/{id}"} <= {*walked}
     for template in walked:
-        if template in (*SEES, EXPORT):
+        if template in (*SEES, *EXPORTS):
             continue
         statuses = read_all(site, names, template)
         assert max(statuses) < 500, template
@@ -142,14 +142,18 @@ def test_no_get_changes_the_store(site: Site) -> None:
         assert compare(site, before) == set(), template
 
 
-def test_export_adds_one_entry_to_the_log_and_changes_nothing_else(site: Site) -> None:
+@pytest.mark.parametrize("path", EXPORTS)
+def test_export_adds_one_entry_to_the_log_and_changes_nothing_else(site: Site, path: str) -> None:
     names = site.act(populate)
     known = site.act(read_log)
     before = asyncio.run(read_store(site.settings.store_url))
-    assert read_all(site, names, EXPORT) == [303, 200, 303, 303]
-    assert compare(site, before) == {KEYS.activity.encode()}
-    (entry,) = site.act(read_log)[: -len(known) or None]
-    assert (entry.act, entry.by, entry.door, entry.outcome) == ("history_exported", "root", "web", "done")
+    door, statuses = EXPORTS[path]
+    assert read_all(site, names, path) == statuses
+    changed = compare(site, before)
+    done = [entry for entry in site.act(read_log)[: -len(known) or None] if entry.outcome == "done"]
+    assert [(entry.act, entry.by, entry.door) for entry in done] == [("history_exported", "root", door)]
+    assert KEYS.activity.encode() in changed
+    assert [key for key in changed if b"activity" not in key and b":refusals:" not in key] == []
 
 
 def test_sighting_changes_only_the_item(site: Site) -> None:

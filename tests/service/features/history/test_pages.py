@@ -260,7 +260,7 @@ async def test_cells_of_an_export_are_written_in_a_thread(settings: Settings) ->
             sys.setprofile(None)
         assert len(lines) > 2
         assert "write_csv" in in_loop
-        assert "_write_cells" not in in_loop
+        assert "_write_item" not in in_loop
 
 
 async def fill(wiring: Wiring) -> None:
