@@ -24,10 +24,10 @@ from service.features.whatif import pages as whatif
 from service.features.whatif import trial_pages
 
 ADDITIONS = (
-    Addition(inbox=saved_views.add_to_inbox),
+    Addition(inbox=saved_views.add_to_inbox, section=control.add_to_inbox),
     Addition(item=insights.add_to_item),
     Addition(item=discussing.add_to_item, run=discussing.add_to_run, stream=discussions.Others),
-    Addition(item=permissions.add_to_item, decision=permissions.GRANTING),
+    Addition(item=permissions.add_to_item, decision=permissions.GRANTING, section=permissions.add_to_inbox),
 )
 _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
 router = APIRouter(include_in_schema=False, dependencies=_CHECKS)

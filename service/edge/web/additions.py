@@ -8,12 +8,13 @@ from fastapi import Request
 from sayso.core.records.decisions import DecisionRequest
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.sentences.deadlines import Sentence
 from sayso.core.text.redaction import Redacted
 from service.core.auth.credentials import Principal
 from service.core.wiring import Wiring
 from service.edge.web.content.details import ItemView
 from service.edge.web.content.timeline import Line
-from service.edge.web.sessions import Post
+from service.edge.web.sessions import Post, Visitor
 
 
 class ItemPage(NamedTuple):
@@ -57,6 +58,24 @@ class DecisionPart(NamedTuple):
     complete: Callable[[DecisionForm], Awaitable[DecisionRequest]]
 
 
+class InboxLine(NamedTuple):
+    """A line of a section of the inbox; it leads to `href`. Its texts may be those of an agent."""
+
+    href: str
+    head: Sentence
+    detail: Sentence
+
+
+class InboxSection(NamedTuple):
+    """What else waits for a person, on a page of its own, and how many more lines that page has."""
+
+    name: str
+    heading: str
+    href: str
+    lines: Sequence[InboxLine]
+    more: int = 0
+
+
 class StreamPart(Protocol):
     """Events of a live stream: read after the topic changed, and again in `left_s` seconds."""
 
@@ -78,6 +97,7 @@ class Addition(NamedTuple):
     """A feature's row; what it returns for a page goes into the context of the template."""
 
     inbox: Callable[[Wiring, str], Awaitable[Mapping[str, object]]] | None = None
+    section: Callable[[Wiring, Visitor], Awaitable[InboxSection | None]] | None = None
     item: Callable[[ItemPage], Awaitable[Mapping[str, object]]] | None = None
     run: Callable[[RunPage], Awaitable[Mapping[str, object]]] | None = None
     decision: DecisionPart | None = None

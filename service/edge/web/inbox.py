@@ -14,13 +14,13 @@ from service.core.operations import queries
 from service.core.operations.queries import LONGEST_SEARCH
 from service.core.store.precedents import Precedents
 from service.core.store.suspensions.reading import split_readable
-from service.edge.web.additions import additions_of
+from service.edge.web.additions import InboxSection, additions_of
 from service.edge.web.content.cards import Card, describe_finished, group_cards, list_closed, make_cards
 from service.edge.web.content.finding import PAGE, Found, find_again, find_open, read_cursor, read_filters
 from service.edge.web.content.tables import MOST, make_inbox_rows, make_tables
 from service.edge.web.pages import render, show
 from service.edge.web.runs import find_place
-from service.edge.web.sessions import SignedIn, wiring_of
+from service.edge.web.sessions import SignedIn, Visitor, wiring_of
 
 _MOST_FINISHED = 100
 _MINE = queries.parse_query("is:mine")
@@ -70,6 +70,7 @@ async def inbox(
     added: dict[str, Any] = {}
     for addition in additions_of(request):
         added |= await addition.inbox(wiring, visitor.name) if addition.inbox is not None else {}
+    asides = [] if query or after else await _list_sections(request, visitor)
     response = await show(
         request,
         visitor,
@@ -85,10 +86,17 @@ async def inbox(
         most=MOST,
         waiting=await wiring.runs.count_pending() if filters.waiting is None else filters.waiting,
         finished=finished,
+        asides=asides,
         **added,
     )
     release_apart(page.cards)
     return response
+
+
+async def _list_sections(request: Request, visitor: Visitor) -> list[InboxSection]:
+    makers = [addition.section for addition in additions_of(request) if addition.section is not None]
+    sections = await asyncio.gather(*(make(wiring_of(request), visitor) for make in makers))
+    return [section for section in sections if section is not None]
 
 
 @router.get("/rows")

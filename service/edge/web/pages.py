@@ -46,8 +46,6 @@ from service.edge.web.sessions import (
     wiring_of,
 )
 
-IN_BAR = 3  # how many of the main pages a phone's bar holds; its menu has the others
-
 
 @dataclass(frozen=True)
 class Place:
@@ -63,11 +61,12 @@ class Place:
 MAIN = (
     Place("/", mark("Inbox"), "i"),
     Place("/history", mark("History"), "h"),
-    Place("/runs", mark("Runs"), "r"),
-    Place("/insights", mark("Insights"), "s"),
-    Place("/rules", mark("Rules"), "u"),
+    Place("/me", mark("Me"), "m"),
 )
 OTHERS = (
+    Place("/runs", mark("Runs"), "r"),
+    Place("/rules", mark("Rules"), "u"),
+    Place("/insights", mark("Insights"), "s"),
     Place("/operate", mark("Operate")),
     Place("/grants", mark("Grants")),
     Place("/second-looks", mark("Second looks")),
@@ -85,7 +84,7 @@ FREEZE = "/operate"  # where an admin freezes, one press away on every page
 
 
 def list_others(*, admin: bool, auditor: bool = False) -> list[Place]:
-    """Return the pages that are not among the main ones, as the visitor may open them."""
+    """Return the pages that stand under Admin, or on Me for people without that menu, as they may open them."""
     return [place for place in OTHERS if admin or not place.admins or (auditor and place.auditors)]
 
 
@@ -185,9 +184,9 @@ def render(
         "run_id": None,
         "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
-    frame["others"] = list_others(
-        admin=bool(frame["admin"]), auditor=visitor is not None and "auditor" in visitor.principal.roles
-    )
+    auditor = visitor is not None and "auditor" in visitor.principal.roles
+    frame["others"] = list_others(admin=bool(frame["admin"]), auditor=auditor)
+    frame["has_menu"] = frame["admin"] or auditor
     with speaking(load_catalogue(language)):
         html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send a form's origin only under this policy; check_origin needs it.
@@ -232,7 +231,7 @@ def _make_environment() -> Environment:
         "count": show_count,
     }
     environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "longest_search": LONGEST_SEARCH}
-    environment.globals |= {"main_places": MAIN, "in_bar": IN_BAR, "freeze": FREEZE}
+    environment.globals |= {"main_places": MAIN, "freeze": FREEZE}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment
 

@@ -8,6 +8,7 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import Field
 
 from sayso.core.canonical_json import JsonObject
+from sayso.core.sentences.deadlines import Moment, compose
 from sayso.core.text.language import _, mark
 from sayso.core.transitions.second_look import LONGEST_REASON, Opinion
 from sayso.errors import InvalidInput
@@ -15,13 +16,15 @@ from sayso.wire.channels import DrillList, DrillView, PlantedView, SecondLookLis
 from sayso.wire.models import RequestBody
 from service.core.auth.reviewers import require_role
 from service.core.desk.second_look import SeenCall
+from service.core.wiring import Wiring
 from service.edge.api.dependencies import Admin, Parts, Person
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
+from service.edge.web.additions import InboxLine, InboxSection
 from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 from service.features.control.drills import drills_of, plant_drill
-from service.features.control.store import Recents, list_second_look
+from service.features.control.store import Recents, WaitingCall, list_second_look
 
 drills = APIRouter(prefix="/drills", tags=["reports"], route_class=SignedInRoute)
 
@@ -172,3 +175,26 @@ async def _gather_second_look(request: Request, visitor: Visitor, _post: Post) -
         "elsewhere": [call for call in calls if call.refusal],
         "verdicts": VERDICTS,
     }
+
+
+_READ_FOR_INBOX, _IN_INBOX = 20, 3
+
+
+async def add_to_inbox(wiring: Wiring, visitor: Visitor) -> InboxSection | None:
+    """Return the first calls whose second look this person can take, among those that have waited longest."""
+    total = await wiring.part(Recents).second_look.count()
+    if not total:
+        return None
+    calls = await list_second_look(wiring, visitor.principal.reviewer("web"), _READ_FOR_INBOX)
+    mine = [call for call in calls if not call.refusal]
+    if not mine and total <= _READ_FOR_INBOX:
+        return None
+    lines = tuple(map(_write_line, mine[:_IN_INBOX]))
+    return InboxSection("second-looks", _("Second looks"), "/second-looks", lines, len(mine) - len(lines))
+
+
+def _write_line(waiting: WaitingCall) -> InboxLine:
+    seen, at = waiting.call.seen, Moment(waiting.call.at_ms)
+    verdict = _(VERDICTS.get(seen.verdict, seen.verdict))
+    detail = compose("%(agent)s · %(verdict)s · %(at)s", agent=waiting.call.record.run.agent, verdict=verdict, at=at)
+    return InboxLine(f"/second-looks#{waiting.run_id}-{waiting.seq}", (seen.tool,), detail)

@@ -156,9 +156,9 @@ class WaitingCall(NamedTuple):
     refusal: str
 
 
-async def list_second_look(wiring: Wiring, by: Actor) -> list[WaitingCall]:
+async def list_second_look(wiring: Wiring, by: Actor, most: int = MOST) -> list[WaitingCall]:
     """Return the calls that have waited longest, up to 50, those that the person can take first."""
-    waiting = await wiring.part(Recents).second_look.list_waiting(MOST)
+    waiting = await wiring.part(Recents).second_look.list_waiting(most)
     calls = await asyncio.gather(*(_read(wiring, entry, by) for entry in waiting))
     return sorted((call for call in calls if call is not None), key=lambda call: bool(call.refusal))
 

@@ -107,6 +107,15 @@ class Granting:
             raise _unknown(grant_id)
         return use
 
+    async def list_waiting(self, person: str) -> list[Grant]:
+        """Return the proposals that may be put in force, and the grants that another person confirms."""
+        now_ms = await self._store.now_ms()
+        kept = [grant for grant in await self._store.list_all() if not self.find_void(grant)]
+        trials = await self.lessons.read_trials(grant for grant in kept if grant.tries(now_ms))
+        ready = [grant for grant in kept if grant.id in trials and is_ready(grant, trials[grant.id])]
+        shared = [grant for grant in kept if grant.find_state(now_ms) is GrantState.WAITING]
+        return [*ready, *(grant for grant in shared if person not in [granter.id for granter in grant.granters])]
+
     async def count_ready(self) -> Counter[str]:
         """Return how many proposed grants wait for a person alone, by rule."""
         learned, now_ms = await self.lessons.list_learned(), await self._store.now_ms()

@@ -28,8 +28,9 @@ from sayso.errors import InvalidInput
 from sayso.features.permissions import text
 from sayso.features.permissions.making import find_grants, make_grant
 from sayso.features.permissions.text import describe_grant
+from service.core.wiring import Wiring
 from service.edge.http.bodies import misfit
-from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage
+from service.edge.web.additions import DecisionForm, DecisionPart, InboxLine, InboxSection, ItemPage
 from service.edge.web.content.edits import STEP
 from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
@@ -154,6 +155,22 @@ def _add_trial(row: GrantRow, trial: Trial) -> GrantRow:
     void = row.css == "denied"
     tried = text.describe_trial(**trial._asdict(), unanswered=trial.unanswered)
     return row._replace(tried=tried, rest=rest, ready=is_ready(grant, trial) and not void)
+
+
+_IN_INBOX = 3
+
+
+async def add_to_inbox(wiring: Wiring, visitor: Visitor) -> InboxSection | None:
+    """Return the first grants that wait for this person or for anybody."""
+    waiting = await wiring.feature(Granting).list_waiting(visitor.name)
+    lines = tuple(map(_write_line, waiting[:_IN_INBOX]))
+    return InboxSection("grants", _("Grants"), "/grants", lines, len(waiting) - len(lines)) if lines else None
+
+
+def _write_line(grant: Grant) -> InboxLine:
+    granted = _("Granted by %(who)s; waits for another person", who=join_words([one.id for one in grant.granters]))
+    detail = granted if grant.granters else _("Proposed by Sayso")
+    return InboxLine(f"/grants#{grant.id}", describe_grant(grant), (detail,))
 
 
 WITH = "with"  # the control of the button that sends a decision with its grant or offer

@@ -50,14 +50,15 @@ class GrantStore(Generic[Kept]):
     def _name(self, grant_id: str) -> str:
         return f"{self._kind.model.__name__.lower()} {grant_id}"
 
-    async def _list_readable(self) -> list[Kept]:
+    async def list_all(self) -> list[Kept]:
+        """Return those that can be read."""
         stored = await self._redis.hgetall(self._all)
         read = (self._readings.read_other(self._kind.model, raw, self._name(text(id_))) for id_, raw in stored.items())
         return [grant for grant in read if grant is not None]
 
     async def list_uses(self) -> list[Use[Kept]]:
         """Return those of the last month with their use, the latest first."""
-        kept = sorted(await self._list_readable(), key=lambda grant: (-grant.at_ms, grant.id))
+        kept = sorted(await self.list_all(), key=lambda grant: (-grant.at_ms, grant.id))
         return await self.add_uses(kept[:1_000])
 
     async def add_uses(self, kept: Sequence[Kept]) -> list[Use[Kept]]:
@@ -109,7 +110,7 @@ class GrantStore(Generic[Kept]):
 
     async def forget_old(self, now_ms: int) -> None:
         """Delete those that ended a month ago, and end those whose time is over."""
-        kept = await self._list_readable()
+        kept = await self.list_all()
         over = [grant for grant in kept if grant.until_ms <= now_ms]
         old_ms = now_ms - _KEPT_MS
         old = [grant for grant in kept if min(grant.until_ms, grant.revoked_at_ms or grant.until_ms) < old_ms]

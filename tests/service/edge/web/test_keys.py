@@ -231,7 +231,7 @@ def test_new_rows_are_shown_by_key(site: Site, open_as: Open) -> None:
 
 def test_keys_lead_to_the_pages(site: Site, open_as: Open) -> None:
     page = open_as("/", viewport=TABLET)
-    for key, place in (("h", "/history"), ("r", "/runs"), ("s", "/insights"), ("u", "/rules"), ("i", "/")):
+    for key, place in (("h", "/history"), ("m", "/me"), ("r", "/runs"), ("i", "/")):  # Me has the keys of its links
         press(page, "g", key)
         expect(page).to_have_url(site.url + place)
 

@@ -63,6 +63,27 @@ async def test_person_judges_a_call_on_the_page(settings: Settings) -> None:
         assert "1 of 1" in await anna.read("/insights")
 
 
+async def test_inbox_has_a_section_while_calls_wait(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        assert 'id="second-looks-h"' not in await anna.read("/")
+        for _ in range(4):
+            await call(anna.wiring)
+        section = (await anna.read("/")).split('id="second-looks-h"')[1].split("</section>")[0]
+        assert len(re.findall('<li class="item">', section)) == 3
+        assert "1 more" in section
+        assert "allowed by the rules" in section
+        places = re.findall(r'href="/second-looks#([^"]+)"', section)
+        page = await anna.read("/second-looks")
+        assert all(f'id="{place}"' in page for place in places)
+        assert 'id="second-looks-h"' not in await anna.read("/?q=refund")
+
+
+async def test_inbox_has_no_section_for_calls_of_others(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await call(anna.wiring, "look")
+        assert 'id="second-looks-h"' not in await anna.read("/")
+
+
 async def test_call_of_other_reviewers_has_no_form(settings: Settings) -> None:
     async with visit(settings) as anna:
         await call(anna.wiring, "look")

@@ -100,7 +100,7 @@ async def test_page_needs_a_sign_in(settings: Settings) -> None:
 def test_page_works_on_a_phone_without_scripts(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as("/", viewport=PHONE)
     site.act(make_team)
-    page.get_by_text("More", exact=True).click()
+    page.get_by_role("link", name="Me", exact=True).click()
     page.get_by_role("link", name="Who is asked").click()
     check_page(page, "who")
     plain = open_as("/who", name="carla", viewport=PHONE, java_script_enabled=False)

@@ -68,8 +68,10 @@ async def test_proposal_is_tried_and_put_in_force(settings: Settings) -> None:
         assert "Put in force" not in page
         await decide(anna.wiring, 25)
         assert "on probation: people have approved 1 of the 2" in await anna.send(place, 409, act="confirm")
+        assert 'id="grants-h"' not in await anna.read("/")
         await decide(anna.wiring, 5)
         await put(anna.wiring, 5)
+        assert f'href="{place.replace("grants/", "grants#")}"' in (await anna.read("/")).split('id="grants-h"')[1]
         page = await anna.read("/grants")
         assert "It would have allowed 3 calls: people approved 2, edited 0 and denied 0; 1 unanswered." in page
         assert "It may be put in force." in page
@@ -77,6 +79,7 @@ async def test_proposal_is_tried_and_put_in_force(settings: Settings) -> None:
         assert "0 denials: a grant proposal is ready." in await anna.read("/rules/refunds-under-50")
         assert "a grant proposal is ready" in await anna.read("/insights")
         assert await anna.send(place, act="confirm") == "/grants"
+        assert 'id="grants-h"' not in await anna.read("/")
         page = await anna.read("/grants")
         assert "Granted by anna" in page
         assert "proposed by Sayso" in page
