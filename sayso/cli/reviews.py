@@ -268,6 +268,13 @@ def claim(id_: _Id, item: ItemOption = None) -> None:
     make_console().print(show_line(f"You claimed {picked.tool.name}. Others may still decide it."))
 
 
+def retract(id_: _Id, item: ItemOption = None) -> None:
+    """Take back your decision on an item while its quorum is short."""
+    with _pick(id_, item) as (client, suspension, picked):
+        client.retract(suspension.id, picked.item_id)
+    make_console().print(show_line(f"Your decision on {picked.tool.name} no longer counts. You may decide anew."))
+
+
 def release(id_: _Id, item: ItemOption = None) -> None:
     """Release your claim of an item."""
     with _pick(id_, item) as (client, suspension, picked):

@@ -203,9 +203,9 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     human = (decision for decision in item.decisions if decision.by.kind == "human")
     parts += [show_line(f"{decision.by.id}: {describe_shown(decision.shown)}") for decision in human]
     parts += (
-        show_line(f"{who}: {voided.action}, which does not count: {who} was deactivated", "yellow")
+        show_line(f"{who}: {voided.action}, which does not count: {who} {why}", "yellow")
         for voided in item.voided
-        for who in (voided.by.id,)
+        for who, why in ((voided.by.id, "took it back" if voided.retracted else "was deactivated"),)
     )
     if item.outcome is not None:
         outcome = show_line(describe_outcome(item), "bold")

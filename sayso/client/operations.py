@@ -133,6 +133,11 @@ class Operations:
         return self._send(Request("POST", path, DecidedItem, body=body, key=key or new_key()))
 
     @operation
+    def retract(self, suspension_id: str, item_id: str) -> Flow[SuspensionView]:
+        """Take back your decision on an item while its quorum is short."""
+        return self._send(Request("DELETE", f"{requests.item_path(suspension_id, item_id)}/decision", SuspensionView))
+
+    @operation
     def inquiries(self, suspension_id: str, wait_s: int = 0) -> Flow[InquiryPage]:
         """Return reviewers' questions that wait for an answer of the run's owner; `wait_s`, up to 60, for the first."""
         return self._send(requests.list_inquiries(suspension_id, wait_s))

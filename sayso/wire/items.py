@@ -45,13 +45,14 @@ class DecisionView(View):
 
 
 class VoidedView(View):
-    """A decision that no longer counts, because its author was deactivated while the item was open."""
+    """A decision that no longer counts: its author retracted it, or was deactivated while the item was open."""
 
     id: str
     action: DecisionAction
     by: Actor
     at: Timestamp = Field(validation_alias="at_ms")
     voided_at: Timestamp = Field(validation_alias="voided_at_ms")
+    retracted: Later[bool] = Field(description="Whether its author took it back; false for a deactivated author.")
 
 
 class AssessmentView(View):

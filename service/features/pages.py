@@ -4,7 +4,7 @@ from fastapi import APIRouter, Depends
 from starlette.routing import Route
 
 from service.core.auth.hosts import check_host
-from service.edge.web import inbox, items, live, runs, sign_ins
+from service.edge.web import handling, inbox, items, live, runs, sign_ins
 from service.edge.web.additions import Addition
 from service.edge.web.languages import speak_language
 from service.edge.web.sessions import check_origin
@@ -37,6 +37,7 @@ _MODULES = (
     saved_views,
     alike,
     items,
+    handling,
     discussions,
     history,
     insights,

@@ -64,7 +64,7 @@ ACTS: Mapping[str, Act] = {
         ("desk.ask_requester", "ask_on_card", "client.ask_requester"),
         {
             "API": (f"{API}/suspensions.py:ask_requester",),
-            "page": (f"{PAGES}/items.py:ask",),
+            "page": (f"{PAGES}/handling.py:ask",),
             "Slack": (f"{SLACK}:_ask",),
             "Teams": (f"{TEAMS}:_act",),
             "Telegram": (f"{TELEGRAM}:_answer",),
@@ -82,12 +82,21 @@ ACTS: Mapping[str, Act] = {
         ("desk.extend",),
         {"API": (f"{API}/suspensions.py:extend_item",), "page": (f"{PAGES}/items.py:_extend",)},
     ),
+    "retract a decision": Act(
+        "the person who decided",
+        ("desk.retract", "client.retract"),
+        {
+            "API": (f"{API}/suspensions.py:retract_decision",),
+            "page": (f"{PAGES}/handling.py:retract",),
+            "command line": (f"{CLI}/reviews.py:retract",),
+        },
+    ),
     "claim": Act(
         REVIEWERS,
         ("desk.claim", "client.claim"),
         {
             "API": (f"{API}/suspensions.py:claim_item",),
-            "page": (f"{PAGES}/items.py:claim",),
+            "page": (f"{PAGES}/handling.py:claim",),
             "command line": (f"{CLI}/reviews.py:claim",),
         },
     ),
@@ -96,7 +105,7 @@ ACTS: Mapping[str, Act] = {
         ("desk.release_claim", "client.release_claim"),
         {
             "API": (f"{API}/suspensions.py:release_item",),
-            "page": (f"{PAGES}/items.py:release",),
+            "page": (f"{PAGES}/handling.py:release",),
             "command line": (f"{CLI}/reviews.py:release",),
         },
     ),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sayso.core.records.decisions import Permit
+from sayso.core.records.decisions import Actor, Permit
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.transitions import deadlines, deciding, execution
 from sayso.core.transitions.execution import Fence, WaitingWorker
@@ -109,6 +109,13 @@ def void_without_trace(record: SuspensionRecord, inactive: Any, now_ms: int) -> 
     change = deciding.void_decisions(record, inactive, now_ms)
     items = tuple(one.model_copy(update={"voided": ()}) for one in change.record.items)
     return change._replace(record=change.record.model_copy(update={"items": items}))
+
+
+def retract_of_others(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Change:
+    """Take back everybody's decisions."""
+    change = deciding.retract(record, item_id, by, now_ms)
+    everybody = {decision.by.id for item in change.record.items for decision in item.decisions}
+    return change._replace(record=deciding.void_decisions(change.record, everybody, now_ms).record)
 
 
 def decide_with_voided(record: SuspensionRecord, decision: Any, now_ms: int) -> Change:

@@ -173,13 +173,15 @@ def _check_item(step: Step, before: SuspensionRecord, old: Item, new: Item) -> I
 def _check_kept(step: Step, old: Item, new: Item) -> Iterable[str]:
     """No decision is lost or removed from a closed item. A voided one is kept as such and counts for no quorum."""
     voided = {one.id for one in new.voided}
-    is_voiding = step.verb == "void_decisions" and old.open
+    is_voiding = step.verb in ("void_decisions", "retract") and old.open
     kept = [one for one in old.decisions if one.id not in voided] if is_voiding else [*old.decisions]
     replaced = step.verb == "ask_again" and new.open and not new.decisions
     if [*new.decisions[: len(kept)]] != kept and not replaced:
         yield f"a decision on {old.item_id} was lost"
     if new.voided[: len(old.voided)] != old.voided:
         yield f"a voided decision on {old.item_id} was forgotten"
+    if step.verb == "retract" and len(new.voided) - len(old.voided) > 1:
+        yield f"a decision of another was taken back from {old.item_id}"
     if voided & {one.id for one in new.decisions}:
         yield f"a voided decision on {old.item_id} still counts"
     outcome = new.outcome

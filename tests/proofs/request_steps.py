@@ -131,7 +131,7 @@ class RequestSteps(BaseMachine):
                 **({"value": values[item.kind]} if action == "value" else {}),
             }
         )
-        key = f"{tracked.id} {index} {by} {action} {amount} {generation}"
+        key = f"{tracked.id} {index} {by} {action} {amount} {generation} {item.taken}"
         late = (
             item.open and tracked.suspension.status == "pending" and timing.is_late(tracked.suspension, item, self.now)
         )
@@ -158,6 +158,39 @@ class RequestSteps(BaseMachine):
 
             self.act(call, predict, None if late else fault, keyed=True)
         self.note_ready(tracked.id, tracked.suspension.run)
+
+    @precondition(lambda self: any(item.decisions for item in self.open_items))
+    @rule(place=PLACES, index=st.integers(0, 1), by=st.sampled_from(REVIEWERS), fault=FAULT)
+    def retract(self, place: int, index: int, by: str, fault: str | None) -> None:
+        tracked = self.pick(place, "pending")
+        if not tracked.suspension.items:
+            return
+        index %= len(tracked.suspension.items)
+        item = tracked.suspension.items[index]
+
+        def predict() -> None:
+            try:
+                deciding.retract(tracked.suspension, item, by, self.now)
+            except Refused as refused:
+                if refused.error == "DeadlinePassed":
+                    timing.tick(tracked.suspension, self.now)
+                raise
+
+        late = (
+            item.open and tracked.suspension.status == "pending" and timing.is_late(tracked.suspension, item, self.now)
+        )
+        self.act(lambda: self.desk.retract(tracked.id, f"i{index + 1}", person(by)), predict, None if late else fault)
+        self.note_ready(tracked.id, tracked.suspension.run)
+
+    @precondition(lambda self: any(item.decisions for item in self.open_items))
+    @rule(place=PLACES, by=st.sampled_from(REVIEWERS), fault=FAULT)
+    def void_decisions(self, place: int, by: str, fault: str | None) -> None:
+        tracked = self.pick(place, "pending")
+        self.act(
+            lambda: self.desk.void_decisions(tracked.id, (by,)),
+            lambda: deciding.void(tracked.suspension, by),
+            fault,
+        )
 
     @precondition(
         lambda self: any(item.unseen for tracked in self.with_status("pending") for item in tracked.suspension.open)

@@ -70,6 +70,7 @@ class Transitions:
     answer_inquiry: Callable[..., Change] = inquiring.answer_inquiry
     take_second_look: Callable[..., Change] = second_look.take_second_look
     void_decisions: Callable[..., Change] = deciding.void_decisions
+    retract: Callable[..., Change] = deciding.retract
     report: Callable[..., Change] = deciding.report
     move_cards: Callable[..., Change] = deliveries.move_cards
     cancel: Callable[..., Change] = deciding.cancel
@@ -228,7 +229,7 @@ class Scenario:
         item = deciding.find_item(record, step.item_id)
         if step.action == "see":
             return "see", self.transitions.see(record, step.item_id, by, now_ms)
-        if step.action in ("claim", "release_claim"):
+        if step.action in ("claim", "release_claim", "retract"):
             return step.action, getattr(self.transitions, step.action)(record, step.item_id, by, now_ms)
         if step.action == "ask_requester":
             asked = self.transitions.ask_requester(record, step.item_id, "inq_1", "Why?", by, now_ms)

@@ -203,6 +203,15 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
         {*DRIVEN, "void_decisions"},
     ),
     (
+        Scenario(
+            "a reviewer takes a decision back and decides anew",
+            (ask(timeout_s=6, start_by_s=6, quorum={"approve": 2, "deny": 2}),),
+            ((APPROVE, ReviewerStep(1, action="retract"), DENY), (APPROVE,), (DENY,)),
+            crashes=1,
+        ),
+        {*DRIVEN, "retract"},
+    ),
+    (
         Scenario("a run without an agent", owner_steps=("revive", "cancel"), undrivable=True, tries=0),
         {"suspend", "lease", "redrive", "postpone", "give_up", "revive", "cancel"},
     ),
@@ -268,6 +277,7 @@ def test_the_scenarios_reach_every_row_of_the_table() -> None:
 BASE = Scenario("broken", (REFUND,), CONFLICTING)
 IN_DOUBT = SCENARIOS[3][0]
 VOIDED = next(one for one, verbs in SCENARIOS if "void_decisions" in verbs)
+RETRACTED = next(one for one, verbs in SCENARIOS if "retract" in verbs)
 HANDED = replace(BASE, hands=True, crashes=2)
 ALLOWED_CALL = replace(SCENARIOS[4][0], releases=True)
 
@@ -291,6 +301,8 @@ ALLOWED_CALL = replace(SCENARIOS[4][0], releases=True)
         (VOIDED, {"void_decisions": broken.void_without_effect}, "a voided decision on i1 still counts"),
         (VOIDED, {"void_decisions": broken.void_without_trace}, "a decision on i1 was lost"),
         (VOIDED, {"decide": broken.decide_with_voided}, "i1 was approved without its quorum"),
+        (RETRACTED, {"retract": broken.retract_of_others}, "a decision of another was taken back"),
+        (RETRACTED, {"decide": broken.decide_with_voided}, "i1 was approved without its quorum"),
         (HANDED, {"hand_over": broken.hand_over_denied}, "has no approval, and its permit was redeemed"),
         (HANDED, {"take_back": broken.take_back_with_stale_fence}, "whose lease is over"),
         (ALLOWED_CALL, {"release": broken.release_started_calls}, "started twice"),

@@ -189,18 +189,23 @@ class Attempt:
             again_at_ms = self.now_ms + max(PROBE_EVERY_MS, int(failure.retry_after_s * 1000))
             update = {"tries": self.delivery.tries + 1, "reason": failure.reason, "next_try_at_ms": again_at_ms}
             return self.delivery.model_copy(update=update)
-        done = {"shown": self.card.version, "reminded": self.item.reminded, **_CLEARED}
+        done = {"shown": self.card.version, "reminded": self.item.reminders, **_CLEARED}
         return self.delivery.model_copy(update={**done, "reason": failure.reason if failure is not None else None})
 
     async def _follow_at(self, to: Recipient, reference: str) -> None:
         if self.delivery.shown != self.card.version:
             await self._run(to, partial(self.channel.update, to, reference, self.card))
-        if not self.card.live or self.delivery.reminded >= self.item.reminded:
+        if not self.card.live or self.delivery.reminded >= self.item.reminders or self._has_decided():
             return
         held = self.delivery.person and not self.item.terms.urgent
         if held and is_quiet(await self._find_preferences(self.delivery.person), self.now_ms):
             return  # the person's hours skip a reminder
         await self._run(to, partial(self.channel.remind, to, reference, self.card, self._event_id(to, "remind")))
+
+    def _has_decided(self) -> bool:
+        """Whether this person is asked no longer: they have decided, or their decision lapsed with their account."""
+        lapsed = {decision.by.id for decision in self.item.voided if not decision.retracted}
+        return self.delivery.person in lapsed.union(decision.by.id for decision in self.item.decisions)
 
     async def _find_preferences(self, person: str) -> Preferences:
         reviewers = self.item.terms.reviewers_of(self.delivery.step)
@@ -243,7 +248,7 @@ class Attempt:
             "sent_at_ms": self.now_ms,
             "references": references,
             "shown": self.card.version,
-            "reminded": self.item.reminded,
+            "reminded": self.item.reminders,
         }
         return base.model_copy(update={**update, **_CLEARED})
 
@@ -275,7 +280,7 @@ class Attempt:
         return await self.gate.run(self.channel, to, self.now_ms, call, first=first)
 
     def _event_id(self, to: Recipient, what: str) -> str:
-        return f"{self.card.suspension_id}:{self.card.item_id}:{what}:{self.item.reminded}:{to.address}"
+        return f"{self.card.suspension_id}:{self.card.item_id}:{what}:{self.item.reminders}:{to.address}"
 
     def _next_try_ms(self, delivery: CardDelivery, failure: DeliveryFailed) -> int | None:
         name = f"{self.card.suspension_id} {self.card.item_id} {delivery.channel} {delivery.person}"

@@ -168,13 +168,14 @@ class Decision(Immutable):
 
 
 class VoidedDecision(Immutable):
-    """A decision that no longer counts, because its author was deactivated while the item was open."""
+    """A decision that no longer counts: its author retracted it, or was deactivated while the item was open."""
 
     id: str
     action: DecisionAction
     by: Actor
     at_ms: int
     voided_at_ms: int
+    retracted: bool = Field(default=False, exclude_if=is_empty, description="Whether its author took it back.")
 
 
 class EarlierDenial(Immutable):

@@ -305,6 +305,11 @@ class Item(_ItemFields):
         return self.outcome is None
 
     @property
+    def reminders(self) -> int:
+        """How many reminders its reviewers get: those of its terms until now, and one for each decision that lapsed."""
+        return self.reminded + sum(not decision.retracted for decision in self.voided)
+
+    @property
     def deciders(self) -> tuple[str, ...]:
         """The names of those who may decide: of a drill its reviewer alone. Empty for any reviewer."""
         return (self.drill.reviewer,) if self.drill is not None and self.drill.reviewer else self.terms.reviewers

@@ -160,6 +160,8 @@ def describe_maker(counts_as: str) -> str:
 def describe_voided(voided: VoidedDecision) -> str:
     """Return a decision that no longer counts, and why."""
     made = _(_DECISIONS[voided.action]) % {"who": describe_actor(voided.by)}
+    if voided.retracted:
+        return _("%(decision)s, and took it back", decision=made)
     return _("%(decision)s, which does not count: %(who)s was deactivated", decision=made, who=voided.by.id)
 
 

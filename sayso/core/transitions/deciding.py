@@ -1,4 +1,4 @@
-"""Transitions from a new suspension to a decided one, and the voiding of decisions of deactivated people.
+"""Transitions from a new suspension to a decided one, and those that take a decision out of an open item.
 
 `now_ms` is the store server's time.
 """
@@ -15,10 +15,16 @@ from sayso.core.records.tools import ToolResult
 from sayso.core.text.redaction import redact
 from sayso.core.transitions import closing
 from sayso.core.transitions.deadlines import expire
-from sayso.core.transitions.decision_checks import check_change, check_decision, check_reviewer, is_repeat
+from sayso.core.transitions.decision_checks import (
+    check_change,
+    check_decision,
+    check_person,
+    check_reviewer,
+    is_repeat,
+)
 from sayso.core.transitions.legal import check_step
 from sayso.core.transitions.quorum import is_quorum_met
-from sayso.errors import InvalidInput, NotFound
+from sayso.errors import Conflict, InvalidInput, NotFound
 
 
 def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -> Change:
@@ -160,26 +166,55 @@ def _describe_reason(item: Item) -> str | None:
 def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: int) -> Change:
     """Remove the decisions of these people from the open items; who is active again later may decide anew."""
     check_step(record, "void_decisions")
-    events: list[Event] = []
+    events: tuple[Event, ...] = ()
     for item in record.items:
-        lost = [
+        lost = tuple(
             decision
             for decision in item.decisions
             if decision.by.kind is ActorKind.HUMAN and decision.by.id in inactive
-        ]
+        )
         if not item.open or not lost:
             continue
-        voided = tuple(
-            VoidedDecision(
-                id=decision.id, action=decision.action, by=decision.by, at_ms=decision.at_ms, voided_at_ms=now_ms
-            )
-            for decision in lost
-        )
-        kept = tuple(decision for decision in item.decisions if decision not in lost)
-        changed = item.model_copy(update={"decisions": kept, "voided": (*item.voided, *voided)})
+        changed = _take_out(item, lost, now_ms, retracted=False)
         record = closing.put_item(record, changed, (), now_ms).record
-        about = {"suspension_id": record.id, "item_id": item.item_id}
-        for decision in voided:
-            data = about | {"decision_id": decision.id} | decision.model_dump(mode="json", include={"action", "by"})
-            events.append(Event(EventType.DECISION_VOIDED, data))
-    return Change(record, tuple(events))
+        events += tuple(_describe_lost(record, item, decision, EventType.DECISION_VOIDED) for decision in lost)
+    return Change(record, events)
+
+
+def retract(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
+    """Take back one's decision while the quorum is short; its author may decide anew. Once is enough.
+
+    Raises `Conflict` without a decision to take back, or as `decide` does for an item that is closed or late.
+    """
+    item = find_item(record, item_id)
+    check_change(record, item, "retract", now_ms - lost_ms)
+    check_person(by)
+    own = tuple(decision for decision in item.decisions if decision.by.id == by.id)
+    if not own and any(decision.retracted and decision.by.id == by.id for decision in item.voided):
+        return Change(record)
+    if not own:
+        raise Conflict("You have no decision on this item to take back. Nothing was changed.")
+    events = tuple(_describe_lost(record, item, decision, EventType.DECISION_RETRACTED) for decision in own)
+    return closing.put_item(record, _take_out(item, own, now_ms, retracted=True), events, now_ms)
+
+
+def _take_out(item: Item, lost: tuple[Decision, ...], now_ms: int, *, retracted: bool) -> Item:
+    """Return the item without these decisions, which it keeps as ones that no longer count."""
+    voided = tuple(
+        VoidedDecision(
+            id=decision.id,
+            action=decision.action,
+            by=decision.by,
+            at_ms=decision.at_ms,
+            voided_at_ms=now_ms,
+            retracted=retracted,
+        )
+        for decision in lost
+    )
+    kept = tuple(decision for decision in item.decisions if decision not in lost)
+    return item.model_copy(update={"decisions": kept, "voided": (*item.voided, *voided)})
+
+
+def _describe_lost(record: SuspensionRecord, item: Item, decision: Decision, type_: EventType) -> Event:
+    data = {"suspension_id": record.id, "item_id": item.item_id, "decision_id": decision.id}
+    return Event(type_, data | decision.model_dump(mode="json", include={"action", "by"}))

@@ -43,7 +43,7 @@ def needs_attempt(record: SuspensionRecord, item: Item, delivery: CardDelivery) 
     if not delivery.proven:
         wanted = live or delivery.outcome
         return wanted and (delivery.state is DeliveryState.QUEUED or delivery.next_try_at_ms is not None)
-    return delivery.shown != card_version(record, item) or (live and delivery.reminded < item.reminded)
+    return delivery.shown != card_version(record, item) or (live and delivery.reminded < item.reminders)
 
 
 def record_deliveries(record: SuspensionRecord, reports: Sequence[DeliveryReport], now_ms: int) -> Change:

@@ -30,6 +30,7 @@ LEGAL: dict[str, Step] = {
     "suspend": _step("-", "pending decided", EventType.RUN_STARTED, EventType.RUN_PAUSED),
     "decide": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
     "void_decisions": _step("pending", "pending", EventType.DECISION_VOIDED),
+    "retract": _step("pending", "pending", EventType.DECISION_RETRACTED),
     "remind": _step("pending", "pending", EventType.REVIEWER_REMINDED),
     "escalate": _step("pending", "pending", EventType.ESCALATED),
     "see": _step("pending", "pending", EventType.ITEM_SEEN),

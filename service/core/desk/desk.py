@@ -46,6 +46,7 @@ class Desk:
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts, handing)
         self.decide, self.extend, self.see = timed("decide", reviewing.decide), reviewing.extend, reviewing.see
         self.judge_edit, self.void_decisions = reviewing.judge_edit, reviewing.void_decisions
+        self.retract = reviewing.retract
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
         self.record_deliveries, self.move_cards = scheduling.record_deliveries, scheduling.move_cards
         self.claim, self.release_claim = reviewing.claim, reviewing.release_claim

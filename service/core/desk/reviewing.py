@@ -18,7 +18,7 @@ from sayso.core.records.permissions import Denial, Grant
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.schemas.validators import has_whole_fraction, settle_integers, settle_object
 from sayso.core.transitions.deadlines import see
-from sayso.core.transitions.deciding import ask_again, cancel, extend, find_item, void_decisions
+from sayso.core.transitions.deciding import ask_again, cancel, extend, find_item, retract, void_decisions
 from sayso.core.transitions.decision_checks import check_canceller, check_draft, check_open
 from sayso.core.transitions.execution import revive
 from sayso.core.transitions.freezing import check_in_time, lost_ms
@@ -192,6 +192,14 @@ class Reviewing:
             return void_decisions(record, inactive, now_ms) if record.status is Status.PENDING else Change(record)
 
         return await self.changes.change(suspension_id, transition)
+
+    async def retract(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
+        """Take back one's decision while the quorum is short; raises as the transition does."""
+
+        def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
+            return retract(record, item_id, by, now_ms, lost_ms)
+
+        return await self._act(suspension_id, await self._in_time(item_id, act))
 
     async def withdraw(self, suspension_id: str, by: Actor) -> Saved:
         """Cancel a pending suspension for its owner, idempotently; raises `AlreadyDecided`, `DeadlinePassed`."""

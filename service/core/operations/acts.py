@@ -89,6 +89,7 @@ NO_ACTS = frozenset(
     (
         *("createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents", "startRun"),
         *("decideItem", "extendItem", "claimItem", "releaseItem", "askRequester", "answerInquiry", "addComment"),
+        "retractDecision",
         *("attachFile", "takeSecondLook", "checkRules", "explainCall", "showWho", "startReplay", "deleteReplay"),
         *("reportShadow", "saveOwnView", "deleteOwnView", "signIn", "proposeMandate"),
     )
@@ -157,6 +158,7 @@ NO_PAGE_ACTS = frozenset(
     (
         *("/sign-in", "/views", "/views/delete", "/batch", "/second-looks", "/me/display", "/welcome/demo"),
         *("/items/{suspension_id}/{item_id}", "/items/{suspension_id}/{item_id}/claim", "/welcome/skip"),
+        "/items/{suspension_id}/{item_id}/retract",
         *("/items/{suspension_id}/{item_id}/release", "/items/{suspension_id}/{item_id}/ask", "/rules/-/try"),
         *("/items/{suspension_id}/{item_id}/comments", "/items/{suspension_id}/{item_id}/attachments"),
         *("/items/{suspension_id}/{item_id}/here", "/rules/-/draft", "/rules/-/replays"),

@@ -150,6 +150,15 @@ async def decide_item(
     )
 
 
+@decisions.delete("/{suspension_id}/items/{item_id}/decision", operation_id="retractDecision", responses=WRITES)
+async def retract_decision(
+    suspension_id: SuspensionId, item_id: ItemId, caller: Person, parts: Parts
+) -> SuspensionView:
+    """Take back your decision while the quorum is short. You may decide anew; the trail keeps both."""
+    saved = await parts.desk.retract(suspension_id, item_id, caller.reviewer("api"))
+    return view_suspension(saved.record, await parts.freezes.in_force())
+
+
 @router.post("/{suspension_id}/items/{item_id}/extend", operation_id="extendItem", responses=WRITES)
 async def extend_item(
     suspension_id: SuspensionId, item_id: ItemId, body: ExtendRequest, caller: Person, parts: Parts, key: IdempotencyKey

@@ -22,7 +22,12 @@ from service.edge.http.openapi import READS, Responses, problems
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
-_OF_REVIEWERS = (EventType.SECOND_LOOK_TAKEN, EventType.REVIEWER_REMINDED, EventType.DECISION_VOIDED)
+_OF_REVIEWERS = (
+    EventType.SECOND_LOOK_TAKEN,
+    EventType.REVIEWER_REMINDED,
+    EventType.DECISION_VOIDED,
+    EventType.DECISION_RETRACTED,
+)
 _SEQ = re.compile(r"[0-9]{1,9}")
 
 

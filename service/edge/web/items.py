@@ -57,7 +57,6 @@ from service.edge.web.sessions import (
     SignedIn,
     Visitor,
     check_session,
-    read_post,
     wiring_of,
 )
 from service.edge.web.sign_ins import receive_form
@@ -185,8 +184,9 @@ async def _review(visit: _Visit) -> edits.EditReview:
 
 async def _decide(visit: _Visit) -> None:
     item, decision, shown = await _read_decision(visit)
-    # A reviewer decides once per digest, so the digest makes a repeated form the same request.
-    key = f"web-{visit.item_id}-{decision.digest}"
+    # A reviewer decides once per digest, and again after a decision was taken out; a repeated form is the same request.
+    turn = visit.post.get("turn", "")[:10]
+    key = f"web-{visit.item_id}-{decision.digest}" + (f"-{turn}" if turn else "")
     for part in _list_parts(visit.request):
         decision = await part.complete(_make_form(visit, item, decision))
     desk = wiring_of(visit.request).desk
@@ -371,30 +371,3 @@ def _describe_args(
             if other.item_id != item.item_id
         ],
     }
-
-
-@router.post("/items/{suspension_id}/{item_id}/claim")
-async def claim(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
-    """Claim the item for 15 minutes."""
-    await read_post(request, visitor)
-    await wiring_of(request).desk.claim(suspension_id, item_id, visitor.principal.reviewer("web"))
-    return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
-
-
-@router.post("/items/{suspension_id}/{item_id}/release")
-async def release(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
-    """Release the visitor's claim."""
-    await read_post(request, visitor)
-    await wiring_of(request).desk.release_claim(suspension_id, item_id, visitor.principal.reviewer("web"))
-    return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
-
-
-@router.post("/items/{suspension_id}/{item_id}/ask")
-async def ask(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
-    """Put the visitor's question to the requester; a form sent twice asks once."""
-    text = (await read_post(request, visitor)).get("text", "").replace("\r\n", "\n")
-    by = visitor.principal.reviewer("web")
-    await wiring_of(request).desk.ask_requester(
-        suspension_id, item_id, text, by, f"web {suspension_id} {item_id} {text}"
-    )
-    return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)

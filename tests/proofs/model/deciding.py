@@ -46,13 +46,42 @@ def decide(
     reschedule(suspension)
 
 
-def check_may_decide(suspension: SuspensionModel, item: ItemModel, by: str, now: int, generation: int | None) -> None:
+def retract(suspension: SuspensionModel, item: ItemModel, by: str, now: int) -> None:
+    """Take back the decision of a reviewer, once, while the item is open and in time."""
+    check_in_time(suspension, item, now)
+    if by not in item.decisions and by not in item.retracted:
+        raise Refused("Conflict")
+    if by in item.decisions:
+        del item.decisions[by]
+        item.taken += 1
+        item.retracted.append(by)
+        suspension.run.record("decision_retracted")
+        reschedule(suspension)
+
+
+def void(suspension: SuspensionModel, by: str) -> bool:
+    """Take out the decisions of a deactivated reviewer; return whether there were any."""
+    lost = [item for item in suspension.open if by in item.decisions] if suspension.status == "pending" else []
+    for item in lost:
+        del item.decisions[by]
+        item.taken += 1
+        suspension.run.record("decision_voided")
+    if lost:
+        reschedule(suspension)
+    return bool(lost)
+
+
+def check_in_time(suspension: SuspensionModel, item: ItemModel, now: int) -> None:
     if not item.open:
         raise Refused("AlreadyDecided")
     if suspension.status == "cancelled":
         raise Refused("IllegalTransition")
     if is_late(suspension, item, now):
         raise Refused("DeadlinePassed")
+
+
+def check_may_decide(suspension: SuspensionModel, item: ItemModel, by: str, now: int, generation: int | None) -> None:
+    check_in_time(suspension, item, now)
     if generation is not None and generation != item.generation:
         raise Refused("StaleDigest")
     if by == suspension.run.owner:
@@ -80,6 +109,7 @@ def ask_again(suspension: SuspensionModel, item: ItemModel, by: str, generation:
     item.quorum, item.reviewers, item.fallback, item.start_by_ms = (1, 1), (), "deny", ASKED_AGAIN_START_BY_MS
     item.remind, item.steps, item.extend_until, item.idempotent = [], [], 0, False
     item.seen = False
+    item.retracted = []
     item.decisions, item.reminded, item.escalated, item.frozen_ms, item.held_to = {}, 0, 0, 0, now
     item.generation += 1
     item.asked_again = True

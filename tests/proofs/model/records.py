@@ -32,6 +32,12 @@ class ItemModel:
     decisions: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Action and arguments per reviewer."""
 
+    taken: int = 0
+    """How many decisions were taken out of it."""
+
+    retracted: list[str] = field(default_factory=list)
+    """Who took a decision back."""
+
     verdict: str | None = None
     by: str | None = None
     start_by: int = 0
@@ -55,7 +61,8 @@ class ItemModel:
     def unseen(self) -> bool:
         """Whether its fallback would approve an item that no reviewer has seen."""
         timed = self.deadline > self.created + self.frozen_ms
-        return self.open and self.fallback == "approve" and timed and not self.seen and not self.decisions
+        seen = self.seen or bool(self.decisions or self.retracted)
+        return self.open and self.fallback == "approve" and timed and not seen
 
     @property
     def may_run(self) -> bool:

@@ -12,6 +12,14 @@ def test_claim_and_release(desk: Desk, sayso: Run) -> None:  # noqa: F811
     assert "refund is released." in sayso("release", waiting).stdout
 
 
+def test_retract_needs_a_decision(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    waiting = ask(desk, "wipe")
+    assert "no decision on this item to take back" in sayso("retract", waiting).stderr
+    sayso("approve", waiting, "--yes")
+    assert "Your decision on wipe no longer counts." in sayso("retract", waiting).stdout
+    assert "took it back" in sayso("show", waiting).stdout
+
+
 def test_comment_and_list_comments(desk: Desk, sayso: Run) -> None:  # noqa: F811
     waiting = ask(desk)
     assert "No comments." in sayso("comments", waiting).stdout

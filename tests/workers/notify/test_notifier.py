@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.records.terms import EscalationStep, RuleTerms
+from sayso.core.records.terms import EscalationStep, Quorum, RuleTerms
 from sayso.errors import NotFound
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.kinds import Channels
@@ -113,6 +113,24 @@ async def test_claim_and_release_update_the_card(wiring: Wiring, notifier: Notif
         await deliver(notifier)
         assert ("Claimed" in dict(channel.cards["A1"].facts)) is shown
     assert channel.calls == [("send", "A1"), ("update", "A1"), ("update", "A1")]
+
+
+async def test_lapsed_decision_reminds_those_still_asked(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    record = await waiting(wiring, "anna", "ben", "dora", timeout_s=3_600, quorum=Quorum(approve=3))
+    await deliver(notifier)
+    await approve(wiring, record, "anna")
+    await approve(wiring, record, "dora")
+    await deliver(notifier)
+    channel.calls.clear()
+    await wiring.desk.void_decisions(record.id, ("dora",))
+    await deliver(notifier)
+    assert sorted(channel.calls) == [
+        *(("remind", "B1"), ("remind", "B2")),
+        *(("update", "A1"), ("update", "B1"), ("update", "B2")),
+    ]
+    assert await deliver(notifier) == 0
 
 
 async def test_person_without_address_is_a_final_failure(wiring: Wiring, notifier: Notifier) -> None:

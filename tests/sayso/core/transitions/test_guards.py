@@ -11,7 +11,7 @@ from sayso.core.records.items import Doubt, Inquiry, PresetOutcome
 from sayso.core.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.core.transitions.deadlines import escalate, expire, remind, see
-from sayso.core.transitions.deciding import ask_again, cancel, decide, extend, report, suspend, void_decisions
+from sayso.core.transitions.deciding import ask_again, cancel, decide, extend, report, retract, suspend, void_decisions
 from sayso.core.transitions.decision_checks import describe_outcome
 from sayso.core.transitions.deliveries import move_cards, record_deliveries
 from sayso.core.transitions.execution import (
@@ -47,6 +47,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "decide": lambda record: decide(record, word(record), T0),
     "ask_again": lambda record: ask_again(record, word(record), ask(), T0),
     "void_decisions": lambda record: void_decisions(record, ("ada",), T0),
+    "retract": lambda record: retract(record, "i1", person("ada"), T0),
     "see": lambda record: see(record, "i1", person("ada"), T0),
     "record_deliveries": lambda record: record_deliveries(record, (), T0),
     "move_cards": lambda record: move_cards(record, {}, T0),

@@ -145,6 +145,7 @@ ROWS: dict[str, Row] = {
     "unfreeze": admins(),
     "claimItem": people(),
     "releaseItem": people(),
+    "retractDecision": people(409),
     "askRequester": people(200, {"text": "Which order?"}),
     "answerInquiry": Row((401, 401, 404, 404, 403, 403), {"text": "A-1"}),
     "listInquiries": owner_and_people(),

@@ -150,6 +150,30 @@ async def test_reactivated_person_decides_anew(world: World) -> None:
     assert (await world.wiring.desk.decide(suspension["id"], "i1", request, by)).record.status == "decided"
 
 
+async def test_reviewer_retracts_a_decision_and_decides_anew(world: World) -> None:
+    world.tokens["ben"] = await make_person(world.wiring, "ben")
+    suspension = await ask(world, "pay", "demo")
+    await decide(world, "ben", suspension)
+    path = f"/api/v1/suspensions/{suspension['id']}/items/i1/decision"
+    async with world.client("ben") as ben, world.client("anna") as anna, world.client("demo") as demo:
+        assert (await anna.delete(path)).json()["type"] == "/problems/conflict"
+        assert (await demo.delete(path)).status_code == 403
+        item = (await ben.delete(path)).json()["items"][0]
+        assert (await ben.delete(path)).status_code == 200
+        events = (await demo.get(f"/api/v1/runs/{suspension['run']['id']}/events")).json()["events"]
+    assert (item["decisions"], [(one["by"]["id"], one["retracted"]) for one in item["voided"]]) == ([], [("ben", True)])
+    trail = await world.wiring.runs.trail(suspension["run"]["id"])
+    assert [(one.type, one.data["by"]["id"]) for one in trail[-2:]] == [
+        ("decision_recorded", "ben"),
+        ("decision_retracted", "ben"),
+    ]
+    assert not {"decision_recorded", "decision_retracted"} & {one["type"] for one in events}
+    assert (await decide(world, "anna", suspension)).json()["status"] == "pending"
+    assert (await decide(world, "ben", suspension)).json()["status"] == "decided"
+    async with world.client("ben") as ben:
+        assert (await ben.delete(path)).json()["type"] == "/problems/already-decided"
+
+
 async def test_reviewer_who_may_not_deny_cannot_cancel(world: World) -> None:
     suspension = await ask(world, "sue", "demo")
     refused = await cancel(world, "anna", suspension)
