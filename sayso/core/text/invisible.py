@@ -118,6 +118,10 @@ _NUMBER = re.compile(
 )
 _AFTER_NUMBER = re.compile(r"\d[.,:%\u2030\u066a\xb0)'\u2019\xb2\xb3]*[\u2013\u2014]?\Z")
 _ENDS_PRICE = re.compile(r"\d\s?[$\xa2-\xa5\u20a0-\u20cf]\Z")
+_GROUPS = f"{_FIXED}\u2007\u2009"  # spaces that group the digits of a number
+_DAY_PERIOD = re.compile(r"\d[:.]\d\d\s(?:[\w\u0300-\u036f]+\u202f)?[\w\u0300-\u036f]+\Z")
+"""A time and the first words of the part of the day after it, which CLDR joins by narrow spaces."""
+
 _CODE = re.compile(r"[`{}\\|]|\$[A-Za-z({]|(?:^|\s)-{1,2}[A-Za-z]|&&|\w=|[<>]\S")
 """What commands and code have and prose rarely has."""
 
@@ -153,10 +157,18 @@ def explains_space(sign: str, before: str, after: str, *, among_lines: bool) -> 
         return sign == "\xa0" and among_lines
     if (left and (left in _FIXED or left in _TYPOGRAPHIC)) or (right and (right in _FIXED or right in _TYPOGRAPHIC)):
         return False
-    if left and right and (_NUMBER.match(after) or _AFTER_NUMBER.search(before) or _ENDS_PRICE.search(before)):
+    groups = sign in _GROUPS or not (left.isdigit() and right.isdigit())
+    if (
+        left
+        and right
+        and groups
+        and (_NUMBER.match(after) or _AFTER_NUMBER.search(before) or _ENDS_PRICE.search(before))
+    ):
         return True
+    is_franc = left == "F" and after.startswith("CFA")  # of West and Central Africa
+    is_time = sign == "\u202f" and right.isalpha() and _DAY_PERIOD.search(before) is not None
     ends_line = not right and among_lines and left in _ENDS
-    return sign in _FIXED and (ends_line or _is_written(before, after))
+    return sign in _FIXED and (ends_line or is_franc or is_time or _is_written(before, after))
 
 
 def explains_hyphen(before: str, after: str) -> bool:

@@ -36,6 +36,9 @@ _FLAG = re.compile(
 )
 """The flags of England, Scotland and Wales: the only emoji that are written with tags."""
 
+_ABBREVIATION = re.compile("\u070f[\u0710-\u074f]{1,8}\\Z")
+"""A Syriac abbreviation: a mark above its letters, the last of which is not joined to the next word."""
+
 _MARKS = "\u200e\u200f\u061c"
 _NUMBER_SIGNS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u08e2"
 """Format characters that have ink of their own around or above what follows."""
@@ -88,7 +91,8 @@ def _cut_line(text: str, place: int) -> tuple[str, str]:
 
 def _explains_non_joiner(text: str, place: int) -> bool:
     left, right = _find_sides(text, place)
-    if _CURSIVE.match(left) and _CURSIVE.match(right):
+    ends = not right.isalnum() and _ABBREVIATION.search(text[max(0, place - _WINDOW) : place])
+    if _CURSIVE.match(left) and (_CURSIVE.match(right) or ends):
         return True
     return _INDIC.match(left) is not None and (_ends_half(text, place) or _INDIC.match(right) is not None)
 
@@ -120,7 +124,7 @@ def _explains_break(text: str, place: int) -> bool:
 
 def _explains_number_sign(text: str, place: int) -> bool:
     right = text[place + 1 : place + 2]
-    return right.isdigit() or _CURSIVE.match(right) is not None
+    return (right.isdigit() and not right.isascii()) or _CURSIVE.match(right) is not None
 
 
 def _is_new_picture(text: str, place: int) -> bool:

@@ -1,13 +1,13 @@
 """Warnings of hidden characters: none for ordinary texts, one for every trick."""
 
 import json
-from collections.abc import Callable
+import unicodedata
 from pathlib import Path
 
 import pytest
 
 from sayso.core.records.tools import find_alike
-from sayso.core.text.invisible import reveal
+from sayso.core.text.invisible import find_hidden, reveal
 from sayso.core.text.lookalikes import count_lookalikes
 from sayso.core.text.suspicions import count_hidden
 
@@ -29,13 +29,22 @@ def is_flagged(text: str) -> bool:
 LOCALES = read_texts("locales.jsonl")
 """Prices, times, units and names of 1,082 locales of CLDR 47, each text once, without those in ASCII."""
 
+INKLESS = [
+    sign
+    for sign in map(chr, (*range(0x30000), *range(0xE0000, 0xE1000)))
+    if sign not in "\n\t" and unicodedata.category(sign) not in {"Cn", "Co", "Cs"} and find_hidden(sign, breaks=False)
+]
 SHARE = 0.01
 TOOLS = [json.loads(line)["tool"] for line in (HERE / "ordinary" / "calls.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("count", [count_hidden, count_lookalikes])
-def test_at_most_one_in_a_hundred_texts_of_all_locales_is_flagged(count: Callable[[str], int]) -> None:
-    flagged = [text for text in LOCALES if count(text)]
+def test_at_most_one_in_a_hundred_texts_of_all_locales_is_flagged() -> None:
+    flagged = [text for text in LOCALES if is_flagged(text)]
+    assert len(flagged) <= SHARE * len(LOCALES), flagged
+
+
+def test_at_most_one_in_a_hundred_is_flagged_in_a_sentence() -> None:
+    flagged = [text for text in LOCALES if is_flagged(f"Dear Ann,\r\n\r\nwe write {text} here.\r\n")]
     assert len(flagged) <= SHARE * len(LOCALES), flagged
 
 
@@ -55,6 +64,14 @@ def test_a_mail_in_its_language_is_not_flagged(mail: dict[str, str]) -> None:
 def test_a_smuggled_character_is_flagged(one: dict[str, str]) -> None:
     assert count_hidden(one["text"])
     assert count_hidden(f"Dear Ann,\r\n\r\n{one['text']} is due\r\n")
+
+
+@pytest.mark.parametrize(
+    "place", ["pay{}pal", "{}pay", "pay{}", "ann@example.com{}", "rm -rf /srv{} /tmp", "a {} b", "{}"]
+)
+def test_every_character_without_ink_is_flagged_in_ascii(place: str) -> None:
+    texts = [place.format(sign) for sign in INKLESS]
+    assert [text for text in texts if not count_hidden(text)] == []
 
 
 @pytest.mark.parametrize("one", read("lookalike.jsonl"), ids=lambda one: str(one["trick"]))
