@@ -11,6 +11,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from docs import compliance
 from sayso import errors
 from sayso.cli.commands import COMMANDS, POLICY_COMMANDS, load
 from sayso.client.permits import CallOptions
@@ -128,6 +129,7 @@ WRITERS: Mapping[str, Callable[[], str]] = {
     "webhook-events": write_webhook_events,
     "metrics": write_metrics,
     "invariants": write_invariants,
+    **compliance.WRITERS,
 }
 """The writer of each reference, by the name in the comment that a page has in its place."""
 
