@@ -5,6 +5,7 @@
   const { _ } = window.sayso;
   const PREFIX_MS = 2000;
   const FIELDS = "input:not([type=checkbox], [type=radio]), textarea, select";
+  const ROWS = "#rows li, .cards > li, .sortable tbody > tr";
   const one = (selector) => document.querySelector(selector);
   const store = { // a browser may forbid storage
     get(area, name) { try { return area().getItem(name); } catch { return null; } },
@@ -16,8 +17,8 @@
   let prefixAt = -Infinity, sheet = null;
 
   // Lists
-  const rows = () => [...document.querySelectorAll("#rows li, .cards > li")].filter((row) => row.checkVisibility());
-  const currentRow = () => document.activeElement.closest("#rows li, .cards > li");
+  const rows = () => [...document.querySelectorAll(ROWS)].filter((row) => row.checkVisibility());
+  const currentRow = () => document.activeElement.closest(ROWS);
   const activeRow = () => currentRow() ?? (split() ? one("#rows li[aria-current]") : null);
 
   function step(by) {

@@ -20,11 +20,11 @@
   }
 
   function show() {
-    for (const line of main.querySelectorAll("li.item[id] > .second")) {
-      const rowId = line.parentElement.id;
+    for (const line of main.querySelectorAll("li.item[id] .whose")) {
+      const rowId = line.closest("li").id;
       let place = line.querySelector(".here");
       if (!place && !present[rowId]) continue;
-      place ??= line.appendChild(Object.assign(document.createElement("span"), { className: "here" }));
+      place ??= line.insertBefore(Object.assign(document.createElement("span"), { className: "here" }), line.firstChild);
       put(place, rowId);
     }
     for (const place of main.querySelectorAll("[data-here]")) put(place, place.dataset.row);

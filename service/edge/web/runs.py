@@ -26,6 +26,7 @@ from service.edge.web.content import runs as content
 from service.edge.web.content.cards import item_href
 from service.edge.web.content.details import mask_lines
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
+from service.edge.web.content.sorting import Keys, read_sorting
 from service.edge.web.content.timeline import VOICES
 from service.edge.web.pages import show, show_page_again
 from service.edge.web.sessions import (
@@ -63,6 +64,13 @@ async def find_place(request: Request, wanted: str) -> str | None:
 
 PAGE = 25
 MOST_SEARCHED = 1000
+_SORTED_BY: Keys[Run] = {
+    "run": lambda run: (run.title or run.agent).casefold(),
+    "agent": lambda run: run.agent.casefold(),
+    "by": lambda run: run.owner.casefold(),
+    "state": lambda run: run.state,
+    "started": lambda run: run.created_at_ms,
+}
 
 router = APIRouter(route_class=RecordedRoute)
 
@@ -75,11 +83,22 @@ async def list_runs(
     agent: Annotated[str, Query(max_length=200)] = "",
     skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     kept: Annotated[str, Query(max_length=60 * PAGE)] = "",
+    sort: Annotated[str, Query(max_length=20)] = "",
+    place: Annotated[int, Query(ge=0, le=MOST_SEARCHED)] = 0,
 ) -> Response:
-    """Show the runs, newest first. What the search found before, the runs in `kept`, stays above."""
+    """Show the runs, newest first. What the search found before, the runs in `kept`, stays above.
+
+    With `sort`, show the latest ones sorted by that column, from the row `place` on.
+    """
     wanted = RunStatus(status) if status in list(RunStatus) else None
     ids = kept.split(",")[:PAGE] if kept else []
-    runs, damaged, following = await _find(request, wanted, agent.strip(), skip, ids)
+    sorting, sorted_of, onward = read_sorting(sort, _SORTED_BY), 0, None
+    if sorting:
+        every, damaged, following = await _find(request, wanted, agent.strip(), 0, [], MOST_SEARCHED)
+        runs, sorted_of = sorting.sort(every, _SORTED_BY)[place : place + PAGE], len(every)
+        onward = place + PAGE if sorted_of > place + PAGE else None
+    else:
+        runs, damaged, following = await _find(request, wanted, agent.strip(), skip, ids)
     records = await wiring_of(request).desk.suspensions.read_page([run.suspension_id for run in runs])
     secrets = {record.id: collect_secrets([record]) for record in split_readable(records)[0]}
     return await show(
@@ -98,8 +117,12 @@ async def list_runs(
         status=wanted or "",
         agent=agent.strip(),
         skip=skip,
-        following=following if len(runs) >= PAGE else None,
-        further=following if len(runs) < PAGE else None,
+        following=following if len(runs) >= PAGE and not sorting else None,
+        further=following if len(runs) < PAGE and not sorting else None,
+        sorting=sorting,
+        place=place,
+        onward=onward,
+        cut=sorted_of if following is not None else 0,
         kept=",".join(run.id for run in runs),
     )
 
@@ -237,9 +260,9 @@ def may_cancel(latest: Sequence[SuspensionRecord], by: Actor, *, is_admin: bool)
 
 
 async def _find(
-    request: Request, status: RunStatus | None, agent: str, skip: int, kept: list[str]
+    request: Request, status: RunStatus | None, agent: str, skip: int, kept: list[str], most: int = PAGE
 ) -> tuple[list[Run], list[UnreadableRecord], int | None]:
-    """Return a page of runs, those in `kept` that still fit first, its damaged ones, and where the next begins."""
+    """Return up to `most` runs, those in `kept` that still fit first, its damaged ones, and where the next begins."""
     wiring = wiring_of(request)
     page = [run for run in await wiring.runs.read_many(kept) if isinstance(run, Run) and status in (None, run.status)]
     damaged: list[UnreadableRecord] = []
@@ -248,7 +271,7 @@ async def _find(
         limit = min(100, skip + MOST_SEARCHED - position)
         runs = await wiring.runs.list_runs(status=status, skip=position, limit=limit)
         for run in runs:
-            if len(page) >= PAGE:
+            if len(page) >= most:
                 return page, damaged, position
             position += 1
             if isinstance(run, UnreadableRecord):

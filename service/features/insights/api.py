@@ -1,7 +1,9 @@
 """Routes of reports: the insights, also as a page, and decisions that no person made."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, NamedTuple
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -18,11 +20,12 @@ from service.edge.api.dependencies import Limit, Parts, Person
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import problems
 from service.edge.web.additions import ItemPage
+from service.edge.web.content.sorting import Keys, read_sorting
 from service.edge.web.pages import show
 from service.edge.web.sessions import SignedIn, wiring_of
 from service.features.control.store import Recents
-from service.features.insights.attention import find_warning, read_limits
-from service.features.insights.figures import RANGES, Insights, read_insights
+from service.features.insights.attention import PersonFigures, find_warning, read_limits
+from service.features.insights.figures import RANGES, Insights, RuleCost, ToolFigures, read_insights
 
 reports = APIRouter(prefix="/reports", tags=["reports"], route_class=SignedInRoute)
 
@@ -120,11 +123,62 @@ class Headline(NamedTuple):
     change: str
 
 
+FIRST_TOOLS = 20  # the tools that the page shows at first
+_TOOLS_BY: Keys[ToolFigures] = {
+    "tool": lambda one: one.tool.casefold() or None,
+    "asked": lambda one: one.asked,
+    "approved": lambda one: one.approve_rate,
+    "edited": lambda one: one.edited,
+    "median": lambda one: one.p50_ms,
+    "most": lambda one: one.p95_ms,
+    "fallback": lambda one: one.fallback,
+}
+_RULES_BY: Keys[RuleCost] = {
+    "rule": lambda one: one.rule.casefold() or None,
+    "asked": lambda one: one.asked,
+    "time": lambda one: one.people_ms if one.measured else None,
+    "denied": lambda one: one.denied,
+    "edited": lambda one: one.edited,
+    "fallback": lambda one: one.fallback,
+    "wrong": lambda one: one.disagreed if one.second_opinions else None,
+    "near": lambda one: one.near_misses,
+}
+_PEOPLE_BY: Keys[PersonFigures] = {
+    "name": lambda one: one.name.casefold() or None,
+    "decided": lambda one: one.decided,
+    "approved": lambda one: one.approve_rate,
+    "look": lambda one: one.p50_look_ms,
+    "fast": lambda one: one.fast_share,
+    "instant": lambda one: one.instant_share,
+    "night": lambda one: one.night_share,
+}
+Sort = Annotated[str, Query(max_length=20)]
+
+
 @router.get("/insights")
-async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Query(max_length=10)] = "7d") -> Response:
-    """Show the insights of a range. A reviewer sees their own row of the reviewers, an admin all."""
+async def insights(
+    request: Request,
+    visitor: SignedIn,
+    range: Annotated[str, Query(max_length=10)] = "7d",
+    tools: Sort = "",
+    rules: Sort = "",
+    people: Sort = "",
+    every: Annotated[bool, Query()] = False,
+) -> Response:
+    """Show the insights of a range. A reviewer sees their own row of the reviewers, an admin all.
+
+    `tools`, `rules` and `people` name the column that sorts their table; `every` shows more than the first tools.
+    """
     wanted: Range = next((choice for choice in RANGES if choice == range), "7d")
     insights = await read_insights(wiring_of(request), wanted, None if visitor.is_admin else visitor.name)
+    sortings = {
+        "tools": read_sorting(tools, _TOOLS_BY),
+        "rules": read_sorting(rules, _RULES_BY),
+        "people": read_sorting(people, _PEOPLE_BY),
+    }
+    chosen = {"range": wanted, **{name: one.written for name, one in sortings.items() if one}}
+    chosen |= {"every": "1"} if every else {}
+    sorted_tools = sortings["tools"].sort(insights.tools, _TOOLS_BY)
     points = insights.points
     return await show(
         request,
@@ -132,6 +186,11 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
         "pages/insights.html",
         title=_("Insights"),
         insights=insights,
+        tools=sorted_tools if every else sorted_tools[:FIRST_TOOLS],
+        rules=sortings["rules"].sort(insights.rules, _RULES_BY),
+        people=sortings["people"].sort(insights.people, _PEOPLE_BY),
+        sortings=sortings,
+        addresses={name: _write_address(chosen, name) for name in (*sortings, "every")},
         limits=read_limits(wiring_of(request)),
         headlines=list_headlines(insights),
         points=[  # the columns of the plot: times in seconds, then one for each line
@@ -144,6 +203,11 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
         hourly=wanted in ("24h", "7d"),
         now_ms=insights.to_ms,
     )
+
+
+def _write_address(chosen: Mapping[str, str], name: str) -> str:
+    """Return the page's address up to the value of a parameter, with the choices of the others."""
+    return f"/insights?{urlencode({key: text for key, text in chosen.items() if key != name})}&{name}="
 
 
 def list_headlines(insights: Insights) -> list[Headline]:

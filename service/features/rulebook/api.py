@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import Field, ValidationError
 
@@ -30,6 +30,7 @@ from service.edge.api.dependencies import Admin, Parts, Person
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.edge.web.content.cards import item_href
+from service.edge.web.content.sorting import Keys, read_sorting
 from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 from service.features.insights.figures import read_rule_cost
@@ -109,8 +110,9 @@ router = APIRouter(route_class=RecordedRoute)
 
 
 class RuleRow(NamedTuple):
-    """A rule in the list; `hits` counts the calls that it decided in the last days."""
+    """A rule in the list, with its number in the order of trial; `hits` counts the calls that it decided lately."""
 
+    number: int
     rule: PolicyRule
     calls: str
     action: str
@@ -136,18 +138,31 @@ class AskedRow(NamedTuple):
     at_ms: int
 
 
+_SORTED_BY: Keys[RuleRow] = {
+    "order": lambda row: row.number,
+    "rule": lambda row: row.rule.rule_id.casefold(),
+    "action": lambda row: row.action,
+    "priority": lambda row: row.rule.priority,
+    "who": lambda row: row.who.casefold() or None,
+    "hits": lambda row: row.hits,
+}
+
+
 @router.get("/rules")
-async def list_rules(request: Request, visitor: SignedIn) -> Response:
-    """Show the rules in force in the order of trial."""
+async def list_rules(request: Request, visitor: SignedIn, sort: Annotated[str, Query(max_length=20)] = "") -> Response:
+    """Show the rules in force in the order of trial, or sorted by a column."""
     wiring = wiring_of(request)
     rules = wiring.rules
     policy, hits = rules.policy(), await rules.count_hits(DAYS)
+    sorting = read_sorting(sort, _SORTED_BY)
+    rows = [_describe_row(number, rule, hits.get(rule.rule_id, 0)) for number, rule in enumerate(policy.rules, 1)]
     return await show(
         request,
         visitor,
         "pages/rules.html",
         title=_("Rules"),
-        rows=[_describe_row(rule, hits.get(rule.rule_id, 0)) for rule in policy.rules],
+        rows=sorting.sort(rows, _SORTED_BY),
+        sorting=sorting,
         default=sentences.describe_default(policy),
         default_hits=hits.get(DEFAULT, 0),
         rules_version=policy.version,
@@ -176,7 +191,7 @@ async def read_rule(request: Request, visitor: SignedIn, rule_id: str) -> Respon
         rule=rule,
         rule_id=rule_id,
         words=sentences.describe_rule(rule) if rule is not None else "",
-        row=_describe_row(rule, hits.get(rule_id, 0)) if rule is not None else None,
+        row=_describe_row(policy.rules.index(rule) + 1, rule, hits.get(rule_id, 0)) if rule is not None else None,
         shadow=sentences.describe_shadow_hits(shadow) if rule is not None and rule.mode is Mode.SHADOW else "",
         number=policy.rules.index(rule) + 1 if rule is not None else 0,
         count=len(policy.rules),
@@ -195,9 +210,10 @@ def _find_source(wiring: Wiring, rule_id: str) -> tuple[str, RuleSource] | None:
     return (file[0].name, source) if file is not None and source is not None else None
 
 
-def _describe_row(rule: PolicyRule, hits: int) -> RuleRow:
+def _describe_row(number: int, rule: PolicyRule, hits: int) -> RuleRow:
     asks = rule.action in ASKING
     return RuleRow(
+        number=number,
         rule=rule,
         calls=sentences.describe_calls(rule),
         action=sentences.ACTIONS[rule.action],

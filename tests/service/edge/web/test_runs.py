@@ -11,7 +11,7 @@ from tests.service.edge.web.stories import asked, begin, decide, finish, make_as
 
 
 def titles(page: str) -> list[str]:
-    return re.findall(r'<h2 class="prose"><a href="/runs/[^"]+">([^<]+)</a>', page)
+    return re.findall(r'<th scope="row"><a href="/runs/[^"]+">([^<]+)</a>', page)
 
 
 async def test_runs_page_without_runs(settings: Settings) -> None:

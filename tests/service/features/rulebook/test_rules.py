@@ -103,7 +103,7 @@ async def test_rule_page_shows_words_source_people_and_items(settings: Settings)
             assert words in page
         assert "A-1932" not in page
         assert "nightly" not in page
-        assert ">1</dd>" in (await anna.read("/rules")).replace("\n", "")
+        assert 'data-label="Hits in 7 days" class="number">1</td>' in await anna.read("/rules")
         page = await anna.read(f"/items/{record.id}/i1")
         assert 'href="/rules/refunds-over-100"' in page
         assert "1 other rule matched" in page
