@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
-from sayso.core.canonical_json import canonical_json
+from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.records.decisions import Actor, Decision, DecisionAction, list_filled
 from sayso.core.records.items import Answer, Item, ItemKind
 from sayso.core.records.suspensions import Progress, RunRef, SuspensionRecord
@@ -116,6 +116,33 @@ def count_quorum(item: Item) -> str:
     needed = item.terms.quorum.approve
     most = needed - _count_lacking(item.terms.quorum, _list_leading(item))
     return _("%(most)s of %(needed)s", most=most, needed=needed) if needed > 1 else ""
+
+
+def describe_approval(record: SuspensionRecord, item: Item, by: Actor, args: JsonObject) -> str:
+    """Return what the reviewer's approval of these arguments leads to; empty where one approval is enough."""
+    quorum = item.terms.quorum
+    if quorum.approve == 1:
+        return ""
+    lack = _count_after(record, item, by, args)
+    if lack > 0:
+        return ngettext("%(num)s more must approve after you.", "%(num)s more must approve after you.", lack)
+    waits = record.resume.coverage == "all" and any(other.open for other in record.items if other is not item)
+    return _("Your approval decides it.") if waits else _("Your approval sends it.")
+
+
+def count_approval(record: SuspensionRecord, item: Item, by: Actor, args: JsonObject) -> str:
+    """Return the reviewer's place among the approvals of these arguments, such as `2 of 2`; empty where 1 is enough."""
+    needed = item.terms.quorum.approve
+    most = needed - max(0, _count_after(record, item, by, args))
+    return _("%(most)s of %(needed)s", most=most, needed=needed) if needed > 1 else ""
+
+
+def _count_after(record: SuspensionRecord, item: Item, by: Actor, args: JsonObject) -> int:
+    """Return how many more must approve these arguments after this reviewer."""
+    wanted = canonical_json(args)
+    approving = (decision for decision in item.decisions if decision.action is DecisionAction.APPROVE)
+    agreeing = [decision.by for decision in approving if canonical_json(args_of(item, decision)) == wanted]
+    return _count_lacking(item.terms.quorum, [*agreeing, entitle(record, item, by) or by])
 
 
 def describe_deadlock(record: SuspensionRecord, item: Item) -> str:

@@ -274,7 +274,7 @@ async def _gather(visit: _Visit) -> dict[str, Any]:
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "lines": lines,
         **_describe_trail(record, item, view, definition, trail),
-        **await asyncio.to_thread(_describe, record, item, visit.by, suspension.now_ms),
+        **await asyncio.to_thread(_describe, record, item, visit.by, suspension.now_ms, version),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
         **precedents,
         **{name: value for part in added for name, value in part.items()},
@@ -312,7 +312,9 @@ def _link_repeated(record: SuspensionRecord, item: Item) -> dict[str, str]:
     }
 
 
-def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int) -> dict[str, object]:
+def _describe(
+    record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int, version: edits.Version | None
+) -> dict[str, object]:
     return {
         "review": None,
         "banner": None,
@@ -339,6 +341,19 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "waits_for_answer": find_open_inquiry(item.inquiries) is not None,
         "outcome": describe_outcome(item),
         "outcome_when": describe_outcome_when(item),
+        **_describe_quorum(record, item, visitor, version),
+    }
+
+
+def _describe_quorum(
+    record: SuspensionRecord, item: Item, visitor: Actor, version: edits.Version | None
+) -> dict[str, str]:
+    if not item.open or Answer.APPROVE not in item.allowed:
+        return {"approval": "", "tally": ""}
+    args = version.args if version is not None else item.tool.args
+    return {
+        "approval": sentences.describe_approval(record, item, visitor, args),
+        "tally": sentences.count_approval(record, item, visitor, args),
     }
 
 
@@ -363,6 +378,7 @@ def _describe_args(
         if version is not None
         else [],
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
+        "differences": details.list_differences(item, minor=minor),
         "changes": details.compare_args(item.tool.args, decided, minor=minor) if decided is not None else [],
         "decisions": details.list_decisions(item, minor=minor),
         "siblings": [

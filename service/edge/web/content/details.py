@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from sayso.core.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.clock import HOUR_MS
 from sayso.core.records.decisions import ActorKind, Decision, DecisionAction
 from sayso.core.records.events import EventType, TrailEntry
 from sayso.core.records.items import Answer, Item, ItemKind
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
+from sayso.core.sentences import join_words
 from sayso.core.sentences.outcomes import describe_decision, describe_shown, describe_voided
 from sayso.core.text.language import _
 from sayso.core.text.redaction import Redacted
@@ -210,6 +211,22 @@ def compare_args(requested: JsonObject, decided: JsonObject, *, minor: bool = Fa
         state = "added" if was is None else "removed" if now is None else "same" if old == new else "changed"
         rows.append(Change(path, old, new, state, compare_texts(old, new) if state == "changed" else (), was, now))
     return rows
+
+
+class Difference(NamedTuple):
+    """Who approved other arguments than the requested ones, and what differs."""
+
+    who: str
+    changes: "list[Change]"
+
+
+def list_differences(item: Item, *, minor: bool = False) -> list[Difference]:
+    """Return what reviewers of an open item approved beside the requested arguments, each version once."""
+    versions: dict[bytes, tuple[list[str], list[Change]]] = {}
+    for decision in item.decisions if item.open else ():
+        if decision.action is DecisionAction.APPROVE and (changes := find_changes(item, decision, minor=minor)):
+            versions.setdefault(canonical_json(args_of(item, decision)), ([], changes))[0].append(decision.by.id)
+    return [Difference(join_words(people), changes) for people, changes in versions.values()]
 
 
 def find_changes(item: Item, decision: Decision, *, minor: bool = False) -> list[Change]:

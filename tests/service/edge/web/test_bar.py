@@ -130,7 +130,7 @@ async def ask_severe(wiring: Wiring) -> SuspensionRecord:
 def test_bar_is_low_whatever_it_says(site: Site, open_as: Open, viewport: ViewportSize) -> None:
     page = open_as(place_of(site.act(ask_with_versions)), viewport=viewport)
     others = ("Deny…", "…") if has_menu(page) else ("Edit", "Deny…")
-    expect_low(page, "Approve as requested", *others)
+    expect_low(page, "Approve EUR 250.00 as requested (1 of 2)", *others)
     page.goto(place_of(site.act(ask_severe)))
     read_to_the_end(page)
     settle(page)

@@ -138,16 +138,16 @@ def test_the_digits_stand_in_the_page(site: Site, open_as: Open) -> None:
     assert is_open(site, place)
 
 
-def test_a_quorum_and_what_others_approved_stand_at_the_button(site: Site, open_as: Open) -> None:
+def test_a_quorum_and_what_others_approved_stand_in_the_head(site: Site, open_as: Open) -> None:
     async def prepare(wiring: Wiring) -> str:
         record = await asked(wiring, make_ask(terms={"quorum": {"approve": 2}}))
         await decide(wiring, record, "approve", args={**REFUND_ARGS, "amount": 120})
         return place_of(record)
 
     page = open_as(site.act(prepare), viewport=PHONE)
-    expect(page.locator(".head .quorum")).to_have_text("1 of 2 have approved; 1 denial is enough")
-    expect(page.locator(".decide .quorum")).to_contain_text("amount 120; you see 250")
-    expect(page.locator(".decide .quorum")).to_be_in_viewport()
+    said = ["1 of 2 have approved; 1 denial is enough", "ben approved amount 120; you see 250."]
+    expect(page.locator(".head .quorum")).to_have_text([*said, "1 more must approve after you."])
+    expect(page.locator("#differing")).to_be_in_viewport()
     expect(page.locator(".versions a").first).to_have_text("ben’s version")
 
 
