@@ -5,6 +5,7 @@ from typing import Annotated, get_args
 
 import typer
 
+from sayso.cli.channels import read_time
 from sayso.cli.logins import Login, connect, exchange, forget_login, read_login, save_login
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client import URL, Client, administration
@@ -209,6 +210,10 @@ def create(
     kind: Annotated[str, typer.Option(help="agent, reviewer or provisioner.")] = "agent",
     context: Annotated[str, typer.Option(help="Facts about the holder for rules, as a JSON object.")] = "{}",
     owner: Annotated[str | None, typer.Option(help="The person who owns an agent's key.")] = None,
+    scope: Annotated[list[str] | None, typer.Option(help="What it may do: ask, run, read or webhooks.")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="An agent as which it asks; without it, all.")] = None,
+    network: Annotated[list[str] | None, typer.Option(help="A range of its addresses, such as 10.0.0.0/8.")] = None,
+    expires: Annotated[str | None, typer.Option(help="The date or time at which it ends, such as 2027-01-31.")] = None,
 ) -> None:
     """Create a key. It is printed only here, alone on standard output."""
     if kind not in KINDS:
@@ -217,7 +222,17 @@ def create(
     if not isinstance(facts, dict):
         raise InvalidInput(f'The context {context!r} is not a JSON object. Write it as \'{{"env": "prod"}}\'.')
     with connect() as client:
-        _print_new(client.create_key(name, kind, context=facts, owner=owner))
+        made = client.create_key(
+            name,
+            kind,
+            context=facts,
+            owner=owner,
+            scopes=scope or (),
+            agents=agent or (),
+            networks=network or (),
+            expires_at=read_time(expires, "--expires") if expires is not None else None,
+        )
+    _print_new(made)
 
 
 @keys.command("list")
@@ -227,12 +242,14 @@ def list_all(json: JsonOption = False) -> None:
         listed = client.keys().keys
     rows = (
         (
-            *(key.id, key.name, key.kind, key.owner or "", key.created_by, format_time(key.created_at)),
+            *(key.id, key.prefix, key.name, key.kind, key.owner or "", key.created_by, format_time(key.created_at)),
             *(format_time(key.last_used_at) if key.last_used_at else "never", _describe_state(key)),
         )
         for key in listed
     )
-    print_list(listed, json, ("id", "name", "kind", "owner", "made by", "created", "last used", "state"), rows)
+    print_list(
+        listed, json, ("id", "begins", "name", "kind", "owner", "made by", "created", "last used", "state"), rows
+    )
 
 
 @keys.command("rotate")
@@ -245,10 +262,13 @@ def rotate(
 
 
 @keys.command("revoke")
-def revoke(key_id: str) -> None:
-    """Revoke a key. It fails everywhere within a second."""
+def revoke(
+    key_id: Annotated[str, typer.Argument(help="Its id, or the secret's first characters as `keys list` shows them.")],
+) -> None:
+    """Revoke a key. It fails everywhere within a second. A leaked one is named by how it begins."""
     with connect() as client:
-        revoked = client.revoke_key(key_id)
+        prefixes = [key.prefix for key in client.keys().keys if key.prefix and key_id.startswith(key.prefix)]
+        revoked = client.revoke_key(prefixes[0] if prefixes else key_id)  # the rest of a secret is sent nowhere
     make_console().print(show_line(f"{revoked.id} of {revoked.name} is revoked."))
 
 
@@ -263,7 +283,9 @@ def _describe_state(key: KeyView) -> str:
         return f"revoked {format_time(key.revoked_at)}"
     if not key.listed:
         return "NOT MADE BY SAYSO: revoke it"
-    return f"expires {format_time(key.ends_at)}" if key.ends_at is not None else "valid"
+    ends = [end for end in (key.ends_at, key.expires_at) if end is not None]
+    narrowed = ", ".join((*key.scopes, *key.agents, *key.networks))
+    return (f"expires {format_time(min(ends))}" if ends else "valid") + (f", only {narrowed}" if narrowed else "")
 
 
 groups = typer.Typer(help="Manage groups, which rules name as group:NAME.", no_args_is_help=True)

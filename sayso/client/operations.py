@@ -315,21 +315,28 @@ class Operations:
         return self._send(Request("GET", _KEYS, KeyList))
 
     @operation
-    def create_key(
+    def create_key(  # noqa: PLR0913  one parameter for each field
         self,
         name: str,
         kind: str = "agent",
         *,
         context: JsonObject | None = None,
         owner: str | None = None,
+        scopes: Sequence[str] = (),
+        agents: Sequence[str] = (),
+        networks: Sequence[str] = (),
+        expires_at: str | None = None,
         key: str | None = None,
     ) -> Flow[NewKeyView]:
         """Create a key. Its secret is returned only here; rules read `context` as facts about its holder.
 
-        `owner` is the person who owns an agent's key.
+        `owner` is the person who owns an agent's key. `scopes` (`ask`, `run`, `read`, `webhooks`) and `agents` narrow
+        an agent's key, and `networks` (CIDR) and `expires_at` (RFC 3339) any key.
         """
         body: JsonObject = {"name": name, "kind": kind, **({"context": context} if context else {})}
-        body |= {"owner": owner} if owner is not None else {}
+        narrowing: JsonObject = {"owner": owner, "expires_at": expires_at}
+        narrowing |= {"scopes": [*scopes], "agents": [*agents], "networks": [*networks]}
+        body |= {name: value for name, value in narrowing.items() if value}
         return self._send(Request("POST", _KEYS, NewKeyView, body=body, key=key or new_key()))
 
     @operation

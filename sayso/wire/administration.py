@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.decisions import KeyKind
+from sayso.core.records.decisions import KeyKind, KeyScope
 from sayso.wire.models import Later, Timestamp, View
 
 
@@ -73,6 +73,11 @@ class KeyView(View):
     context: JsonObject
     owner: str | None
     created_by: Later[str] = Field(description="The person who made the key; empty where nobody is known.")
+    scopes: Later[tuple[KeyScope, ...]] = Field(description="What an agent's key may do; empty for everything.")
+    agents: Later[tuple[str, ...]] = Field(description="The agents as which it asks; empty for all.")
+    networks: Later[tuple[str, ...]] = Field(description="The ranges of addresses of its use; empty for all.")
+    expires_at: Timestamp | None = Field(default=None, validation_alias="expires_at_ms")
+    prefix: Later[str] = Field(description="The first characters of the secret; it revokes the key, too.")
     listed: bool = Field(
         default=True, description="False for a key that no Sayso made: find out who wrote it, and revoke it."
     )

@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const { _ } = window.sayso;
-  const PATIENCE_MS = 5000, REACH_MS = 4000;
+  const PATIENCE_MS = 5000, HEARD_MS = 7000, REACH_MS = 4000;
   const bar = document.getElementById("offline");
   const dot = document.getElementById("dot");
   const notice = document.getElementById("notice");
@@ -10,7 +10,8 @@
 
   async function reach() {
     try {
-      return (await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(REACH_MS) })).ok;
+      await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(REACH_MS) });
+      return true;
     } catch {
       return false;
     }
@@ -46,11 +47,10 @@
     lost = setTimeout(() => { if (bar.hidden) show(since); }, stale ? 0 : PATIENCE_MS);
   });
 
-  // Nothing is sent into a dead line, where the browser would replace the page and what was typed by its own message:
-  // each press asks the line first. What was not sent is sent by another press alone.
+  // Nothing is sent into a dead line, where the browser would replace the page and what was typed by its own message.
   document.addEventListener("submit", (event) => {
     const { target: form, submitter } = event;
-    if (form === checked || form.method !== "post") return;
+    if (form === checked || form.method !== "post" || (navigator.onLine && window.sayso.heardWithin?.(HEARD_MS))) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     if (form.matches("[aria-busy]")) return;
@@ -62,9 +62,8 @@
         return;
       }
       notice.textContent = "";
-      if (!(submitter ?? form).isConnected) return; // the page has changed under the press
       checked = form;
-      if (submitter) form.requestSubmit(submitter);
+      if (submitter?.isConnected) form.requestSubmit(submitter);
       else form.requestSubmit();
       checked = null;
     });

@@ -26,6 +26,9 @@ KeyKind = Literal["agent", "reviewer", "provisioner"]
 """An agent starts and reads its own runs; a reviewer decides as that person; a provisioner manages instances of the
 Agent Approval Protocol."""
 
+KeyScope = Literal["ask", "run", "read", "webhooks"]
+"""What an agent's key may do: send calls for approval, start runs, only read, and manage webhooks."""
+
 
 class Actor(Immutable):
     """The author of a change, and the channel it came by."""

@@ -1,9 +1,9 @@
 """API keys of one tenant: create, rotate, revoke; and a cache of those that are revoked."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from ipaddress import ip_network
 
-from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import new_id, new_secret, now_ms
 from sayso.core.records.decisions import KeyKind
 from sayso.core.records.freezes import NamedKey, Revocations, find_revoked
@@ -11,7 +11,7 @@ from sayso.errors import Conflict, InvalidInput, NotFound
 from service.core.auth.reviewers import NOBODY, hash_token, refuse_our_names
 from service.core.cache import Cache, Refresher
 from service.core.settings import SHORTEST_KEY
-from service.core.store.people import ApiKey, Made, People, Tokens
+from service.core.store.people import NO_TERMS, ApiKey, KeyTerms, Made, People, Tokens
 
 
 class RevocationCache:
@@ -32,6 +32,7 @@ class RevocationCache:
 
 
 _NAME = re.compile(r"[!-~]{1,64}")
+_SHOWN = 8  # hexadecimal digits of a secret that its key's prefix shows
 LATEST_MS = 2**53  # a moment that never comes
 
 
@@ -48,8 +49,7 @@ class ApiKeys:
         secret: str | None = None,
         kind: KeyKind = "agent",
         predecessor_id: str | None = None,
-        context: JsonObject | None = None,
-        owner: str | None = None,
+        terms: KeyTerms = NO_TERMS,
         by: str = "",
         made: Made = NOBODY,
     ) -> tuple[ApiKey, str]:
@@ -60,16 +60,13 @@ class ApiKeys:
                     "A key's name is 1 to 64 visible ASCII characters without spaces. Choose another name."
                 )
             refuse_our_names(name)
+            await self._check_terms(kind, terms)
         if secret is not None and len(secret) < SHORTEST_KEY:
             raise InvalidInput(
                 f"The key has {len(secret)} characters; the minimum is {SHORTEST_KEY}. Choose a longer, random one."
             )
-        if owner is not None and predecessor_id is None:
-            if kind != "agent":
-                raise InvalidInput("Only an agent's key has an owner. Leave out the owner.")
-            if await self._people.find_active(owner) is None:
-                raise InvalidInput(f"There is no active person named {owner!r} to own the key. Correct the name.")
-        plain = secret or f"sayso_{kind}_{new_secret()}"
+        begin = f"sayso_{kind}_"
+        plain = secret or f"{begin}{new_secret()}"
         key_hash = hash_token(plain)
         existing = await self._tokens.find_key(key_hash)
         if existing is not None:
@@ -85,11 +82,11 @@ class ApiKeys:
             kind=kind,
             created_at_ms=now_ms(),
             predecessor_id=predecessor_id,
-            context=context or {},
-            owner=owner,
             created_by=by,
             made_by=made.by,
             made_at_ms=made.at_ms,
+            prefix="" if secret else plain[: len(begin) + _SHOWN],
+            **terms.model_dump(),
         )
         await self._people.save_key(key_hash, key)
         return key, plain
@@ -109,12 +106,33 @@ class ApiKeys:
             raise _not_found(key_id)
         if not key.holds(now_ms()):
             raise Conflict("This key was revoked or has ended. Create a new one instead.")
-        successor, plain = await self.create(key.name, None, key.kind, key.id, key.context, key.owner, by, made)
-        ends_at_ms = now_ms() + overlap_s * 1000
+        at_ms, terms = now_ms(), key.terms
+        if key.expires_at_ms is not None:  # the successor lasts as long as the key was to last
+            terms = terms.model_copy(update={"expires_at_ms": at_ms + key.expires_at_ms - key.created_at_ms})
+        successor, plain = await self.create(key.name, None, key.kind, key.id, terms, by, made)
+        ends_at_ms = at_ms + overlap_s * 1000
         await self._change(
             key_id, lambda old: old.model_copy(update={"ends_at_ms": min(ends_at_ms, old.ends_at_ms or LATEST_MS)})
         )
         return successor, plain
+
+    async def _check_terms(self, kind: KeyKind, terms: KeyTerms) -> None:
+        """Raise `InvalidInput` for terms that no key of the kind can have."""
+        if terms.owner is not None:
+            if kind != "agent":
+                raise InvalidInput("Only an agent's key has an owner. Leave out the owner.")
+            if await self._people.find_active(terms.owner) is None:
+                raise InvalidInput(f"There is no active person named {terms.owner!r} to own the key. Correct the name.")
+        if kind != "agent" and (terms.scopes or terms.agents):
+            raise InvalidInput("Only an agent's key has scopes and agents. Leave them out.")
+        for network in terms.networks:
+            try:
+                ip_network(network)
+            except ValueError:
+                problem = f"{network!r} is no range of addresses"
+                raise InvalidInput(f"{problem}. Write it as a range such as 2001:db8::/32.") from None
+        if terms.expires_at_ms is not None and terms.expires_at_ms <= now_ms():
+            raise InvalidInput("The key would have expired already. Choose a later time.")
 
     async def note_withdrawn(self, key_id: str) -> None:
         await self._change(key_id, lambda key: key.model_copy(update={"withdrawn": True}))
@@ -129,6 +147,12 @@ class ApiKeys:
         if changed is None:
             raise _not_found(key_id)
         return changed
+
+
+def find_by_prefix(keys: Sequence[ApiKey], given: str) -> ApiKey | None:
+    """Return the key with whose prefix the text begins; None for an id, for any other text, and where several fit."""
+    found = [key for key in keys if key.prefix and given.startswith(key.prefix) and key.revoked_at_ms is None]
+    return found[0] if len(found) == 1 else None
 
 
 def _not_found(key_id: str) -> NotFound:

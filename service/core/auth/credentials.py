@@ -1,19 +1,20 @@
 """Identify a caller by the credential alone: an agent by its API key, a person by the token of their session."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import nlargest
+from ipaddress import IPv6Address, ip_address, ip_network
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import monotonic_ms, now_ms
-from sayso.core.records.decisions import Actor, ActorKind, Represented
+from sayso.core.records.decisions import Actor, ActorKind, KeyScope, Represented
 from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
 from service.core.auth.person_tokens import PersonTokens
 from service.core.auth.reviewers import NOBODY, Reviewers, describe_actor, hash_token
 from service.core.cache import USED_WITHIN_MS, Refresher
-from service.core.store.people import PERSON, ApiKey, Made, Session, Tokens
+from service.core.store.people import NO_TERMS, PERSON, ApiKey, KeyTerms, Made, Session, Tokens
 
 TENANT = "default"  # the one tenant for now; a request's tenant comes from its credential alone
 
@@ -41,6 +42,7 @@ class Principal:
     password_by: str = ""  # who else set the password of a session, if its person has not changed it
     groups: tuple[str, ...] = ()  # the groups of a person
     represents: tuple[Represented, ...] = ()  # the absent people for whom a person decides
+    terms: KeyTerms = field(default=NO_TERMS, hash=False)  # what narrows an API key
 
     def actor(self, channel: str) -> Actor:
         return Actor(id=self.name, kind=self.kind, channel=channel)
@@ -201,6 +203,7 @@ class Credentials:
                 context=key.context,
                 key_owner=key.owner,
                 key_maker=key.created_by,
+                terms=key.terms,
             )
         holder = await self._reviewers_of(key.tenant).find_holder(key.name)
         if holder is None:
@@ -215,6 +218,7 @@ class Credentials:
             made=Made(key.made_by, key.made_at_ms),
             groups=holder.groups,
             represents=holder.represents,
+            terms=key.terms,
         )
 
     async def _note_use(self, tenant: str, holder: str) -> None:
@@ -227,6 +231,64 @@ class Credentials:
         self._noted[place] = at_ms + _NOTED_MS
         with suppress(Unavailable):
             await self._tokens.note_use(tenant, holder, now_ms())
+
+
+_ASKS = (
+    *("createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents", "answerInquiry", "attachFile"),
+    *("proposeMandate", "revokeMandate", "checkRules"),
+)
+_READS = (
+    *("getRun", "listRuns", "listRunSuspensions", "listEvents", "streamEvents", "listExternalEvents", "getTimeline"),
+    *("listSuspensions", "getSuspension", "listMandates", "getMandate", "listInquiries", "listAttachments"),
+    *("getAttachment", "listAgents", "listWebhookEvents"),
+)
+_WEBHOOKS = (
+    *("listEndpoints", "createEndpoint", "verifyEndpoint", "disableEndpoint", "rotateEndpoint", "deleteEndpoint"),
+    *("listFailures", "redeliver"),
+)
+SCOPES: Mapping[str, tuple[KeyScope, ...]] = {
+    **dict.fromkeys(_ASKS, ("ask",)),
+    **dict.fromkeys(_READS, ("read", "ask", "run")),
+    **dict.fromkeys(_WEBHOOKS, ("webhooks",)),
+    "startRun": ("run",),
+    "cancelRun": ("run", "ask"),
+}
+"""The scopes of which an agent's key needs one, by operation; a key with scopes has no other operation."""
+
+
+def require_scope(principal: Principal, operation_id: str) -> None:
+    """Raise `NotAllowed` where the key has scopes, and none of those that the operation needs."""
+    given = principal.terms.scopes
+    needed = SCOPES.get(operation_id, ())
+    if given and needed and not {*given} & {*needed}:
+        raise NotAllowed(
+            f"This key has the scope {', '.join(given)}; {operation_id} needs {' or '.join(needed)}. "
+            "Use a key with that scope.",
+            scopes=list(given),
+        )
+
+
+def require_agent(principal: Principal, agent: str) -> None:
+    """Raise `NotAllowed` where the key is limited to other agents."""
+    agents = principal.terms.agents
+    if agents and agent not in agents:
+        raise NotAllowed(f"This key asks for {', '.join(agents)} only, not for {agent!r}. Use that agent's own key.")
+
+
+def require_network(terms: KeyTerms, address: str) -> None:
+    """Raise `NotAllowed` where a key is used from outside of its ranges of addresses."""
+    if terms.networks and not _lies_in(address, terms.networks):
+        place = address or "an unknown address"
+        raise NotAllowed(f"This key cannot be used from {place}. Use it from its own network.")
+
+
+def _lies_in(address: str, networks: Iterable[str]) -> bool:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    found = found.ipv4_mapped or found if isinstance(found, IPv6Address) else found
+    return any(found in ip_network(network) for network in networks)
 
 
 def require_own_password(principal: Principal) -> None:

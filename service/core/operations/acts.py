@@ -25,6 +25,7 @@ class Act(NamedTuple):
 FindAct = Callable[[], Coroutine[Any, Any, tuple[Act | None, Sent]]]
 """Finds the act of a request, and what was sent, once the request was served: only then is its sender known."""
 
+_LIMITS = ("scopes", "agents", "networks")
 _GROUP = ("members", "editors")
 _ABSENCE = ("starts_at", "ends_at", "delegate")
 _ENDPOINT = ("url", "events", "description")
@@ -41,7 +42,7 @@ ACTS: Mapping[str, Act] = {
     "endSessions": Act("sessions_ended"),
     "endSession": Act("session_ended"),
     "signOut": Act("signed_out"),
-    "createKey": Act("key_created", ("name", "kind", "owner")),
+    "createKey": Act("key_created", ("name", "kind", "owner", *_LIMITS, "expires_at")),
     "rotateKey": Act("key_rotated", ("overlap_s",)),
     "revokeKey": Act("key_revoked"),
     "createGroup": Act("group_created", ("name", *_GROUP)),
@@ -115,7 +116,7 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
         "activate": Act("person_activated"),
         "manager": Act("manager_set", ("manager",)),
     },
-    "/keys": {"": Act("key_created", ("name", "kind", "owner"))},
+    "/keys": {"": Act("key_created", ("name", "kind", "owner", *_LIMITS, "expires"))},
     "/keys/{key_id}": {"rotate": Act("key_rotated", ("overlap",)), "revoke": Act("key_revoked")},
     "/me/contacts": {"": Act("contact_code_created", ("channel",))},
     "/me/contacts/unlink": {"": Act("contact_unlinked", ("which",))},

@@ -13,10 +13,11 @@ from sayso.core.records.terms import GROUP_PREFIX
 from sayso.core.transitions.decision_checks import entitle, may_decide
 from sayso.core.transitions.quorum import find_counted, list_agreeing
 from sayso.errors import Conflict, NotAllowed, NotAuthenticated, NotFound, TooManyRequests
+from service.core.auth.api_keys import find_by_prefix
 from service.core.auth.credentials import Principal, require_own_password
 from service.core.auth.reviewers import NAME_PATTERN, Origin, SignIn, require_role
 from service.core.operations.runs import withdraw_runs
-from service.core.store.people import ApiKey, Reviewer, StoredKey
+from service.core.store.people import NO_TERMS, ApiKey, KeyTerms, Reviewer, StoredKey
 from service.core.store.suspensions.reading import split_readable
 from service.core.wiring import Wiring
 
@@ -48,7 +49,11 @@ def identify_request(body: JsonObject, who: Who | None) -> JsonObject:
 
 
 async def create_key(
-    parts: Wiring, by: Principal, name: str, kind: KeyKind, context: JsonObject | None = None, owner: str | None = None
+    parts: Wiring,
+    by: Principal,
+    name: str,
+    kind: KeyKind,
+    terms: KeyTerms = NO_TERMS,
 ) -> tuple[ApiKey, str]:
     """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict`, `NotAllowed`."""
     if kind == "reviewer":
@@ -60,7 +65,7 @@ async def create_key(
         raise Conflict(f"No active reviewer is named {name}. Add the person first.")
     if kind != "reviewer" and known is not None:
         raise Conflict(f"A person is named {known.name}, and names must not be confused. Choose another name.")
-    return await parts.api_keys.create(name, kind=kind, context=context, owner=owner, by=by.name, made=by.made)
+    return await parts.api_keys.create(name, kind=kind, terms=terms, by=by.name, made=by.made)
 
 
 async def rotate_key(parts: Wiring, by: Principal, key_id: str, overlap_s: int) -> tuple[ApiKey, str]:
@@ -72,7 +77,12 @@ async def rotate_key(parts: Wiring, by: Principal, key_id: str, overlap_s: int) 
 
 
 async def revoke_key(parts: Wiring, by: Principal, key_id: str) -> ApiKey:
-    """Revoke a key everywhere within a second, and cancel its unfinished runs; raises `NotFound`."""
+    """Revoke a key everywhere within a second, and cancel its unfinished runs; raises `NotFound`.
+
+    The prefix of its secret names a key, too, with anything after it.
+    """
+    leaked = find_by_prefix(await parts.api_keys.list_all(), key_id)
+    key_id = leaked.id if leaked is not None else key_id
     await find_key(parts, by, key_id)
     revoked = await parts.api_keys.revoke(key_id)
     await withdraw_runs(parts, revoked.name)

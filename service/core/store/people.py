@@ -7,8 +7,8 @@ from pydantic import Field
 from redis.asyncio.client import Pipeline
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.base import Immutable
-from sayso.core.records.decisions import KeyKind
+from sayso.core.records.base import Immutable, is_empty
+from sayso.core.records.decisions import KeyKind, KeyScope
 from service.core.settings.limits import LONGEST_SESSION_S
 from service.core.store.connection.connecting import text, texts
 from service.core.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
@@ -74,7 +74,21 @@ class OpenSession(NamedTuple):
     left_ms: int
 
 
-class ApiKey(Immutable):
+class KeyTerms(Immutable):
+    """What is said of an API key when it is made; an empty field narrows nothing."""
+
+    context: JsonObject = Field(default_factory=dict)  # from the operator; rules read it
+    owner: str | None = None  # the person who answers for the agent, set by admins
+    scopes: tuple[KeyScope, ...] = Field(default=(), exclude_if=is_empty)
+    agents: tuple[str, ...] = Field(default=(), exclude_if=is_empty)  # those as which it asks and starts runs
+    networks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)  # those from which it is used
+    expires_at_ms: int | None = Field(default=None, exclude_if=is_empty)
+
+
+NO_TERMS = KeyTerms()
+
+
+class ApiKey(KeyTerms):
     """A credential of a machine; `kind` is its permission."""
 
     id: str
@@ -85,17 +99,24 @@ class ApiKey(Immutable):
     revoked_at_ms: int | None = None
     ends_at_ms: int | None = None
     predecessor_id: str | None = None
-    context: JsonObject = Field(default_factory=dict)  # from the operator; rules read it
-
-    owner: str | None = None  # the person who answers for the agent, set by admins
     created_by: str = ""  # the person who made the key; empty for setup, and for keys of earlier versions
     made_by: str = ""  # who else set the password of the session that made the key
     made_at_ms: int = 0
     withdrawn: bool = False  # whether all runs of this revoked key were withdrawn
+    prefix: str = Field(default="", exclude_if=is_empty)  # the first characters of its secret, which find a leaked key
 
     def holds(self, at_ms: int) -> bool:
-        """Return whether the key is neither revoked nor past its end after a rotation."""
-        return self.revoked_at_ms is None and (self.ends_at_ms is None or at_ms < self.ends_at_ms)
+        """Return whether the key is neither revoked nor past its end after a rotation, nor expired."""
+        return self.revoked_at_ms is None and (self.end_ms is None or at_ms < self.end_ms)
+
+    @property
+    def end_ms(self) -> int | None:
+        """When it becomes invalid: past the overlap of a rotation, or as it was made."""
+        return min((end for end in (self.ends_at_ms, self.expires_at_ms) if end is not None), default=None)
+
+    @property
+    def terms(self) -> KeyTerms:
+        return KeyTerms(**{name: getattr(self, name) for name in KeyTerms.model_fields})
 
 
 class StoredKey(NamedTuple):

@@ -22,7 +22,7 @@ from sayso.errors import InvalidInput
 from sayso.runner.agents import AgentManifest
 from sayso.wire.models import RequestBody, moment
 from sayso.wire.suspensions import RedeemedItem, SuspensionView
-from service.core.auth.credentials import Principal
+from service.core.auth.credentials import Principal, require_agent
 from service.core.desk.suspending import Foreign
 from service.core.operations.people import find_who, identify_request
 from service.core.policy.evaluations import SuspendedFramework
@@ -192,6 +192,7 @@ async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -
     if name is None:
         why = "$.agent is missing. Name a registered agent, or run the calls yourself with mode 'poll'."
         raise _misfit(why, "$.agent", "is missing; add it")
+    require_agent(caller, name)
     return await find_agent(parts, name)
 
 

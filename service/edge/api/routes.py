@@ -19,8 +19,8 @@ from starlette.requests import ClientDisconnect
 
 from sayso.core.canonical_json import parse_json
 from sayso.core.clock import monotonic_ms
-from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAuthenticated, UnsupportedMediaType
-from service.core.auth.credentials import TENANT, Principal
+from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAllowed, NotAuthenticated, UnsupportedMediaType
+from service.core.auth.credentials import TENANT, Principal, require_network, require_scope
 from service.core.auth.hosts import origin_of
 from service.core.operations.acts import ACTS, Act, record_act
 from service.core.store.connection.watch import HEARD_WITHIN_S, Watch, wait_woken
@@ -71,8 +71,9 @@ class SignedInRoute(OpenRoute):
         return respond_recorded
 
     async def admit(self, request: Request) -> None:
-        """Identify the caller. Raises `NotAuthenticated`."""
-        request.state.principal = await identify(request)
+        """Identify the caller. Raises `NotAuthenticated`, and `NotAllowed` for a key that is too narrow."""
+        request.state.principal = principal = await identify(request)
+        require_scope(principal, self.operation_id or "")
 
 
 async def _find_act(request: Request, act: Act) -> tuple[Act, Mapping[str, Any]]:
@@ -83,14 +84,16 @@ async def _find_act(request: Request, act: Act) -> tuple[Act, Mapping[str, Any]]
 async def identify(request: Request) -> Principal:
     """Return the caller of the bearer token. Cookies are ignored. Raises `NotAuthenticated`."""
     process: Process = request.app.state.process
-    token = bearer_token(request)
+    token, address = bearer_token(request), origin_of(request).address
+    name = ""
     try:
         principal = await process.credentials.identify(token)
-    except NotAuthenticated as error:
+        name = principal.name
+        require_network(principal.terms, address)
+    except (NotAuthenticated, NotAllowed) as error:
         if token is not None:
-            address = origin_of(request).address
             await process.tenant(TENANT).activity.refuse(
-                "credential_used", "", error.message, door="api", address=address
+                "credential_used", name, error.message, door="api", address=address
             )
         raise
     admit_body(request)

@@ -11,6 +11,7 @@ from sayso.core.text.language import cut
 from sayso.runner.agents import AgentManifest
 from sayso.wire.models import RequestBody, View
 from sayso.wire.suspensions import ErasureView, RunPage, RunSuspensions, RunView
+from service.core.auth.credentials import require_agent
 from service.core.operations import runs as erasing
 from service.core.operations import runs as starts
 from service.core.operations.people import find_who, identify_request
@@ -108,6 +109,7 @@ async def start_run(
     body: RunRequest, caller: Caller, parts: Parts, key: IdempotencyKey, token: PersonToken, response: Response
 ) -> RunView:
     """Start a run of a registered agent. Workers execute it; follow it with `GET /runs/{run_id}?wait=30s`."""
+    require_agent(caller, body.agent)
     manifest = await find_agent(parts, body.agent)
     run_id, who = new_id("run"), await find_who(parts, caller, token)
     thread_id = body.thread_id or run_id

@@ -1,5 +1,7 @@
 """The pages of people and keys, for admins, and the log of what people did. A secret is shown once, in no URL."""
 
+import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, NamedTuple, get_args
 
@@ -7,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.core.clock import new_secret, now_ms
-from sayso.core.records.decisions import KeyKind
+from sayso.core.records.decisions import KeyKind, KeyScope
 from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput
 from service.channels.previews import reset_password
@@ -15,7 +17,7 @@ from service.core.auth.reviewers import require_log_reader, require_role
 from service.core.operations import people as managing
 from service.core.operations.people import add_reviewer, deactivate_reviewer, find_shortages, list_duties
 from service.core.store.activity import Activity
-from service.core.store.people import ApiKey, Reviewer
+from service.core.store.people import ApiKey, KeyTerms, Reviewer
 from service.core.store.suspensions.reading import UnreadableRecord
 from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
@@ -171,6 +173,14 @@ _TRIALS = {
 }
 """A first request for each kind."""
 
+EXPIRIES = ((0, mark("never")), (30, mark("in 30 days")), (90, mark("in 90 days")), (365, mark("in a year")))
+SCOPES: Mapping[KeyScope, str] = {
+    "ask": mark("send calls for approval"),
+    "run": mark("start runs"),
+    "read": mark("read its runs"),
+    "webhooks": mark("manage webhooks"),
+}
+_FIELDS = ("kind", "name", "owner", *(f"scope_{scope}" for scope in SCOPES), "agents", "networks", "expires")
 OVERLAPS = ((3600, mark("1 hour")), (86_400, mark("1 day")), (604_800, mark("7 days")), (0, mark("none: it ends now")))
 
 
@@ -181,6 +191,18 @@ class KeyRow(NamedTuple):
     used_at_ms: int | None
     holds: bool
     listed: bool
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What narrows the key, a line for each kind."""
+        lines = []
+        if self.key.scopes:
+            lines.append(_("may only: %(acts)s", acts=", ".join(_(SCOPES[scope]) for scope in self.key.scopes)))
+        if self.key.agents:
+            lines.append(_("only as %(names)s", names=", ".join(self.key.agents)))
+        if self.key.networks:
+            lines.append(_("only from %(places)s", places=", ".join(self.key.networks)))
+        return tuple(lines)
 
 
 @router.get("/keys")
@@ -200,9 +222,21 @@ async def create(request: Request, visitor: SignedIn) -> Response:
         kind: KeyKind | None = next((kind for kind in get_args(KeyKind) if kind == post.get("kind")), None)
         if kind is None:
             raise InvalidInput(_("Choose the kind of the key."))
-        owner = post.get("owner", "").strip() or None
-        made, secret = await managing.create_key(wiring_of(request), visitor.principal, name, kind, owner=owner)
+        made, secret = await managing.create_key(wiring_of(request), visitor.principal, name, kind, _read_terms(post))
         return await _show_key(request, visitor, made, secret, _("Copy it now: it is shown only once."))
+
+
+def _read_terms(post: Post) -> KeyTerms:
+    """Return the terms of the form of a new key. Lists are separated by spaces or commas."""
+    agents, networks = (tuple(re.split(r"[\s,]+", post.get(name, "").strip())) for name in ("agents", "networks"))
+    days = next((days for days, _ in EXPIRIES if str(days) == post.get("expires")), 0)
+    return KeyTerms(
+        owner=post.get("owner", "").strip() or None,
+        scopes=tuple(scope for scope in SCOPES if post.get(f"scope_{scope}")),
+        agents=tuple(filter(None, agents)),
+        networks=tuple(filter(None, networks)),
+        expires_at_ms=now_ms() + days * 86_400_000 if days else None,
+    )
 
 
 @router.post("/keys/{key_id}")
@@ -265,5 +299,7 @@ async def _gather_keys(request: Request, post: Post) -> dict[str, Any]:
         "damaged": list_damaged(request, "key "),
         "kinds": KINDS,
         "overlaps": OVERLAPS,
-        "typed": {name: post.get(name, "") for name in ("kind", "name", "owner")},
+        "scopes": SCOPES,
+        "expiries": EXPIRIES,
+        "typed": {name: post.get(name, "") for name in _FIELDS},
     }

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Depends, Path, Request
 from pydantic import Field, JsonValue
 
 from sayso.core.canonical_json import digest_json
-from sayso.core.records.decisions import KeyKind
+from sayso.core.records.decisions import KeyKind, KeyScope
 from sayso.errors import NotAllowed
 from sayso.wire.administration import (
     EndedSessions,
@@ -19,14 +19,14 @@ from sayso.wire.administration import (
     SessionList,
     SessionView,
 )
-from sayso.wire.models import RequestBody, moment
+from sayso.wire.models import RequestBody, SentTimestamp, moment
 from service.channels.previews import reset_password
 from service.core.auth.credentials import Principal
 from service.core.auth.hosts import origin_of
 from service.core.auth.reviewers import hash_token, id_of_session
 from service.core.operations import people as managing
 from service.core.operations import people as operations
-from service.core.store.people import ApiKey, Session
+from service.core.store.people import ApiKey, KeyTerms, Session
 from service.core.store.suspensions.commits import Idempotency
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import (
@@ -92,6 +92,27 @@ class KeyRequest(RequestBody):
         max_length=64,
         description="The person who owns an agent's key. Rules read it as `who.owner`.",
     )
+    scopes: tuple[KeyScope, ...] = Field(
+        default=(),
+        max_length=4,
+        description="What an agent's key may do: `ask` for approval, `run` registered agents, only `read`, manage "
+        "`webhooks`. Empty for everything.",
+    )
+    agents: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field(
+        default=(),
+        max_length=100,
+        description="The agents as which an agent's key asks and starts runs; empty for all.",
+    )
+    networks: tuple[Annotated[str, Field(max_length=50, examples=["10.0.0.0/8"])], ...] = Field(
+        default=(), max_length=100, description="The ranges of addresses from which it can be used; empty for all."
+    )
+    expires_at: SentTimestamp | None = Field(default=None, description="When it becomes invalid; null for never.")
+
+    @property
+    def terms(self) -> KeyTerms:
+        """The terms as the store keeps them."""
+        ends_ms = round(self.expires_at.timestamp() * 1000) if self.expires_at is not None else None
+        return KeyTerms(**self.model_dump(exclude={"name", "kind", "expires_at"}), expires_at_ms=ends_ms)
 
 
 class RotateRequest(RequestBody):
@@ -152,11 +173,12 @@ async def create_key(body: KeyRequest, caller: Person, parts: Parts, key: Idempo
     A reviewer's key is made by its person alone, all others by admins.
     """
     request: list[JsonValue] = ["create key", body.name, body.kind, body.context]
-    request += [body.owner] if body.owner is not None else []
+    further = body.terms.model_dump(mode="json", exclude={"context"}, exclude_none=True)
+    request += [further] if further else []
     repeated = await _recall_key(parts, _idempotency(caller, key, request))
     if repeated is not None:
         return NewKeyView.model_validate(repeated)
-    created, secret = await managing.create_key(parts, caller, body.name, body.kind, body.context, body.owner)
+    created, secret = await managing.create_key(parts, caller, body.name, body.kind, body.terms)
     return await _show_new_key(parts, created, secret, _idempotency(caller, key, request, created.id))
 
 
@@ -192,7 +214,10 @@ async def list_keys(caller: Person, parts: Parts) -> KeyList:
 
 @keys.post("/{key_id}/revoke", operation_id="revokeKey", responses=WRITES)
 async def revoke_key(key_id: KeyId, caller: Person, parts: Parts) -> KeyView:
-    """Revoke a key everywhere within a second, and cancel its unfinished runs for good."""
+    """Revoke a key everywhere within a second, and cancel its unfinished runs for good.
+
+    Instead of its id, the first characters of a leaked secret name it, with anything after them.
+    """
     return KeyView.model_validate(await managing.revoke_key(parts, caller, key_id))
 
 

@@ -32,7 +32,7 @@ from sayso.features.permissions.making import draft_from, name_mandate, name_sus
 from sayso.features.permissions.plans import Definitions, draft_mandate
 from sayso.features.permissions.text import view_mandate, write_grant
 from sayso.wire.rulebook import GrantList, GrantView, MandateList, MandateView
-from service.core.auth.credentials import Principal
+from service.core.auth.credentials import Principal, require_agent
 from service.core.operations.people import find_who, identify_request
 from service.core.wiring import Wiring
 from service.edge.api.calls import DefinitionBody
@@ -207,6 +207,7 @@ async def propose_mandate(
     if about is not None and (about.status.ended or body.thread_id not in (None, about.thread_id)):
         raise InvalidInput(f"The run {about.id} has ended, or is of the thread {about.thread_id!r}. Correct run_id.")
     agent = body.agent or (about.agent if about is not None else caller.name)
+    require_agent(caller, agent)
     definitions = await _find_definitions(parts, caller, agent, body)
     run_id, who = new_id("run"), await find_who(parts, caller, token)
     run = RunRef(

@@ -7,6 +7,8 @@ from fastapi import Depends, Header, Path, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from sayso.errors import NotAuthenticated, NotFound
+from service.core.auth.credentials import require_network
+from service.core.auth.hosts import origin_of
 from service.core.store.instances import Instance
 from service.core.wiring import Process
 from service.edge.api.aap.models import UUID_FORM
@@ -88,6 +90,7 @@ async def _find_scope(request: Request) -> Scope:
     key = await process.credentials.find_provisioner(token)
     if key is not None:
         request.state.wiring = process.tenant(key.tenant)
+        require_network(key.terms, origin_of(request).address)
         admit_body(request)
         return Scope(key.tenant, key.name, token)
     if await process.find_instance(token) is not None:

@@ -90,6 +90,13 @@ CASES = [
         add_person("b", password="password1234"),
         (add_person("b"),),
     ),
+    Case(
+        "service/features/history/api.py",
+        "Give one of",
+        Step("anna", "GET", "history?verdict=perhaps"),
+        see("history?verdict=denied"),
+        rest=" approved, answered, denied, cancelled, not_run, in_doubt, failed",
+    ),
     Case(KEYS, "Choose another name", add_key("policy"), (add_key("bot"),)),
     Case(KEYS, "Correct the name", add_key("bot", owner="nobody"), (add_key("bot", owner="anna"),)),
     Case(KEYS, "Leave out the owner", add_key("p", owner="anna", **PLATFORM), (add_key("p", **PLATFORM),)),

@@ -62,7 +62,7 @@ async def test_rotated_key_stays_beside_its_successor(settings: Settings) -> Non
         assert "stays valid until its overlap ends" in page
         page = await anna.read("/keys")
         assert page.count('<th scope="row">support-bot') == 2
-        assert page.count("not rotating") == 1
+        assert page.count('data-label="Ends"><span class="quiet">never') == 1
         await anna.send("/keys/key_none", 404, act="rotate", overlap="0")
 
 

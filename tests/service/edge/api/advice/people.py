@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.builders import PASSWORD as ANNAS
-from tests.service.edge.api.advice.steps import PASSWORD, Case, Step, ask, see, sign_in
+from tests.service.edge.api.advice.steps import PASSWORD, Case, Step, ask, call, see, sign_in
 
 KEYS, GROUPS, DUTY = "service/core/auth/api_keys.py", "service/core/auth/groups.py", "service/core/auth/duty.py"
 PASSWORDS, REVIEWERS = "service/core/auth/passwords.py", "service/core/auth/reviewers.py"
@@ -17,6 +17,11 @@ def add_person(name: str, *roles: str, password: str = PASSWORD) -> Step:
 
 def add_key(name: str, who: str = "root", kind: str = "agent", **fields: str) -> Step:
     return Step(who, "POST", "keys", {"name": name, "kind": kind, **fields}, {"id": "id", "key": "key"})
+
+
+def narrow(name: str, **fields: Any) -> Step:
+    """Make a key with terms, and keep its secret under its name."""
+    return Step("root", "POST", "keys", {"name": name, **fields}, {name: "key"})
 
 
 def add_group(name: str, *members: str, editors: tuple[str, ...] = (), times: int = 1) -> Step:
@@ -57,6 +62,45 @@ CASES = [
         Step("root", "POST", "keys/{id}/rotate"),
         (add_key("bot"),),
         (add_key("bot"), Step("root", "POST", "keys/{id}/revoke")),
+    ),
+    Case(
+        KEYS,
+        "Choose a later time",
+        narrow("bot", expires_at="2020-01-01T00:00:00Z"),
+        (narrow("bot", expires_at="2099-01-01T00:00:00Z"),),
+    ),
+    Case(
+        KEYS,
+        "Leave them out",
+        narrow("gate", kind="provisioner", scopes=["read"]),
+        (narrow("gate", kind="provisioner"),),
+    ),
+    Case(
+        KEYS,
+        "Write it as a range such as 2001:db8::/32",
+        narrow("bot", networks=["office"]),
+        (narrow("bot", networks=["2001:db8::/32"]),),
+    ),
+    Case(
+        CREDENTIALS,
+        "Use a key with that scope",
+        Step("@bot", "POST", "suspensions", {"calls": [call("pay")], "mode": "poll"}),
+        (narrow("bot", scopes=["ask"]), Step("@bot", "POST", "suspensions", {"calls": [call("pay")], "mode": "poll"})),
+        (narrow("bot", scopes=["read"]),),
+    ),
+    Case(
+        CREDENTIALS,
+        "Use that agent's own key",
+        Step("@bot", "POST", "runs", {"agent": "demo", "input": "x"}),
+        (narrow("bot", agents=["demo"]), Step("@bot", "POST", "runs", {"agent": "demo", "input": "x"})),
+        (narrow("bot", agents=["billing"]),),
+    ),
+    Case(
+        CREDENTIALS,
+        "Use it from its own network",
+        Step("@bot", "GET", "suspensions"),
+        (narrow("bot", networks=["127.0.0.1/32"]), Step("@bot", "GET", "suspensions")),
+        (narrow("bot", networks=["192.0.2.0/24"]),),
     ),
     Case(
         CREDENTIALS,
