@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const { _ } = window.sayso;
-  const PATIENCE_MS = 5000, HEARD_MS = 7000, REACH_MS = 4000;
+  const PATIENCE_MS = 5000, REACH_MS = 4000;
   const bar = document.getElementById("offline");
   const dot = document.getElementById("dot");
   const notice = document.getElementById("notice");
@@ -10,8 +10,7 @@
 
   async function reach() {
     try {
-      await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(REACH_MS) });
-      return true;
+      return (await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(REACH_MS) })).ok;
     } catch {
       return false;
     }
@@ -47,10 +46,11 @@
     lost = setTimeout(() => { if (bar.hidden) show(since); }, stale ? 0 : PATIENCE_MS);
   });
 
-  // Nothing is sent into a dead line, where the browser would replace the page and what was typed by its own message.
+  // Nothing is sent into a dead line, where the browser would replace the page and what was typed by its own message:
+  // each press asks the line first. What was not sent is sent by another press alone.
   document.addEventListener("submit", (event) => {
     const { target: form, submitter } = event;
-    if (form === checked || form.method !== "post" || (navigator.onLine && window.sayso.heardWithin?.(HEARD_MS))) return;
+    if (form === checked || form.method !== "post") return;
     event.preventDefault();
     event.stopImmediatePropagation();
     if (form.matches("[aria-busy]")) return;
@@ -62,8 +62,9 @@
         return;
       }
       notice.textContent = "";
+      if (!(submitter ?? form).isConnected) return; // the page has changed under the press
       checked = form;
-      if (submitter?.isConnected) form.requestSubmit(submitter);
+      if (submitter) form.requestSubmit(submitter);
       else form.requestSubmit();
       checked = null;
     });

@@ -3,7 +3,7 @@
 (() => {
   "use strict";
   const { _, ngettext } = window.sayso;
-  const SAY_APART_MS = 10000;
+  const SAY_APART_MS = 10000, ANSWER_MS = 15000;
   const { body } = document;
   const announcement = document.getElementById("say");
   const notice = document.getElementById("notice");
@@ -100,7 +100,7 @@
     try {
       while (stale) {
         stale = false;
-        const response = await fetch(location.href, { cache: "no-store", headers: { "X-Sayso-Live": "1" } });
+        const response = await fetch(location.href, { cache: "no-store", headers: { "X-Sayso-Live": "1" }, signal: AbortSignal.timeout(ANSWER_MS) });
         if (response.redirected && new URL(response.url).pathname === "/sign-in") {
           const typed = [...document.querySelectorAll("[data-live]")].some(inUse);
           notify(typed ? _("You are signed out. Your input stays on this page.") : _("You are signed out."), _("Sign in"), typed ? "_blank" : "");

@@ -1,6 +1,7 @@
 // One stream of events for all tabs of a browser, which opens at most six connections to a server over HTTP/1.1.
 // The tab that holds a lock reads the stream and passes its events on. Another takes the lock once that tab is closed,
-// hidden or silent. Where locks are missing, such as without HTTPS, every visible page asks again every few seconds.
+// hidden or silent. Where locks are missing, such as without HTTPS, each visible page and each inbox asks again every few
+// seconds. Either way a page that hears nothing for 15 seconds says that it is not connected.
 (() => {
   "use strict";
   const STALE_MS = 15000, CHECK_MS = 1000, AGAIN_MS = 5000, SPREAD_MS = 3000, LINGER_MS = 1000;
@@ -152,7 +153,7 @@
     heardAt = Date.now();
     lose(true);
     if (release) connect();
-    else if (!document.hidden) stand({ steal: true });
+    else if (shared && !document.hidden) stand({ steal: true });
   }
 
   function start() {
@@ -182,23 +183,35 @@
     if (isActive()) tell("stream", { name: "check" });
   }
 
-  window.sayso.heardWithin = (ms) => Date.now() - heardAt < ms;
+  // What a hidden page heard last says nothing about the line, unless it went on hearing.
+  function turn() {
+    if (document.hidden) {
+      if (shared) pause();
+      if (!isActive()) connected = false;
+      return;
+    }
+    if (!connected) lose(false);
+    heardAt = Date.now();
+    if (shared) start();
+    else poll();
+  }
+
   if (shared) {
     addEventListener("pagehide", stop);
     addEventListener("pageshow", ({ persisted }) => { if (persisted) start(); });
     document.addEventListener("freeze", stop);
     document.addEventListener("resume", start);
-    document.addEventListener("visibilitychange", () => { if (document.hidden) pause(); else start(); });
     addEventListener("online", () => { if (release) connect(); });
-    setInterval(check, CHECK_MS);
     start();
   } else {
     left = false;
     document.addEventListener("fetched", ({ detail }) => hear("inbox", parseInt(detail.getElementById("pending")?.textContent ?? "0", 10)));
     document.addEventListener("unreachable", () => lose(false));
-    document.addEventListener("visibilitychange", poll);
+    addEventListener("online", poll);
     setInterval(poll, AGAIN_MS);
     poll();
   }
+  document.addEventListener("visibilitychange", turn);
+  setInterval(check, CHECK_MS);
   addEventListener("offline", () => lose(true));
 })();
