@@ -5,12 +5,13 @@
 (() => {
   "use strict";
   const STALE_MS = 15000, CHECK_MS = 1000, AGAIN_MS = 5000, SPREAD_MS = 3000, LINGER_MS = 1000;
-  const NAMES = ["inbox", "rows", "all", "run", "here", "ping"];
+  const NAMES = ["seen", "inbox", "rows", "all", "run", "here", "ping"];
   const { body } = document;
   if (!body.dataset.stream) return;
   const place = new URL(body.dataset.stream, location.href);
   const run = place.searchParams.get("run");
   const topic = `sayso stream ${document.querySelector(".who")?.textContent}`;
+  const { seen, runSeen } = body.dataset;
   const own = crypto.getRandomValues(new Uint32Array(2)).join("-");
   const patience = STALE_MS + (crypto.getRandomValues(new Uint32Array(1))[0] % SPREAD_MS); // not all steal at once
   const framed = window !== parent; // the page around it leads
@@ -47,10 +48,17 @@
     else if (kind === "lost" && isActive()) lose(false);
     else if (kind === "check" && isActive()) tell("stream", { name: "check" }); // the session may have ended
     else if (kind === "lead" && isActive()) want();
-    else if (kind === "hello" && to === own) events.forEach(([one, text]) => hear(one, text));
+    else if (kind === "hello" && to === own) greeted(events);
     else if (kind === "gone") wants.delete(from);
     else if (kind === "seen" && document.hidden) release?.();
     else if (kind === "want" && release) admit(from, data);
+  }
+
+  // Marks of the stream that equal those of the page say that nothing has changed since the page was read.
+  function greeted(events) {
+    const [tenant, ...runs] = (events.find(([one]) => one === "seen")?.[1] ?? "").split(" ");
+    const isCurrent = seen && seen === tenant && (!run || runs.includes(`${run}=${runSeen}`));
+    for (const [one, text] of events) if (!isCurrent || !["all", "run"].includes(one)) hear(one, text);
   }
 
   function admit(from, wanted) {
@@ -84,11 +92,15 @@
     if (joined && source) retired.add(source);
     else source?.close();
     if (retired.size) url.searchParams.set("joined", "1");
+    if (!joined && seen && !lost && !source) {
+      url.searchParams.set("seen", seen);
+      if (runSeen) url.searchParams.set("run_seen", runSeen);
+    }
     const next = source = new EventSource(url);
     for (const name of NAMES) {
       next.addEventListener(name, ({ data }) => {
         if (next !== source && !retired.has(next)) return;
-        if (["inbox", "here"].includes(name)) last.set(name, data);
+        if (["seen", "inbox", "here"].includes(name)) last.set(name, data);
         share({ kind: "event", name, data });
         if (next !== source) return;
         if (retired.size) lingering ??= setTimeout(retire, LINGER_MS);

@@ -42,6 +42,7 @@ from service.core.operations.open_items import count_mine
 from service.core.store.channels import ChannelNotes
 from service.core.store.precedents import Precedents, kind_of
 from service.core.store.runs.external_events import ExternalEvents
+from service.core.wiring import Wiring
 from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage, additions_of
 from service.edge.web.content import details, edits
 from service.edge.web.content.details import SHOW
@@ -227,13 +228,19 @@ async def _show_again(visit: _Visit, error: SaysoError) -> None:
     show_again(visit.request, again)
 
 
+async def _follow(wiring: Wiring, run_id: str) -> dict[str, Any]:
+    """Return the run, and the mark of its changes before it is read."""
+    seen = await wiring.watch.mark(run_id)
+    return {"run": await wiring.runs.read(run_id), "run_id": run_id, "run_seen": seen}
+
+
 async def _gather(visit: _Visit) -> dict[str, Any]:
     """Return what the page shows. Secrets are masked unless the form asks for them, which is logged."""
     request, post, wiring = visit.request, visit.post, wiring_of(visit.request)
     suspension = await wiring.desk.suspensions.read(visit.suspension_id)
     record, item = suspension.record, find_item(suspension.record, visit.item_id)
-    run, end, trail, external, definition, earlier = await asyncio.gather(
-        wiring.runs.read(record.run.id),
+    followed = await _follow(wiring, record.run.id)
+    end, trail, external, definition, earlier = await asyncio.gather(
         wiring.trails.find_end(record.run.id),
         read_trail(wiring.runs, record.run.id),
         read_external_events(wiring.part(ExternalEvents), record.run.id, until_ms=record.created_at_ms),
@@ -263,8 +270,7 @@ async def _gather(visit: _Visit) -> dict[str, Any]:
         "has_secrets": view.has_secrets,
         "shown": view.shown,
         "hold": deadlines.describe_hold(record, item, freezes, suspension.now_ms),
-        "run": run,
-        "run_id": run.id,
+        **followed,
         "definition": definition,
         "versions": versions,
         "version": version,

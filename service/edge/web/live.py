@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from math import inf
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
@@ -39,6 +39,8 @@ async def follow(
     _limited: Annotated[None, Depends(limit_streams)],
     run: Annotated[tuple[str, ...], Query(max_length=MOST_RUNS)] = (),
     joined: bool = False,
+    seen: Annotated[str, Query(max_length=40)] = "",
+    run_seen: Annotated[str, Query(max_length=40)] = "",
 ) -> StreamingResponse:
     """Stream the changes that the open pages of a browser show.
 
@@ -46,7 +48,8 @@ async def follow(
     suspensions, each with "@" and its earliest deadline, ms, if it is pending; `all` comes where they are not known.
     `run` names each of the runs asked for that changed, and all of them after a change of freezes. `here` has the other
     people who have items open, as JSON. `ping` comes where nothing else does. A stream that has `joined` another one
-    begins with the count alone.
+    begins with the count alone, and one of a page that is current by its marks `seen` and `run_seen`, too. `seen` has
+    the mark of the tenant and of each run, to which pages that join compare theirs.
     """
     wiring = wiring_of(request)
     runs: list[str] = []
@@ -61,14 +64,22 @@ async def follow(
     parts = [row.stream(wiring, visitor.name) for row in additions_of(request) if row.stream is not None]
     closing: asyncio.Event = getattr(request.app.state, "closing", None) or asyncio.Event()
     return StreamingResponse(
-        _stream(wiring, visitor, runs, closing, joined, parts),
+        _stream(wiring, visitor, runs, closing, _Seen(joined, seen, run_seen), parts),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
+class _Seen(NamedTuple):
+    """What the pages of a stream have seen: all that the joined stream sent, or all until their marks."""
+
+    joined: bool
+    tenant: str
+    run: str
+
+
 async def _stream(
-    wiring: Wiring, visitor: Visitor, runs: list[str], closing: asyncio.Event, joined: bool, parts: list[StreamPart]
+    wiring: Wiring, visitor: Visitor, runs: list[str], closing: asyncio.Event, seen: _Seen, parts: list[StreamPart]
 ) -> AsyncIterator[str]:
     watch, bell = wiring.watch, asyncio.Event()
     with ExitStack() as topics:
@@ -79,7 +90,9 @@ async def _stream(
         await wait_woken(changed, HEARD_WITHIN_S)
         for topic in (changed, *of_runs.values(), *moved):
             topic.set()  # covers changes between the page and this stream
-        changes = _Changes(wiring, of_runs, joined)
+        for topic_name in (visitor.tenant, *runs):
+            await watch.mark(topic_name)
+        changes = _Changes(wiring, visitor.tenant, of_runs, seen)
         woken = True
         try:
             while not closing.is_set():
@@ -104,8 +117,9 @@ async def _stream(
 
 
 class _Changes:
-    def __init__(self, wiring: Wiring, runs: dict[str, Wakes], joined: bool) -> None:
-        self._wiring, self._runs, self._joined = wiring, runs, joined
+    def __init__(self, wiring: Wiring, tenant: str, runs: dict[str, Wakes], seen: _Seen) -> None:
+        self._wiring, self._tenant, self._runs, self._seen = wiring, tenant, runs, seen
+        self._begun = False
         self._frozen: list[Freeze] = []
 
     async def write(self, changed: Wakes, reviewer: Actor) -> list[str]:
@@ -114,13 +128,16 @@ class _Changes:
         names = changed.take()
         for topic in self._runs.values():
             topic.clear()
-        events = [f"event: inbox\ndata: {await count_mine(wiring, reviewer, changed.woken_ms or inf)}\n\n"]
+        marks = " ".join(self._find_marks())
+        events = [f"event: seen\ndata: {marks}\n\n"]
+        events.append(f"event: inbox\ndata: {await count_mine(wiring, reviewer, changed.woken_ms or inf)}\n\n")
         before = self._frozen
         if self._runs:
             self._frozen = await wiring.freezes.in_force(fresh=True)
-        if self._joined:  # the pages are current: the stream that this one joins sent all until now
-            self._joined = False
+        if not self._begun and self._is_current(marks):
+            self._begun = True
             return events
+        self._begun = True
         if of_inbox and names is None:
             events.append("event: all\ndata:\n\n")
         elif of_inbox:
@@ -129,3 +146,14 @@ class _Changes:
             events.append(f"event: rows\ndata: {rows}\n\n")
         events += [f"event: run\ndata: {run}\n\n" for run in (self._runs if self._frozen != before else runs)]
         return events
+
+    def _find_marks(self) -> list[str]:
+        """Return the mark of the tenant, then each run with its mark."""
+        watch = self._wiring.watch
+        return [watch.find_mark(self._tenant), *(f"{run}={watch.find_mark(run)}" for run in self._runs)]
+
+    def _is_current(self, marks: str) -> bool:
+        """Return whether the pages hold all changes until now."""
+        seen = self._seen
+        own = " ".join((seen.tenant, *(f"{run}={seen.run}" for run in self._runs)))
+        return seen.joined or (bool(seen.tenant) and (bool(seen.run) or not self._runs) and own == marks)

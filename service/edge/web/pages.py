@@ -182,6 +182,7 @@ def render(
         "weak_durability": getattr(request.app.state, "weak_durability", None),
         "now_ms": now_ms(),
         "run_id": None,
+        "run_seen": "",
         "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
     auditor = visitor is not None and "auditor" in visitor.principal.roles

@@ -210,6 +210,7 @@ async def _ask_again(
 async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = "") -> dict[str, Any]:
     wiring = wiring_of(request)
     run = await wiring.runs.read(run_id)
+    run_seen = await wiring.watch.mark(run_id)
     end = await wiring.trails.find_end(run_id)  # before the events, because more may be added meanwhile
     trail = await read_trail(wiring.runs, run_id)
     external = await content.read_external_events(wiring.part(ExternalEvents), run_id)
@@ -231,6 +232,7 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
             }
         ),
         "run_id": run.id,
+        "run_seen": run_seen,
         "voices": VOICES,
         "voice": voice if voice in VOICES else "",
         **added,

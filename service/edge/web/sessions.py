@@ -42,6 +42,8 @@ class Visitor(NamedTuple):
 
     principal: Principal
     token: str
+    seen: str = ""
+    """The mark of the tenant's changes before the page was read; its stream begins there."""
 
     @property
     def name(self) -> str:
@@ -81,9 +83,10 @@ async def find_visitor(request: Request) -> Visitor:
     principal = await process.credentials.identify(token, in_use=not is_refresh)
     if principal.kind is not ActorKind.HUMAN or token is None:
         raise NotAuthenticated("An agent's key cannot open pages. Sign in with a name and a password.")
-    visitor = Visitor(principal, token)
     admit_body(request)
     request.state.wiring = wiring = process.tenant(principal.tenant)
+    seen = await wiring.watch.mark(principal.tenant) if request.method == "GET" and not is_refresh else ""
+    visitor = Visitor(principal, token, seen)
     request.state.visitor = visitor
     if REFRESH_HEADER in request.headers:  # after an event, which a freeze sends before caches are refreshed
         await wiring.freezes.known(fresh=True)

@@ -6,9 +6,12 @@ so waiters need not poll.
 """
 
 import asyncio
+import secrets
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import count
 from typing import Any, Self, cast
 
 import hiredis
@@ -95,6 +98,8 @@ class Channels(asyncio.Protocol):
 ALIVE_EVERY_S = 2.0  # interval of PINGs on a quiet connection; without an answer within another interval it is lost
 HEARD_WITHIN_S = 1.0  # how long to wait for the first wake-up before reading anyway
 MOST_NAMES = 1000  # a waiter with more changes reads everything again
+HELD_S = 10.0  # how long a topic stays subscribed after `mark`
+MARKED_WITHIN_S = 0.1  # how long `mark` waits for the subscription
 LINGER_S = 0.2  # how long a topic stays subscribed after its last waiter; those who come back need no round trip
 READERS = 32  # how many woken waiters read at once; each uses a connection to the store
 
@@ -129,6 +134,26 @@ class Wakes(asyncio.Event):
             self._bell.set()
 
 
+_NUMBERS = count(1)
+
+
+class _Hold:
+    """A subscription without a waiter, until its time is over."""
+
+    def __init__(self, subscription: AbstractContextManager[Wakes]) -> None:
+        self._subscription = subscription
+        self._timer: asyncio.TimerHandle | None = None
+        self.event = subscription.__enter__()
+
+    def end_after(self, seconds: float, end: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, end)
+
+    def end(self) -> None:
+        self._subscription.__exit__(None, None, None)
+
+
 class Watch:
     """Fan-out of changes to the waiters of this process. Run `listen` as a task."""
 
@@ -144,6 +169,9 @@ class Watch:
         self._heard: set[str] = set()
         self._waiters: dict[str, set[Wakes]] = defaultdict(set)
         self._dropping: set[str] = set()
+        self._name = secrets.token_hex(4)
+        self._counts: dict[str, int] = {}  # changes and subscriptions that were heard of each marked topic
+        self._holds: dict[str, _Hold] = {}
         self.readers = asyncio.Semaphore(READERS)
 
     @contextmanager
@@ -163,6 +191,30 @@ class Watch:
             if not self._waiters[topic]:
                 del self._waiters[topic]
                 self._drop_later(topic)
+
+    async def mark(self, topic: str) -> str:
+        """Return a mark of the topic's changes until now, which differs after the next one; empty where none is known.
+
+        What was read after the mark is current as long as the mark is. The topic stays subscribed for a while.
+        """
+        if self._channels is None:
+            return ""
+        self._counts.setdefault(topic, next(_NUMBERS))
+        hold = self._holds.pop(topic, None) or _Hold(self.on(topic))
+        hold.end_after(HELD_S, partial(self._release, topic))
+        self._holds[topic] = hold
+        if topic not in self._heard:
+            await wait_woken(hold.event, MARKED_WITHIN_S)
+        return self.find_mark(topic)
+
+    def find_mark(self, topic: str) -> str:
+        """Return the mark of a topic that is subscribed and was marked before; else an empty one."""
+        number = self._counts.get(topic)
+        return f"{self._name}.{number}" if topic in self._heard and number is not None else ""
+
+    def _release(self, topic: str) -> None:
+        self._holds.pop(topic).end()
+        self._counts = {name: number for name, number in self._counts.items() if name in self._waiters}
 
     def _drop_later(self, topic: str) -> None:
         """Unsubscribe soon, together with the other topics that are left meanwhile."""
@@ -208,6 +260,8 @@ class Watch:
         events = self._waiters.get(topic)
         if events or topic in self._dropping:
             self._heard.add(topic)
+        if topic in self._counts:
+            self._counts[topic] = next(_NUMBERS)
         for event in events or ():
             event.wake(names)
 

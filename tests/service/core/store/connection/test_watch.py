@@ -181,3 +181,38 @@ async def test_a_connection_that_does_not_answer_is_given_up_and_one_that_does_i
         with pytest.raises(RedisTimeoutError):
             await asyncio.wait_for(lasting, 20)
         channels.close()
+
+
+async def test_mark_differs_after_a_change_and_not_before(clean_store_url: str) -> None:
+    async with watching(clean_store_url) as (watch, redis):
+        await until_listening(watch, redis)
+        first = await watch.mark("t")
+        assert first == await watch.mark("t") == watch.find_mark("t")
+        await redis.publish(f"{CHANGES}t", "")
+
+        async def differs() -> bool:
+            return watch.find_mark("t") not in ("", first)
+
+        await until(differs)
+
+
+async def test_mark_of_a_lost_connection_is_not_taken_for_current(clean_store_url: str) -> None:
+    async with watching(clean_store_url) as (watch, redis):
+        await until_listening(watch, redis)
+        first = await watch.mark("t")
+        await hang_up(redis)
+
+        async def differs() -> bool:
+            return await watch.mark("t") not in ("", first)
+
+        await until(differs)
+
+
+async def test_mark_without_a_connection_is_empty(clean_store_url: str) -> None:
+    async with connect(clean_store_url, blocking=True) as blocking:
+        assert await Watch(blocking).mark("t") == ""
+
+
+async def until_listening(watch: Watch, redis: Redis) -> None:
+    with watch.on("first"):
+        await until_joined(redis, "first")
