@@ -13,7 +13,7 @@
       button.click(); // leads to the next text that was not yet shown, and sends nothing
       return;
     }
-    if (!button || one(".decide[aria-disabled]")) return; // the bar has just changed, see settle.js
+    if (!button) return;
     const missing = [...button.form.elements].find((field) => field.matches(":invalid"));
     if (missing) {
       missing.focus();
@@ -58,7 +58,7 @@
   function press(event) {
     const { target } = event;
     const button = target.closest?.(".approval .wide");
-    if (!button || button.matches("[aria-disabled]") || one(".decide[aria-disabled]")) return;
+    if (!button || button.matches("[aria-disabled]") || (event.detail && one(".decide[aria-disabled]"))) return;
     if (!armed && !button.matches(".caution")) return;
     event.preventDefault();
     if (armed) send();

@@ -42,5 +42,4 @@
     menu.addEventListener("toggle", () => { if (menu.open) show(menu); });
     menu.addEventListener("keydown", (event) => move(event, menu));
   }
-  window.sayso.keys.add(["f", _("Filter"), () => menus.length, () => { menus[0].open = true; }]);
 })();

@@ -89,12 +89,9 @@
   new MutationObserver(restore).observe(inbox, { childList: true, subtree: true });
   for (const box of boxes()) if (box.checked) note(box); // before this script ran
 
-  const works = () => boxes().length;
-  keys.add(
-    ["x", _("Select the row"), works, () => boxOf(keys.activeRow())?.click()],
-    ["Shift+j", _("Select this row and the next"), works, () => extend(1)],
-    ["Shift+k", _("Select this row and the previous"), works, () => extend(-1)],
-    ["*", _("Select the rows alike"), () => keys.activeRow()?.dataset.alike, selectAlike],
-    ["Ctrl+Enter", _("Decide the selected rows together"), () => selected.size, () => form.requestSubmit()],
-  );
+  window.sayso.select = { // for keys.js
+    works: () => boxes().length, row: () => boxOf(keys.activeRow())?.click(), extend,
+    alike: () => keys.activeRow()?.dataset.alike, rowsAlike: selectAlike,
+    any: () => selected.size, decide: () => form.requestSubmit(),
+  };
 })();

@@ -1,4 +1,5 @@
-// Ignores a press on the decision within 400 ms of a change of its bar: it was aimed at what stood there before.
+// Ignores a press on the decision within 400 ms of a change of its bar: it was aimed at what stood there before. A key is
+// aimed at nothing, so it counts at once.
 (() => {
   "use strict";
   const SETTLE_MS = 400;
@@ -20,7 +21,7 @@
     bar.addEventListener("click", (event) => {
       const leads = event.target.closest(".wide[aria-disabled]"); // item.js leads to the next text and sends nothing
       const opens = !turned && event.target.closest(".starter"); // sends nothing
-      if (leads || opens || !bar.hasAttribute("aria-disabled") || !event.target.closest("button, a")) return;
+      if (!event.detail || leads || opens || !bar.hasAttribute("aria-disabled") || !event.target.closest("button, a")) return;
       event.preventDefault();
       event.stopPropagation();
     }, true);

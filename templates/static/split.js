@@ -4,7 +4,7 @@
   const { _ } = window.sayso;
   const wide = matchMedia("(min-width: 1200px)");
   const main = document.getElementById("main");
-  let pane = null, frame = null, current = null, wanted = null, sent = null;
+  let pane = null, frame = null, current = null, wanted = null, sent = null, held = [];
 
   const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-decided], [data-others]) h3 a[href^='/items/']")];
   const rowIdOf = (path) => path.split("/").slice(2).join("-");
@@ -51,11 +51,12 @@
 
   // `quiet` is an item that opens by itself: it counts as seen once the reviewer does something there.
   function open(path, { focus = false, quiet = false } = {}) {
+    if (!quiet) held = []; // pressed for another item
     if (frame && path === current && !isLoading()) {
       note();
       if (focus) focusHeading();
     } else if (mayLeave()) {
-      if (frame && isLoading()) wanted = { path, focus, quiet, queued: true }; // a held key opens the last row alone
+      if (isBusy()) wanted = { path, focus, quiet, queued: true }; // a held key opens the last row alone
       else load({ path, focus, quiet });
     }
   }
@@ -78,16 +79,31 @@
     const page = frame.contentDocument; // null for a page that may not be framed, such as the sign-in
     frame.removeAttribute("aria-busy");
     if (!page) return location.assign(current);
+    const isDecided = sent === page.location.pathname && page.querySelector("#answers[data-closed]") && !page.querySelector(".banner");
+    if (isDecided) tell(page);
+    sent = null;
     if (wanted?.queued) return load({ ...wanted, queued: false });
     current = page.location.pathname;
-    const isDecided = sent === current && page.querySelector("#answers[data-closed]") && !page.querySelector(".banner");
     const focus = wanted?.focus;
-    sent = wanted = null;
+    wanted = null;
     frame.inert = false;
     mark();
     hook(page);
-    if (isDecided) advance(page);
-    else if (focus) focusHeading();
+    if (isDecided && step(1, true)) return;
+    if (page.querySelector(".banner[role=alert]")) held = []; // the decision was refused, and this is the same item
+    if (focus || isDecided || held.length) focusHeading();
+    if (held.length) note();
+    itemKeys()?.pressLater(held);
+    held = [];
+  }
+
+  // A key waits for the item that is on its way. Enter is none of them: it confirms what is shown.
+  const isSending = () => sent !== null || Boolean(frame.contentDocument?.querySelector("form[aria-busy]"));
+  const isBusy = () => Boolean(frame) && (isLoading() || isSending());
+
+  function hold(keys) {
+    if (isBusy()) held.push(keys);
+    return isBusy();
   }
 
   // An item that opened by itself is seen from the reviewer's first act on.
@@ -102,7 +118,7 @@
   function hook(page) {
     page.addEventListener("submit", (event) => {
       const { target, submitter, defaultPrevented } = event;
-      if (!defaultPrevented && target.matches(".approval, .edited, .value, .deny") && !submitter?.matches(".back")) sent = current;
+      if (!defaultPrevented && target.matches(".approval, .edited, .value, .deny") && !submitter?.matches(".back")) send(event);
       if (!new URL(target.action).pathname.startsWith("/items/")) target.target = "_top";
     });
     page.addEventListener("click", (event) => {
@@ -115,12 +131,21 @@
     for (const type of ["pointermove", "keydown"]) page.addEventListener(type, note, { once: true });
   }
 
+  // Until a decision has its result, nothing opens and no key reaches its item.
+  function send(event) {
+    sent = current;
+    setTimeout(() => {
+      if (event.defaultPrevented) sent = null; // by another listener
+      else frame.setAttribute("aria-busy", "true");
+      frame.inert = !event.defaultPrevented;
+    });
+  }
+
   // After a decision the next item opens, and the line above says what was decided.
-  function advance(page) {
+  function tell(page) {
     rowOf(current)?.toggleAttribute("data-decided", true); // its event is still to come
     const link = Object.assign(document.createElement("a"), { href: current, textContent: page.querySelector("h1").textContent });
     pane.querySelector(".latest").replaceChildren(link, `: ${page.querySelector(".receipt h2, .ineligible")?.textContent}`);
-    if (!step(1, true)) focusHeading();
   }
 
   function step(by, quiet = false) {
@@ -150,7 +175,7 @@
   for (const type of ["click", "submit"]) addEventListener(type, leave);
   new MutationObserver(() => { if (current) mark(); }).observe(document.getElementById("inbox"), { childList: true, subtree: true });
   window.sayso.split = {
-    isOpen: () => Boolean(frame), open: (link) => link.matches("[href^='/items/']") && open(link.pathname), step,
+    isOpen: () => Boolean(frame), open: (link) => link.matches("[href^='/items/']") && open(link.pathname), step, isBusy, hold,
     focusRow: () => (rowOf(current)?.querySelector("a") ?? links()[0])?.focus(),
     keys: () => (frame && !isLoading() ? { works: (keys) => itemKeys()?.works(keys), act } : null),
   };

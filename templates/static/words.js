@@ -7,5 +7,9 @@
   const _ = (message, facts = {}) => fill(words[message] ?? message, facts);
   const ngettext = (one, many, number, facts = {}) =>
     fill((words[one] ?? [one, many])[number === 1 ? 0 : 1], { num: number, ...facts });
-  window.sayso = { _, ngettext };
+  const early = []; // keys that are pressed before keys.js runs
+  addEventListener("keydown", (event) => {
+    if (!event.target.closest?.("input, textarea, select")) window.sayso.early?.push(event);
+  }, true);
+  window.sayso = { _, ngettext, early };
 })();

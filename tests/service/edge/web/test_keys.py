@@ -31,7 +31,7 @@ async def ask_long(wiring: Wiring) -> SuspensionRecord:
 
 
 def read_to_the_end(page: Page) -> None:
-    while not page.locator(".approval .wide").is_enabled():
+    while page.locator(".decide .wide[aria-disabled]").count():
         press(page, "]")
 
 
@@ -174,6 +174,16 @@ def test_edit_by_keys(site: Site, open_as: Open) -> None:
     expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
 
 
+def test_value_is_sent_by_enter(site: Site, open_as: Open) -> None:
+    page = open_as(place_of(site.act(lambda wiring: asked(wiring, ask_value()))))
+    read_to_the_end(page)
+    press(page, "v")
+    expect(page.get_by_label("loyalty_code")).to_be_focused()
+    page.keyboard.type("HH-7731")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
+
+
 def test_value_is_sent_by_control_enter(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(lambda wiring: asked(wiring, ask_value()))))
     page.get_by_label("loyalty_code").fill("HH-7731")
@@ -243,7 +253,11 @@ def test_sheet_lists_the_keys_of_the_page(site: Site, open_as: Open, viewport: V
     sheet = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(sheet).to_be_visible()
     expect(sheet.get_by_text("Approve: Enter sends")).to_be_visible()
-    expect(sheet.get_by_text("Next row")).to_have_count(0)
+    expect(sheet.get_by_role("heading", level=3)).to_have_text(["Item", "Everywhere"])
+    expect(sheet.get_by_text("Next row")).to_be_hidden()
+    sheet.get_by_text("Keys of other pages and states").click()
+    expect(sheet.get_by_text("Next row")).to_be_visible()
+    expect(sheet.get_by_text("Decide the selected rows together")).to_be_visible()
     press(page, "Escape")
     expect(sheet).to_be_hidden()
     arm(page)

@@ -63,7 +63,7 @@ def test_rows_are_selected_and_decided_together_by_keys(site: Site, open_as: Ope
     page.wait_for_load_state()
     page.keyboard.press("?")
     expect(page.get_by_text("Select the row", exact=True)).to_be_visible()
-    expect(page.get_by_text("Decide the selected rows together")).to_have_count(0)
+    expect(page.get_by_text("Decide the selected rows together")).to_be_hidden()
     page.keyboard.press("Escape")
     page.locator(f"[id='{row_id(first)}'] a").focus()
     page.keyboard.press("*")
