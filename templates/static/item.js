@@ -46,13 +46,14 @@
     document.getElementById("forms").classList.toggle("begun-value", isBegun());
     const rest = ngettext("%(num)s text not yet shown", "%(num)s texts not yet shown", unread.size);
     for (const form of document.querySelectorAll(RUNS)) {
-      const button = [...form.elements].find((one) => one.matches(".wide")); // the bar has it, the page the form
-      if (!button) continue; // the rules deny the edit
-      if (!names.has(button)) names.set(button, button.textContent);
-      if (!unread.size) button.removeAttribute("aria-disabled");
-      else if (!button.hasAttribute("aria-disabled")) button.setAttribute("aria-disabled", "true"); // else no change
-      const name = unread.size ? `${nameOf(button)} · ${rest}` : nameOf(button);
-      if (button.textContent !== name) button.firstChild.data = name; // typing does not unsettle the bar, see settle.js
+      // The bar has the button, the page the form; a call in doubt has three. None if the rules deny the edit.
+      for (const button of [...form.elements].filter((one) => one.matches(".wide"))) {
+        if (!names.has(button)) names.set(button, button.textContent);
+        if (!unread.size) button.removeAttribute("aria-disabled");
+        else if (!button.hasAttribute("aria-disabled")) button.setAttribute("aria-disabled", "true"); // else no change
+        const name = unread.size ? `${nameOf(button)} · ${rest}` : nameOf(button);
+        if (button.textContent !== name) button.firstChild.data = name; // typing does not unsettle the bar, see settle.js
+      }
     }
   }
 

@@ -145,7 +145,9 @@
   function tell(page) {
     rowOf(current)?.toggleAttribute("data-decided", true); // its event is still to come
     const link = Object.assign(document.createElement("a"), { href: current, textContent: page.querySelector("h1").textContent });
-    pane.querySelector(".latest").replaceChildren(link, `: ${page.querySelector(".receipt h2, .ineligible")?.textContent}`);
+    const latest = pane.querySelector(".latest"), receipt = page.querySelector(".receipt");
+    latest.className = receipt ? receipt.className.replace("panel receipt", "latest") : "latest";
+    latest.replaceChildren(link, `: ${page.querySelector(".receipt h2, .ineligible")?.textContent}`);
   }
 
   function step(by, quiet = false) {

@@ -38,11 +38,21 @@ DENIAL_PRESETS = (mark("Wrong amount"), mark("Not now"), mark("Ask me first"), m
 """Reasons of a denial that a reviewer chooses, and edits if they like."""
 
 DOUBT_CHOICES = (
-    ('"skip"', mark("It did run"), mark("The agent continues with the result below. Nothing runs again.")),
-    ('"run_again"', mark("It did not run"), mark("It runs now. If it ran after all, its effect may happen twice.")),
-    ('"fail"', mark("Stop the run"), mark("The run fails. Nothing runs again.")),
+    (
+        '"skip"',
+        mark("It did run"),
+        mark("The agent continues with the result below. Nothing runs again."),
+        mark("Continue without running it"),
+    ),
+    (
+        '"run_again"',
+        mark("It did not run"),
+        mark("It runs now. If it ran after all, its effect may happen twice."),
+        mark("Run it again"),
+    ),
+    ('"fail"', mark("It is unclear"), mark("The run fails. Nothing runs again."), mark("Stop the run")),
 )
-"""Each choice about a call in doubt: its value as JSON, its heading, and its effect."""
+"""Each answer about a call in doubt: its value as JSON, its heading, its effect, and the name of its button."""
 
 _MOST_NAMED = 20
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sayso import errors
 from sayso.core.problems import Problem
-from sayso.core.records.decisions import ActorKind
+from sayso.core.records.decisions import ActorKind, Outcome, Verdict
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.sentences import deadlines
@@ -32,7 +32,7 @@ def list_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
     if item.outcome is None:
         return []
     decided = describe_state(item.outcome.verdict)
-    stages = [Stage(f"{decided[:1].upper()}{decided[1:]}", item.outcome.at_ms)]
+    stages = [Stage(f"{decided[:1].upper()}{decided[1:]}", item.outcome.at_ms, _find_tone(item.outcome))]
     waiting = sum(1 for other in record.items if other.open)
     if is_superseded(record):
         return [*stages, Stage(_("Asked again as another item"), record.updated_at_ms, "wait")]
@@ -50,6 +50,12 @@ def list_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
     if record.receipt.settled_at_ms is not None:
         stages.append(Stage(_("Done"), record.receipt.settled_at_ms))
     return stages
+
+
+def _find_tone(outcome: Outcome) -> str:
+    if outcome.verdict not in (Verdict.APPROVED, Verdict.ANSWERED):
+        return "bad"
+    return "wait" if outcome.by.kind is ActorKind.TIMEOUT else "plain"
 
 
 def _list_worker_stages(record: SuspensionRecord, item: Item) -> Iterator[Stage]:

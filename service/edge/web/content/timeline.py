@@ -160,7 +160,7 @@ def _timed_out(facts: Facts) -> Sentence:
     verdict = facts.text("verdict")
     unknown = mark("%(item)s was decided by its fallback: nobody answered in time")
     text = _(_TIMED_OUT.get(verdict, unknown)) % {"item": facts.item}
-    return "good" if verdict in ("approved", "answered") else "bad", text, ""
+    return "wait" if verdict in ("approved", "answered") else "bad", text, ""
 
 
 def _deadlines_moved(facts: Facts) -> Sentence:

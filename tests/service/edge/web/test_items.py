@@ -247,13 +247,15 @@ async def test_call_in_doubt_offers_its_choices(settings: Settings) -> None:
         record = await asked(anna.wiring, put_in_doubt(call, REFUND.digest, doubt))
         page = await anna.read(place_of(record))
         for words in (
-            "Did refund_payment run? Nobody knows.",
+            "Refund payment EUR 250.00: did it run?",
             "may already have run</span>",
             "by host:1, attempt 1; no result was reported",
             "sus_0:i1",
             "It did run",
             "It did not run",
-            "Stop the run",
+            "Continue without running it</button>",
+            "Run it again</button>",
+            "Stop the run</button>",
             "The run fails at <time",
         ):
             assert words in page, words
