@@ -10,7 +10,7 @@ from service.core.store.counters import write_counters
 from service.core.store.precedents import note_precedents
 from service.core.store.rules import note_rules
 from service.core.store.runs.runs import note_tools
-from service.core.store.suspensions.facets import file_items
+from service.core.store.suspensions.texts import file_items
 from service.core.store.tenants import Cleanup, Companion, Deletion, Hooks, TenantStore
 from service.core.wiring import Wiring
 from service.features.control.drills import plant_scheduled

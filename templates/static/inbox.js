@@ -135,6 +135,7 @@
     return Boolean(shown) || (Boolean(due) && items().some((row) => dueAt(row) > Number(due)));
   };
 
+  Object.assign(window.sayso, { put, showSections }); // for more.js
   regroupIfFree();
   setInterval(regroupIfFree, REGROUP_MS);
   document.addEventListener("fetched", ({ detail: fresh }) => {

@@ -329,7 +329,9 @@
       event.preventDefault();
       openNext("after");
     });
-    for (const link of document.querySelectorAll('.crumb a[href="/"], .bar nav > a[href="/"]')) link.href = `/${store.get(session, "list") ?? ""}`;
+    for (const link of document.querySelectorAll('.crumb a[href="/"], .bar nav > a[href="/"]')) {
+      link.href = `/${store.get(session, "list") ?? ""}${link.closest(".crumb") ? `#at=${rowId}` : ""}`;
+    }
   }
   if (location.pathname === "/") store.set(session, "list", location.search.replace(/[?&]at=[^&]*/, ""));
   // Not the plain id: a browser that scrolls to it takes the focus away.

@@ -13,6 +13,7 @@ from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.commits import list_open
 from service.core.store.suspensions.facets import list_places, name_bucket, write_facets
 from service.core.store.suspensions.reading import unpack_record
+from service.core.store.suspensions.texts import write_texts
 
 Indexes = dict[str, Any]
 
@@ -30,6 +31,7 @@ def expect_indexes(records: list[SuspensionRecord]) -> Indexes:
             name = name_bucket(place.facets)
             expected["buckets"][name] = write_facets(place.facets)
             expected[f"bucket:{name}"][member] = place.deadline_at_ms
+            expected[f"texts:{name}"][member] = write_texts(record)[member]
         if record.status is Status.PENDING:
             expected["inbox"][record.id] = record.deadline_at_ms
         elif record.items:
@@ -62,6 +64,9 @@ async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[Suspens
         place: {member.decode(): int(score) for member, score in members}
         for place, members in zip(sets, found, strict=False)
     }
+    for place in (place for place in places if place.startswith("texts:")):
+        texts: dict[Any, Any] = await redis.hgetall(keys.prefix + place)
+        held[place] = {member.decode(): stored.decode() for member, stored in texts.items()}
     registry: dict[Any, Any] = await redis.hgetall(keys.buckets)
     held["buckets"] = {name.decode(): facets.decode() for name, facets in registry.items()}
     packed = found[len(sets) : len(sets) + len(suspensions)]

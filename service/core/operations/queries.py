@@ -15,6 +15,7 @@ from sayso.core.text.lookalikes import count_lookalikes
 from sayso.core.text.summaries import list_texts, list_values
 from sayso.core.text.suspicions import count_hidden
 from service.core.store.suspensions.facets import Facets, find_facets
+from service.core.store.suspensions.texts import Probe
 
 LONGEST_SEARCH = 500  # characters of a search of the inbox
 _LONGEST_NUMBER = 40
@@ -72,6 +73,7 @@ class Query:
     terms: tuple[Term, ...] = ()
     filters: tuple[tuple[str, _Filter], ...] = ()
     tests: tuple[_Test, ...] = ()
+    probes: tuple[Probe, ...] = ()
     due_within_ms: int | None = None
     unusual: bool = False
     problem: str = ""
@@ -126,6 +128,9 @@ def parse_query(text: str) -> Query:
         tests=tuple(
             _make_test(term) for term in terms if not term.kind or (term.kind == "risk" and term.value in _FLAGS)
         ),
+        probes=tuple(
+            _make_probe(term) for term in terms if not term.kind or (term.kind == "risk" and term.value in _FLAGS)
+        ),
         due_within_ms=min((term.span_ms or 0 for term in terms if term.kind == "due"), default=None),
         unusual=any(term.kind == "risk" and term.value == _UNUSUAL for term in terms),
     )
@@ -168,13 +173,25 @@ def _is_name(term: Term, name: str) -> bool:
     return bool(name) and (name == term.value if term.whole else term.value in name)
 
 
+def _make_probe(term: Term) -> Probe:
+    """Return the test of an item's stored text, which every item passes that fits the term."""
+    comparison = None if term.kind else _read_comparison(term)
+    if comparison is not None:
+        return Probe("number", comparison[0], comparison[1], str(comparison[2]))
+    return Probe("odd") if term.kind else Probe("text", term.value)
+
+
+def _read_comparison(term: Term) -> tuple[str, str, Decimal] | None:
+    match = None if term.whole else _COMPARISON.fullmatch(term.value)
+    wanted = _parse_number(match[3]) if match else None
+    return (match[1], match[2], wanted) if match is not None and wanted is not None else None
+
+
 def _make_test(term: Term) -> _Test:
     if term.kind:
         return _FLAGS[term.value]
-    value = term.value
-    match = None if term.whole else _COMPARISON.fullmatch(value)
-    wanted = _parse_number(match[3]) if match else None
-    if match is None or wanted is None:
+    value, comparison = term.value, _read_comparison(term)
+    if comparison is None:
 
         def find(record: SuspensionRecord, item: Item) -> bool:
             texts = [text for leaf in list_values(item.tool.args) for text in (leaf.path, leaf.text)]
@@ -182,7 +199,7 @@ def _make_test(term: Term) -> _Test:
             return any(value in text.casefold() for text in (*names, *texts))
 
         return find
-    name, compare = f".{match[1]}", _OPERATORS[match[2]]
+    name, compare, wanted = f".{comparison[0]}", _OPERATORS[comparison[1]], comparison[2]
 
     def test(_: SuspensionRecord, item: Item) -> bool:
         named = (leaf.text for leaf in list_values(item.tool.args) if f".{leaf.path.casefold()}".endswith(name))

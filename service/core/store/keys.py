@@ -66,6 +66,7 @@ class TenantKeys:
     lease = _Family("lease:")  # a named lease of one process
     mailed_code = _Family("mailed-code:")  # the person and address of a mailed code
     bucket = _Family("bucket:")  # open items with the same facets, by deadline
+    texts = _Family("texts:")  # the texts of a bucket's items, for the search
     denials = _Family("denials:")  # latest denials of one call by people
     instance = _Family("aap:")
     gone = _Family("aap-gone:")

@@ -27,8 +27,10 @@ them.
   sayso:{t}:bucket:<digest> zset    "<suspension> <item>" of the open items with the same facets, without "sus_" -> deadline,
                                     ms; see `facets.py`
   sayso:{t}:buckets         hash    digest -> facets as JSON, of every bucket with members; "complete": since when all
-                                    open items are in buckets, ms; "compared": when they were last compared with the
-                                    records, ms, and how many items were wrong
+                                    open items are in buckets, ms; "searchable": since when they have texts, ms;
+                                    "compared": when they were last compared with the records, ms, and how many
+                                    items were wrong
+  sayso:{t}:texts:<digest>  hash    member of the bucket -> deadline, ms, and the text that is searched; see `texts.py`
   sayso:{t}:pace            string  when the pace of all requests is idle again, µs; at most a minute; see `pace.lua`
   sayso:{t}:pace-of:<owner> string  the same of one owner
   sayso:{t}:decided         zset    suspension with items that is no longer pending -> time of the change, ms
@@ -137,7 +139,7 @@ first write.
 
 local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
-  HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, COUNT = true, ZREMRANGEBYRANK = true,
+  HDEL = true, HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, COUNT = true, ZREMRANGEBYRANK = true,
 }
 local conditional = {['ZADD IF'] = {'ZADD', 1}, ['HDEL UNLESS'] = {'HDEL', 0}, ['HINCRBY IF'] = {'HINCRBY', 1}}
 

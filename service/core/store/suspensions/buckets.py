@@ -27,13 +27,14 @@ from service.core.store.suspensions.facets import (
 )
 from service.core.store.suspensions.reading import UnreadableRecord
 from service.core.store.suspensions.saving import SuspensionLookups
+from service.core.store.suspensions.texts import write_texts
 from service.core.store.tenants import TenantStore
 
 MOST_BUCKETS = 5_000
 """With more buckets, readers scan the inbox: an agent that names a new tool in every call must not slow every page."""
 
-_COMPLETE, _COMPARED = "complete", "compared"
-_MARKS = frozenset((_COMPLETE, _COMPARED))  # the fields of the hash of buckets that name no bucket
+_COMPLETE, _COMPARED, _SEARCHABLE = "complete", "compared", "searchable"
+_MARKS = frozenset((_COMPLETE, _COMPARED, _SEARCHABLE))  # the fields of the hash of buckets that name no bucket
 _BATCH = 200
 
 
@@ -61,6 +62,8 @@ class Buckets:
         self._first = partial(store.connections.intake.run, Script(read_script("first_open")))
         self._reading: asyncio.Future[tuple[Bucket, ...] | None] | None = None
         self._read_at_ms = -inf
+        self.searchable = False
+        """Whether all open items have texts, as of the last `read`."""
         self._audiences: tuple[tuple[Bucket, ...], Counter[Audience]] = ((), Counter())
         self._deadlines: dict[frozenset[str], asyncio.Future[dict[str, int | None]]] = {}
 
@@ -118,10 +121,10 @@ class Buckets:
 
     async def complete(self, now_ms: int) -> int:
         """Put all open items of an earlier version into their buckets, once in a store; return their number."""
-        if await self._redis.hexists(self._keys.buckets, _COMPLETE):
+        if None not in await self._redis.hmget(self._keys.buckets, [_COMPLETE, _SEARCHABLE]):
             return 0
         filed = await self._repair_all()
-        await self._redis.hset(self._keys.buckets, _COMPLETE, str(now_ms))
+        await self._redis.hset(self._keys.buckets, mapping={_COMPLETE: str(now_ms), _SEARCHABLE: str(now_ms)})
         return filed.wrong
 
     async def find_comparison(self) -> Comparison | None:
@@ -139,15 +142,17 @@ class Buckets:
         began_ms = as_ms(*await self._redis.time())
         ids = texts(await self._redis.zrange(self._keys.inbox, 0, -1))
         held: dict[str, dict[str, int]] = {}  # the buckets of every member, each with the member's deadline
+        texted: set[str] = set()
         for name in {text(name) for name in await self._redis.hkeys(self._keys.buckets)} - _MARKS:
             members: list[Any] = await self._redis.zrange(self._keys.bucket(name), 0, -1, withscores=True)
             for member, deadline_at_ms in members:
                 held.setdefault(text(member), {})[name] = int(deadline_at_ms)
+            texted.update(f"{name} {text(member)}" for member in await self._redis.hkeys(self._keys.texts(name)))
         wrong = 0
         for start in range(0, len(ids), _BATCH):
             for record in await self._lookups.read_page(ids[start : start + _BATCH]):
                 if not isinstance(record, UnreadableRecord):
-                    wrong += await self._repair(record, held, began_ms)
+                    wrong += await self._repair(record, held, texted, began_ms)
         return Comparison(began_ms, wrong + await self._remove_strangers(held, began_ms))
 
     async def _read_deadlines(self, names: list[str]) -> dict[str, int | None]:
@@ -165,23 +170,28 @@ class Buckets:
         named = {text(name): text(written) for name, written in stored.items()}
         if _COMPLETE not in named:
             return None
+        self.searchable = _SEARCHABLE in named
         kinds = [read_facets(written) for name, written in named.items() if name not in _MARKS]
         keys = [self._keys.bucket(name) for name in named if name not in _MARKS]
         sizes = await self._count(keys) if keys else []
         return tuple(Bucket(facets, size) for facets, size in zip(kinds, sizes, strict=True) if size)
 
-    async def _repair(self, record: SuspensionRecord, held: dict[str, dict[str, int]], began_ms: int) -> int:
+    async def _repair(
+        self, record: SuspensionRecord, held: dict[str, dict[str, int]], texted: set[str], began_ms: int
+    ) -> int:
         """Correct the items of a record unless it changed meanwhile; its own commit has corrected it then."""
         commit, wrong = Commit(), 0
         commit.expect(self._keys.suspension(record.id), record.version)
         for member, place in list_places(record).items():
             name, deadlines = name_bucket(place.facets), held.pop(member, {})
-            if deadlines == {name: place.deadline_at_ms} or record.updated_at_ms > began_ms:
+            is_right = deadlines == {name: place.deadline_at_ms} and f"{name} {member}" in texted
+            if is_right or record.updated_at_ms > began_ms:
                 continue
             wrong += 1
             self._remove(commit, member, (other for other in deadlines if other != name))
             commit.write("HSETNX", self._keys.buckets, name, write_facets(place.facets))
             commit.write("ZADD", self._keys.bucket(name), place.deadline_at_ms, member)
+            commit.write("HSET", self._keys.texts(name), member, write_texts(record)[member])
         return wrong if wrong and await self._send(commit) else 0
 
     async def _remove_strangers(self, held: dict[str, dict[str, int]], began_ms: int) -> int:
@@ -203,4 +213,5 @@ class Buckets:
     def _remove(self, commit: Commit, member: str, names: Iterable[str]) -> None:
         for name in names:
             commit.write("ZREM", self._keys.bucket(name), member)
+            commit.write("HDEL", self._keys.texts(name), member)
             commit.write_unless(self._keys.bucket(name), "HDEL", self._keys.buckets, name)

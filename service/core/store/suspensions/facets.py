@@ -9,8 +9,6 @@ from typing import NamedTuple
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Status, SuspensionRecord, Who
 from sayso.core.records.terms import FallbackAction
-from service.core.store.connection.commits import Commit, Update
-from service.core.store.keys import TenantKeys
 
 _PREFIX = "sus_"
 
@@ -128,24 +126,3 @@ def read_member(member: str, deadline_at_ms: int) -> OpenItem:
     """Return the item of a member."""
     suspension_id, _, item_id = member.rpartition(" ")
     return OpenItem(deadline_at_ms, f"{_PREFIX}{suspension_id}", item_id)
-
-
-def file_items(commit: Commit, keys: TenantKeys, update: Update) -> None:
-    """Move open items between buckets; a bucket that is empty afterwards is listed no more."""
-    for before, after in update.pairs:
-        earlier, now = list_places(before), list_places(after)
-        leaving: dict[str, list[str]] = {}
-        for member, place in earlier.items():
-            if member not in now or now[member].facets != place.facets:
-                leaving.setdefault(name_bucket(place.facets), []).append(member)
-        entering: dict[Facets, list[str | int]] = {}
-        for member, place in now.items():
-            if earlier.get(member) != place:
-                entering.setdefault(place.facets, []).extend((place.deadline_at_ms, member))
-        for bucket, members in leaving.items():
-            commit.write("ZREM", keys.bucket(bucket), *members)
-            commit.write_unless(keys.bucket(bucket), "HDEL", keys.buckets, bucket)
-        for facets, scored in entering.items():
-            bucket = name_bucket(facets)
-            commit.write("HSETNX", keys.buckets, bucket, write_facets(facets))
-            commit.write("ZADD", keys.bucket(bucket), *scored)

@@ -24,6 +24,7 @@ from service.core.store.precedents import Precedents
 from service.core.store.suspensions.buckets import Bucket, Buckets
 from service.core.store.suspensions.facets import Facets, OpenItem
 from service.core.store.suspensions.reading import UnreadableRecord, split_readable
+from service.core.store.suspensions.texts import Texts
 from service.core.wiring import Wiring
 from service.edge.web.content.cards import Card, make_cards
 
@@ -40,6 +41,8 @@ class Found:
     damaged: list[UnreadableRecord] = field(default_factory=list)
     following: OpenItem | None = None
     searched: int = 0
+    count: int | None = None
+    """How many items fit in all; None where only their records can say so, and `searched` were read."""
 
     @property
     def cursor(self) -> str:
@@ -87,8 +90,10 @@ async def find_open(
     if buckets is not None:
         wanted = [facets for facets, _ in buckets if query.admits(facets, may_decide(facets.audience, reviewer))]
     until_ms = None if query.due_within_ms is None else now_ms() + query.due_within_ms
+    if wanted is not None and not query.reads_records:
+        page.count = await _count_open(wiring, buckets or (), wanted, until_ms)
     while True:
-        items = await wiring.part(Buckets).list_first(wanted, PAGE, page.following, until_ms)
+        items = await _list_first(wiring, query, wanted, page, until_ms)
         suspension_ids = [*dict.fromkeys(item.suspension_id for item in items)]
         cards, damaged = await _make_cards(wiring, reviewer, query, freezes, suspension_ids)
         if wanted is not None:  # another item of their suspensions has its own place in the order
@@ -101,6 +106,27 @@ async def find_open(
         over = monotonic_ms() - began_ms > BUDGET_MS
         if page.following is None or not query or len(page.cards) >= PAGE or over:
             return page
+
+
+async def _count_open(wiring: Wiring, buckets: Iterable[Bucket], wanted: list[Facets], until_ms: int | None) -> int:
+    if until_ms is not None:
+        return sum(counts[0] for counts in await wiring.part(Buckets).count_due(wanted, [until_ms]))
+    chosen = {*wanted}
+    return sum(bucket.size for bucket in buckets if bucket.facets in chosen)
+
+
+async def _list_first(
+    wiring: Wiring, query: Query, wanted: list[Facets] | None, page: Found, until_ms: int | None
+) -> list[OpenItem]:
+    """Return the next items that may fit, and note how many fit in all where that is known."""
+    buckets = wiring.part(Buckets)
+    if wanted is None:
+        return await buckets.list_first(None, PAGE, page.following, until_ms)
+    if query.probes and buckets.searchable:
+        found = await wiring.part(Texts).find(wanted, query.probes, PAGE, page.following, until_ms)
+        page.count = found.certain if not found.uncertain and not query.unusual else None
+        return found.items
+    return await buckets.list_first(wanted, PAGE, page.following, until_ms)
 
 
 async def find_again(wiring: Wiring, reviewer: Actor, query: Query, kept: list[str], searched: int) -> Found:

@@ -4,9 +4,12 @@ from html import unescape
 import pytest
 
 from service.core.settings import Settings
+from service.core.store.suspensions.buckets import Buckets
 from service.edge.web.content import finding
 from tests.service.edge.web.sites import visit
 from tests.service.edge.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, ask_value, asked, decide, make_ask, place_of
+
+LONG = "x" * 3_000  # more than the search keeps of an item, so its record decides
 
 
 def tools(page: str) -> list[str]:
@@ -144,11 +147,28 @@ async def test_search_says_when_it_was_cut(settings: Settings, monkeypatch: pyte
     monkeypatch.setattr(finding, "BUDGET_MS", -1)
     async with visit(settings) as anna:
         for place in range(53):
-            await asked(anna.wiring, make_ask(args={"place": place}))
+            await asked(anna.wiring, make_ask(args={"note": LONG, "place": place}))
         page = await anna.read("/?q=place=52")
         assert "Nothing among 50 runs fits" in page
         assert len(tools(await anna.read(find_next(page)))) == 1
         assert "50 runs were searched." in await anna.read("/?q=place=1")
+
+
+async def test_search_finds_every_item_and_counts_them(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await anna.wiring.part(Buckets).complete(1)
+        for place in range(103):
+            await asked(anna.wiring, make_ask(args={"place": place}), agent=f"agent-{place}")
+        page = await anna.read("/?q=place=102")
+        assert "1 found" in page
+        assert len(tools(page)) == 1
+        page = await anna.read("/?q=refund place>=20")
+        assert "83 found" in page
+        assert "Search further" not in page
+        assert len(tools(page)) == 50
+        assert len(tools(await anna.read(find_next(page)))) == 33
+        assert "103 found" in await anna.read("/?q=tool:refund")
+        assert "found</p>" not in await anna.read("/")
 
 
 async def test_search_that_goes_further_keeps_what_it_found(
@@ -157,7 +177,7 @@ async def test_search_that_goes_further_keeps_what_it_found(
     monkeypatch.setattr(finding, "BUDGET_MS", -1)
     async with visit(settings) as anna:
         made = [
-            await asked(anna.wiring, make_ask(args={"place": place, "mark": 7 if place in (1, 52) else 8}))
+            await asked(anna.wiring, make_ask(args={"note": LONG, "mark": 7 if place in (1, 52) else 8}))
             for place in range(53)
         ]
         first = await anna.read("/?q=mark=7")

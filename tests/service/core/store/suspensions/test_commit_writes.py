@@ -30,7 +30,8 @@ def writes_of(commit: Commit) -> list[str]:
     while at < len(commit.writes):
         count, command, place = commit.writes[at : at + 3]
         key = keys[int(place) - 1].removeprefix(KEYS.prefix).removeprefix("sayso:changes:")
-        found.append(f"{command!s} {'bucket' if key.startswith('bucket:') else key}")
+        family = key.partition(":")[0]
+        found.append(f"{command!s} {family if family in ('bucket', 'texts') else key}")
         at += 3 + int(count)
     return found
 
@@ -47,8 +48,8 @@ LAST_APPROVAL = f"SET {KEYS.last_approval('ada', 'bot', 'support', 'refund').rem
 PRECEDENTS = KEYS.precedents("bot", "support", "refund").removeprefix(KEYS.prefix)
 OPENS = {"ZADD open", "ZADD open-of:bot"}
 CLOSES = {"ZREM open", "ZREM open-of:bot"}
-FILED = {"ZADD bucket", "HSETNX buckets"}
-UNFILED = {"ZREM bucket", "HDEL UNLESS buckets"}
+FILED = {"ZADD bucket", "HSETNX buckets", "HSET texts"}
+UNFILED = {"ZREM bucket", "HDEL UNLESS buckets", "HDEL texts"}
 ASKS = {"LPUSH asked-by:refunds", "LTRIM asked-by:refunds"}
 PAUSED = {
     "ZADD schedule",

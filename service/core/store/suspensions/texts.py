@@ -1,0 +1,133 @@
+"""Texts of open items for the search: one hash beside each bucket, so that a search reads no records.
+
+A text has the names and the arguments of an item as far as `MOST_CHARS`. An item with more is marked: whether it fits
+may depend on the rest, which its record has.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.text.redaction import redact
+from sayso.core.text.summaries import list_values
+from service.core.store.connection.commits import Commit, Update
+from service.core.store.connection.connecting import text
+from service.core.store.connection.pipeline import Script
+from service.core.store.keys import TenantKeys
+from service.core.store.lua import read_script
+from service.core.store.suspensions.facets import (
+    Facets,
+    OpenItem,
+    list_places,
+    name_bucket,
+    name_member,
+    read_member,
+    write_facets,
+)
+from service.core.store.tenants import TenantStore
+
+MOST_CHARS = 2_000
+_SLICE = 2_000  # texts that one script reads: some milliseconds of the store
+_LINE, _PART = "\x1e", "\x1f"
+_LONG, _RESEMBLING = "+", "r"
+
+
+class Probe(NamedTuple):
+    """A test of a text: `text` for a part of it, `number` for an argument's number, `odd` for rare characters."""
+
+    kind: str
+    name: str = ""
+    operator: str = ""
+    number: str = ""
+
+
+class Matches(NamedTuple):
+    """The first items that fit, and the number of all: of those that fit, and of those whose record decides."""
+
+    items: list[OpenItem]
+    certain: int
+    uncertain: int
+
+
+def write_text(record: SuspensionRecord, item: Item) -> str:
+    """Return the stored form: deadline, marks, and a line for each name and each argument, without secrets."""
+    args = redact(item.tool.args, None, item.terms.secrets).args if item.terms.secrets else item.tool.args
+    lines = [item.tool.name, record.run.agent, record.id, record.run.id]
+    room = MOST_CHARS - sum(map(len, lines))
+    marks = _RESEMBLING if item.resembles else ""
+    for leaf in list_values(args) if args else ():
+        line = f"{leaf.path}{_PART}{leaf.text}"
+        lines.append(line[: max(room, 0)])
+        room -= len(line)
+        if room < 0:
+            marks += _LONG
+            break
+    return f"{item.terms.deadline_at_ms}{_PART}{marks}{_PART}{_LINE.join(lines).casefold()}"
+
+
+def file_items(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Move open items and their texts between buckets; a bucket that is empty afterwards is listed no more."""
+    for before, after in update.pairs:
+        earlier, now = list_places(before), list_places(after)
+        leaving: dict[str, list[str]] = {}
+        for member, place in earlier.items():
+            if member not in now or now[member].facets != place.facets:
+                leaving.setdefault(name_bucket(place.facets), []).append(member)
+        entering: dict[Facets, list[str]] = {}
+        for member, place in now.items():
+            if earlier.get(member) != place:
+                entering.setdefault(place.facets, []).append(member)
+        for bucket, members in leaving.items():
+            commit.write("ZREM", keys.bucket(bucket), *members)
+            commit.write("HDEL", keys.texts(bucket), *members)
+            commit.write_unless(keys.bucket(bucket), "HDEL", keys.buckets, bucket)
+        for facets, members in entering.items():
+            bucket, texts = name_bucket(facets), write_texts(after)
+            commit.write("HSETNX", keys.buckets, bucket, write_facets(facets))
+            commit.write(
+                "ZADD", keys.bucket(bucket), *(part for name in members for part in (now[name].deadline_at_ms, name))
+            )
+            commit.write("HSET", keys.texts(bucket), *(part for name in members for part in (name, texts[name])))
+
+
+def write_texts(record: SuspensionRecord) -> dict[str, str]:
+    """Return the stored text of each open item by its member of the bucket."""
+    return {name_member(record.id, item.item_id): write_text(record, item) for item in record.items if item.open}
+
+
+class Texts:
+    """The texts of one tenant's open items."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._keys = store.keys
+        self._search = partial(store.connections.intake.run, Script(read_script("search")))
+
+    async def find(
+        self,
+        wanted: Sequence[Facets],
+        probes: Sequence[Probe],
+        limit: int,
+        after: OpenItem | None = None,
+        until_ms: int | None = None,
+    ) -> Matches:
+        """Return the first items of these buckets that fit all probes, by deadline, behind `after`."""
+        names = [self._keys.texts(name_bucket(facets)) for facets in wanted]
+        begin: list[str | int] = (
+            [after.deadline_at_ms, name_member(after.suspension_id, after.item_id)] if after else [0, ""]
+        )
+        tests = [word for probe in probes for word in probe]
+        found: dict[tuple[str, str], OpenItem] = {}
+        certain = uncertain = first = 0
+        cursor = "0"
+        while first < len(names):
+            batch = names[first : first + _SLICE]
+            args = [cursor, _SLICE, limit, *begin, until_ms if until_ms is not None else "inf", *tests]
+            reply: list[Any] = await self._search(batch, args)
+            passed, cursor = int(reply[0]), text(reply[1])
+            first, certain, uncertain = first + passed, certain + int(reply[2]), uncertain + int(reply[3])
+            for place in range(4, len(reply), 2):
+                item = read_member(text(reply[place]), int(reply[place + 1]))
+                found[item.suspension_id, item.item_id] = item
+        return Matches(sorted(found.values())[:limit], certain, uncertain)
