@@ -202,6 +202,8 @@ def _decide(id_: str, item_id: str | None, action: Action, given: dict[str, Any]
         decided = client.decide(suspension.id, item, action, key=None, **fields)
         granted = list(grants.show_granted(client, decided))
     verdict = decided.outcome.verdict if decided.outcome is not None else "recorded; it waits for other reviewers"
+    if decided.undo_until is not None:
+        verdict = f"recorded; nothing has run. `sayso retract {id_}` undoes it until {format_time(decided.undo_until)}"
     console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"), *granted, sep="\n")
 
 

@@ -21,7 +21,7 @@ from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions import client_execution
 from sayso.core.transitions.deadlines import keep_time
-from sayso.core.transitions.deciding import ask_again
+from sayso.core.transitions.deciding import ask_again, find_item
 from sayso.core.transitions.masking import mask_contents
 from sayso.errors import IdempotencyConflict, InvalidInput
 from sayso.features.permissions.making import decide_with_grant
@@ -162,6 +162,9 @@ class DeskRecords:
     def decide(self, record: SuspensionRecord, item: Item, action: str, given: JsonObject, by: Actor) -> None:
         """Decide an item. Raises the errors of a real desk."""
         record = self.records[record.id]  # a decision on another item may have changed it
+        current = find_item(record, item.item_id)
+        no_undo = current.terms.model_copy(update={"undo_s": 0})  # a test does not wait for a decision to take effect
+        record = record.with_item(current.model_copy(update={"terms": no_undo}))
         try:
             request = DecisionRequest.model_validate({"action": action, "digest": item.digest, **given})
         except ValidationError as error:

@@ -44,6 +44,15 @@ class DecisionView(View):
     grant_id: Later[str] = Field(description="The grant that the decision made; empty without one.")
 
 
+class UndoableView(View):
+    """A decision that takes effect at `until`; its author can undo it until then."""
+
+    id: str
+    action: DecisionAction
+    by: Actor
+    until: Timestamp = Field(validation_alias="until_ms")
+
+
 class VoidedView(View):
     """A decision that no longer counts: its author retracted it, or was deactivated while the item was open."""
 
@@ -147,6 +156,7 @@ class TermsView(View):
         description="The latest deadline that reviewers may set; null if they may not.",
     )
     start_by_s: int
+    undo_s: Later[int] = Field(description="How long a decision can be undone before it takes effect; 0 for never.")
     remind_at: tuple[Timestamp, ...] = Field(validation_alias="remind_at_ms")
     escalate: tuple[EscalationStep, ...]
     fallback: Fallback
@@ -263,6 +273,9 @@ class ItemView(View):
     digest: str = Field(description="Identifies what is decided; send it with a decision.")
     decisions: tuple[DecisionView, ...] = Field(description="For agents the deciding one alone, once there is one.")
     voided: Later[tuple[VoidedView, ...]] = Field(description="Decisions that no longer count.")
+    undoable: UndoableView | None = Field(
+        default=None, description="For people: a decision that its author can still undo; nothing has run."
+    )
     doubt: DoubtView | None
     outcome: OutcomeView | None
     permit: PermitView | None

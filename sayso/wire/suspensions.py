@@ -221,6 +221,9 @@ class DecidedItem(View):
     status: Status = Field(description="The status of the suspension: pending until all items are decided.")
     outcome: OutcomeView | None = Field(description="Null until the quorum is met.")
     decision: DecisionView | None = Field(description="Your recorded decision.")
+    undo_until: Timestamp | None = Field(
+        default=None, description="The time until which you can undo it, when it takes effect; null if it has."
+    )
 
 
 class OpenInquiry(InquiryView):
@@ -321,4 +324,4 @@ def _hide_draw(item: ItemView) -> ItemView:
     """Return an item without what tells that it was drawn: its quorum, and who else has decided."""
     terms = item.terms.model_copy(update={"quorum": None})
     deciding = item.decisions[-1:] if item.outcome is not None else ()
-    return item.model_copy(update={"terms": terms, "drawn": "", "decisions": deciding, "voided": ()})
+    return item.model_copy(update={"terms": terms, "drawn": "", "decisions": deciding, "voided": (), "undoable": None})

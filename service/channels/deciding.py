@@ -6,6 +6,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import canonical_json, parse_json
+from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor, DecisionRequest
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
@@ -114,6 +115,8 @@ def describe_result(record: SuspensionRecord, item: Item) -> str:
     """Return what a decision has led to: the outcome, or what the quorum still needs."""
     if not item.open:
         return describe_closing(record, item)
+    if item.undoable is not None:
+        return f"Your decision takes effect at {iso_utc(item.undoable.until_ms)}. Undo it on the item's page."
     return f"Your decision is recorded. {describe_quorum(item)}."
 
 

@@ -72,6 +72,7 @@ _PHRASES: Mapping[str, str] = {
     Verdict.ANSWERED: mark("answered"),
     Verdict.FAILED: mark("failed"),
     "waiting": mark("waiting for another reviewer"),
+    "undoable": mark("decided, and can still be undone"),
     "changed": mark("changed: look again"),
     "decided": mark("decided by %(who)s"),
     "late": mark("reached the deadline"),
@@ -102,6 +103,9 @@ def describe_result(href: str, record: SuspensionRecord, item_id: str, error: Sa
         kind, who = _name_refusal(record, item, error)
         return Result(href, item.tool.name, kind, _explain(item, error), good=False, who=who)
     outcome = item.outcome
+    if item.undoable is not None:
+        sentence = _("You decided. It takes effect in a moment; undo it on its page.")
+        return Result(href, item.tool.name, "undoable", sentence, good=True)
     if outcome is None:
         return Result(href, item.tool.name, "waiting", _("You decided. Others must, too."), good=True)
     return Result(href, item.tool.name, outcome.verdict, f"{describe_outcome(item)}.", good=True)

@@ -79,7 +79,7 @@
     const page = frame.contentDocument; // null for a page that may not be framed, such as the sign-in
     frame.removeAttribute("aria-busy");
     if (!page) return location.assign(current);
-    const isDecided = sent === page.location.pathname && page.querySelector("#answers[data-closed]") && !page.querySelector(".banner");
+    const isDecided = sent === page.location.pathname && page.querySelector("#answers[data-closed]:not(:has(.undo))") && !page.querySelector(".banner");
     if (isDecided) tell(page);
     sent = null;
     if (wanted?.queued) return load({ ...wanted, queued: false });

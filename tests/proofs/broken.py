@@ -96,10 +96,26 @@ def keep_time_without_expiry(record: SuspensionRecord, now_ms: int) -> Change:
     return deadlines.remind(record, now_ms)
 
 
+def keep_time_without_effect(record: SuspensionRecord, now_ms: int) -> Change:
+    return deadlines.expire(record, now_ms)
+
+
+def decide_undoable_for_long(record: SuspensionRecord, decision: Any, now_ms: int) -> Change:
+    """Let a decision be undone after the deadline."""
+    change = deciding.decide(record, decision, now_ms)
+    item = change.record.items[0]
+    if item.undoable is None:
+        return change
+    until_ms = item.terms.deadline_at_ms + 3_000
+    late = item.model_copy(update={"undoable": item.undoable.model_copy(update={"until_ms": until_ms})})
+    longer = change.record.with_item(late).model_copy(update={"due_at_ms": until_ms})
+    return change._replace(record=longer)
+
+
 def void_without_effect(record: SuspensionRecord, inactive: Any, now_ms: int) -> Change:
     change = deciding.void_decisions(record, inactive, now_ms)
     items = [
-        new.model_copy(update={"decisions": old.decisions})
+        new.model_copy(update={"decisions": deciding.list_made(old)})
         for old, new in zip(record.items, change.record.items, strict=True)
     ]
     return change._replace(record=change.record.model_copy(update={"items": tuple(items)}))

@@ -20,6 +20,7 @@ def describe(record: SuspensionRecord) -> dict[str, Any]:
         "items": [
             {
                 "decisions": [one.by.id for one in item.decisions if one.by.id != "timeout"],
+                "undoable": (item.undoable.by.id, item.undoable.until_ms) if item.undoable else None,
                 "outcome": (str(item.outcome.verdict), item.outcome.by.id) if item.outcome else None,
                 "start_by": item.outcome.start_by_ms if item.outcome else 0,
                 "terms": (item.terms.deadline_at_ms, item.terms.reviewers, item.reminded, item.escalated),
@@ -44,6 +45,7 @@ def describe_model(suspension: SuspensionModel) -> dict[str, Any]:
         "items": [
             {
                 "decisions": list(item.decisions),
+                "undoable": (item.undoable.by, item.undoable.until) if item.undoable else None,
                 "outcome": (item.verdict, item.by) if item.verdict else None,
                 "start_by": item.start_by,
                 "terms": (item.deadline, item.reviewers, item.reminded, item.escalated),

@@ -62,9 +62,9 @@ def _find_violations(step: Step) -> Iterator[str]:
 
 
 def rows_of(verb: str, after: SuspensionRecord) -> tuple[str, ...]:
-    """Return the rows of the table that a step takes: `keep_time` takes three, and the last postponement gives up."""
+    """Return the rows of the table that a step takes: `keep_time` takes four, and the last postponement gives up."""
     if verb == "keep_time":
-        return ("expire", "escalate", "remind")
+        return ("take_effect", "expire", "escalate", "remind")
     if verb in _COMBINED:
         return _COMBINED[verb]
     return ("give_up",) if verb == "postpone" and after.status is Status.FAILED else (verb,)
@@ -155,7 +155,10 @@ def _check_item(step: Step, before: SuspensionRecord, old: Item, new: Item) -> I
     yield from _check_kept(step, old, new)
     for decision in new.decisions[len(old.decisions) :]:
         human = decision.by.kind is ActorKind.HUMAN
-        if human == (step.now_ms >= old.terms.deadline_at_ms):
+        made = old.undoable.decision if old.undoable is not None else None
+        if made == decision:
+            yield from _check_effect(step, old)
+        elif human == (step.now_ms >= old.terms.deadline_at_ms):
             yield f"{decision.by.id} decided {old.item_id} on the wrong side of its deadline"
         if human and old.terms.no_self_approval and decision.by.id == before.run.owner:
             yield f"the owner decided {old.item_id}"
@@ -168,6 +171,15 @@ def _check_item(step: Step, before: SuspensionRecord, old: Item, new: Item) -> I
         yield f"a reviewer decided {old.item_id} twice"
     if _redemption(new) != _redemption(old):
         yield from _check_permit(step, before, old)
+
+
+def _check_effect(step: Step, old: Item) -> Iterable[str]:
+    """A decision takes effect when it can be undone no longer, and that is by the deadline."""
+    until_ms = old.undoable.until_ms if old.undoable is not None else 0
+    if step.now_ms < until_ms:
+        yield f"a decision on {old.item_id} took effect while it could be undone"
+    if until_ms > old.terms.deadline_at_ms:
+        yield f"a decision on {old.item_id} takes effect after its deadline"
 
 
 def _check_kept(step: Step, old: Item, new: Item) -> Iterable[str]:
@@ -184,6 +196,10 @@ def _check_kept(step: Step, old: Item, new: Item) -> Iterable[str]:
         yield f"a decision of another was taken back from {old.item_id}"
     if voided & {one.id for one in new.decisions}:
         yield f"a voided decision on {old.item_id} still counts"
+    if old.undoable is not None and new.undoable is None:
+        gone = old.undoable.id not in {*voided, *(one.id for one in new.decisions)}
+        if gone and new.open:
+            yield f"a decision on {old.item_id} that could be undone was lost"
     outcome = new.outcome
     if old.outcome is None and outcome is not None and outcome.may_run and outcome.by.kind is ActorKind.HUMAN:
         in_favour = [one for one in new.decisions if one.action is not DecisionAction.DENY]

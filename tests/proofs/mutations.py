@@ -36,6 +36,7 @@ DECIDING = _tests(
     " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
     " transitions/test_requester_notices transitions/test_each_of"
 )
+UNDO = _tests("transitions/test_undo transitions/test_voiding")
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 COUNTERS = _tests("counters/test_counting")
 HANDING = _tests("transitions/test_handing desk/test_handing resume/test_handed")
@@ -54,14 +55,14 @@ GUARDED: dict[str, tuple[str, ...]] = {
         + TABLE
         + _tests("desk/test_freezing records/test_revocations records/test_clock_readings"),
         "transitions/legal.py": DECIDING + EXECUTION + TABLE,
-        "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + _tests("transitions/test_voiding"),
-        "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT,
-        "transitions/quorum.py": DECIDING + TABLE,
+        "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO,
+        "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO,
+        "transitions/quorum.py": DECIDING + TABLE + UNDO + _tests("transitions/test_drills"),
         "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT + _tests("transitions/test_early_results"),
-        "transitions/deadlines.py": DECIDING + FREEZES + TABLE + _tests("transitions/test_deliveries"),
-        "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
+        "transitions/deadlines.py": DECIDING + FREEZES + TABLE + UNDO + _tests("transitions/test_deliveries"),
+        "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING,
-        "transitions/freezing.py": FREEZES + TABLE + _tests("desk/test_freezing"),
+        "transitions/freezing.py": FREEZES + TABLE + UNDO + _tests("desk/test_freezing"),
         "transitions/due.py": _tests("test_due test_doubted_time desk/test_freezing desk/test_desk"),
         "runner/revalidation.py": _tests(
             "runner/test_revalidation runner/test_revalidation_counters runner/test_revalidation_times"
@@ -69,9 +70,9 @@ GUARDED: dict[str, tuple[str, ...]] = {
         ),
         "desk/suspending.py": DESK,
         "desk/reviewing.py": DESK,
-        "desk/changes.py": DESK,
+        "desk/changes.py": DESK + _tests("api/test_undo api/test_requesters"),
         "desk/worker_execution.py": _tests("test_outages desk/test_handing resume/test_handed") + DESK,
-        "desk/scheduling.py": DESK + BATCHES,
+        "desk/scheduling.py": DESK + BATCHES + _tests("api/test_undo"),
         "suspensions/saving.py": STORE + DESK,
         "suspensions/batches.py": BATCHES,
         "suspensions/commits.py": STORE + DESK,

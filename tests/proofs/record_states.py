@@ -73,7 +73,8 @@ def _describe(record: SuspensionRecord, now_ms: int) -> tuple[Any, ...]:
 def _describe_item(item: Item, left: Callable[[int | None], int | None]) -> tuple[Any, ...]:
     outcome = item.outcome
     counted = tuple((one.by.id, one.action, canonical_json([one.args, one.value])) for one in item.decisions)
-    decisions = counted, tuple(one.by.id for one in item.voided)
+    soon = (item.undoable.by.id, item.undoable.action, left(item.undoable.until_ms)) if item.undoable else None
+    decisions = counted, tuple(one.by.id for one in item.voided), soon
     if outcome is None:
         return decisions, left(item.terms.deadline_at_ms), item.reminded, item.escalated, item.seen_by is None
     start_by = left(item.start_by_ms) if outcome.may_run else None

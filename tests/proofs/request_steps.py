@@ -159,7 +159,7 @@ class RequestSteps(BaseMachine):
             self.act(call, predict, None if late else fault, keyed=True)
         self.note_ready(tracked.id, tracked.suspension.run)
 
-    @precondition(lambda self: any(item.decisions for item in self.open_items))
+    @precondition(lambda self: any(item.decisions or item.undoable for item in self.open_items))
     @rule(place=PLACES, index=st.integers(0, 1), by=st.sampled_from(REVIEWERS), fault=FAULT)
     def retract(self, place: int, index: int, by: str, fault: str | None) -> None:
         tracked = self.pick(place, "pending")
@@ -182,7 +182,7 @@ class RequestSteps(BaseMachine):
         self.act(lambda: self.desk.retract(tracked.id, f"i{index + 1}", person(by)), predict, None if late else fault)
         self.note_ready(tracked.id, tracked.suspension.run)
 
-    @precondition(lambda self: any(item.decisions for item in self.open_items))
+    @precondition(lambda self: any(item.decisions or item.undoable for item in self.open_items))
     @rule(place=PLACES, by=st.sampled_from(REVIEWERS), fault=FAULT)
     def void_decisions(self, place: int, by: str, fault: str | None) -> None:
         tracked = self.pick(place, "pending")

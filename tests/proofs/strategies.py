@@ -11,7 +11,7 @@ from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Answer, Doubt, ItemDraft, ItemKind, ItemTool
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import Intent
-from sayso.core.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
+from sayso.core.records.terms import EscalationStep, Fallback, Quorum, RuleTerms, read_undo_s
 from sayso.core.records.tools import ToolCall, ToolDefinition, ToolResult
 from sayso.core.transitions.execution import Fence
 from sayso.core.transitions.permits import put_in_doubt
@@ -49,6 +49,7 @@ ASKS = st.fixed_dictionaries(
     {
         "kind": st.sampled_from([ItemKind.APPROVAL, ItemKind.APPROVAL, ItemKind.INPUT]),
         "timeout_s": st.sampled_from([5, 9, 9, 0]),
+        "undo": st.sampled_from([None, None, "2s", "10s"]),
         "quorum": st.sampled_from([(1, 1), (1, 1), (2, 1), (2, 2)]),
         "reviewers": st.sampled_from([(), (), ("ada",), ("ada", "bob")]),
         "fallback": st.sampled_from(["deny", "approve", "approve", "fail", "escalate"]),
@@ -106,6 +107,7 @@ def build_draft(place: int, drawn: dict[str, Any]) -> ItemDraft:
             start_by_s=drawn["start_by_s"],
             quorum=Quorum(approve=drawn["quorum"][0], deny=drawn["quorum"][1]),
             reviewers=drawn["reviewers"],
+            undo=drawn["undo"],
             remind_after_s=drawn["remind_after_s"],
             escalate=tuple(steps),
             unattended_approval=fallback == "approve",
@@ -121,6 +123,7 @@ def build_item(draft: ItemDraft, now: int) -> ItemModel:
         deadline=now + terms.timeout_s * 1000,
         created=now,
         quorum=(terms.quorum.approve, terms.quorum.deny),
+        undo_ms=read_undo_s(terms.undo) * 1000,
         reviewers=terms.reviewers,
         fallback=str(terms.fallback.action),
         start_by_ms=terms.start_by_s * 1000,

@@ -212,6 +212,16 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
         {*DRIVEN, "retract"},
     ),
     (
+        Scenario(
+            "a decision is undone, or its author deactivated, before it takes effect",
+            (ask(timeout_s=9, start_by_s=6, undo="3s"),),
+            ((APPROVE, ReviewerStep(1, action="retract"), DENY), (APPROVE,)),
+            owner_steps=("void_decisions 1", "cancel"),
+            crashes=1,
+        ),
+        {*DRIVEN, "take_effect", "retract", "void_decisions", "cancel"},
+    ),
+    (
         Scenario("a run without an agent", owner_steps=("revive", "cancel"), undrivable=True, tries=0),
         {"suspend", "lease", "redrive", "postpone", "give_up", "revive", "cancel"},
     ),
@@ -278,6 +288,7 @@ BASE = Scenario("broken", (REFUND,), CONFLICTING)
 IN_DOUBT = SCENARIOS[3][0]
 VOIDED = next(one for one, verbs in SCENARIOS if "void_decisions" in verbs)
 RETRACTED = next(one for one, verbs in SCENARIOS if "retract" in verbs)
+UNDONE = next(one for one, verbs in SCENARIOS if "take_effect" in verbs)
 HANDED = replace(BASE, hands=True, crashes=2)
 ALLOWED_CALL = replace(SCENARIOS[4][0], releases=True)
 
@@ -301,6 +312,9 @@ ALLOWED_CALL = replace(SCENARIOS[4][0], releases=True)
         (VOIDED, {"void_decisions": broken.void_without_effect}, "a voided decision on i1 still counts"),
         (VOIDED, {"void_decisions": broken.void_without_trace}, "a decision on i1 was lost"),
         (VOIDED, {"decide": broken.decide_with_voided}, "i1 was approved without its quorum"),
+        (UNDONE, {"decide": broken.decide_undoable_for_long}, "is due only after its deadline"),
+        (UNDONE, {"keep_time": broken.keep_time_without_effect}, "a tick changes nothing"),
+        (UNDONE, {"void_decisions": broken.void_without_effect}, "a voided decision on i1 still counts"),
         (RETRACTED, {"retract": broken.retract_of_others}, "a decision of another was taken back"),
         (RETRACTED, {"decide": broken.decide_with_voided}, "i1 was approved without its quorum"),
         (HANDED, {"hand_over": broken.hand_over_denied}, "has no approval, and its permit was redeemed"),

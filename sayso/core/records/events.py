@@ -38,6 +38,8 @@ class EventType(StrEnum):
     `rule_version`, `reviewers` (empty for any), `quorum`, `no_self_approval`, `no_maker_approval`, and `shown`."""
     DECISION_VOIDED = "decision_voided"
     """A decision no longer counts, because its author (`by`) was deactivated while the item was open."""
+    DECISION_DEFERRED = "decision_deferred"
+    """A decision takes effect at `until_ms`; its author (`by`) can undo it until then. Agents do not see it."""
     DECISION_RETRACTED = "decision_retracted"
     """A reviewer took their decision back before it took effect."""
     DECIDED = "decided"

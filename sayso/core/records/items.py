@@ -9,7 +9,17 @@ from pydantic import Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject, canonical_json, digest_json
 from sayso.core.records.base import Immutable, is_empty
-from sayso.core.records.decisions import RUNNING, Actor, Decision, Erasure, Outcome, Permit, Verdict, VoidedDecision
+from sayso.core.records.decisions import (
+    RUNNING,
+    Actor,
+    Decision,
+    Erasure,
+    Outcome,
+    Permit,
+    UndoableDecision,
+    Verdict,
+    VoidedDecision,
+)
 from sayso.core.records.envelopes import Offered
 from sayso.core.records.judgements import Assessment, Charge, Remembered, place_charges
 from sayso.core.records.permissions import Envelope, Learning
@@ -284,6 +294,7 @@ class Item(_ItemFields):
     digest: str
     decisions: tuple[Decision, ...] = ()
     voided: tuple[VoidedDecision, ...] = Field((), exclude_if=is_empty)  # decisions that no longer count
+    undoable: UndoableDecision | None = Field(None, exclude_if=is_empty)  # what decides it soon, if its author agrees
     outcome: Outcome | None = None
     permit: Permit | None = None
     reminded: int = 0

@@ -112,6 +112,15 @@ def _join(values: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for names in values for name in names))
 
 
+def read_undo_s(undo: str | None) -> int:
+    """Return the seconds of `undo`, such as `5s`."""
+    return int(undo.removesuffix("s")) if undo is not None else 0
+
+
+def _max_undo(values: Iterable[str | None]) -> str | None:
+    return max(values, key=read_undo_s)
+
+
 class RuleTerms(Immutable):
     """Terms as a rule states them, in seconds from the creation of the item.
 
@@ -149,6 +158,10 @@ class RuleTerms(Immutable):
     start_by_s: Annotated[int, Term("Seconds until an approved call must have started.")] = Field(
         default=3600, ge=1, le=LONGEST_WAIT_S
     )
+    undo: Annotated[
+        str | None,
+        Term("The time in which a reviewer can undo a decision before it takes effect, 1s to 60s.", _max_undo),
+    ] = Field(default=None, pattern="^([1-9]|[1-5][0-9]|60)s$", exclude_if=is_empty)
     remind_after_s: Annotated[
         tuple[Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)], ...],
         Term("Seconds after which the reviewers are reminded."),
@@ -238,6 +251,7 @@ class Terms(Immutable):
     deadline_at_ms: int
     extend_until_ms: int = 0
     start_by_s: int = 3600
+    undo_s: int = Field(default=0, exclude_if=is_empty)
     remind_at_ms: tuple[int, ...] = ()
     escalate: tuple[EscalationStep, ...] = ()
     fallback: Fallback = Fallback()
@@ -303,6 +317,7 @@ def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, no
         "rule_version": rule_version,
         "deadline_at_ms": deadline_at_ms,
         "extend_until_ms": deadline_at_ms + terms.extend_by_s * 1000 if terms.extend_by_s else 0,
+        "undo_s": read_undo_s(terms.undo),
         "remind_at_ms": tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
     }
     return _UNRESOLVED.model_copy(update={name: stated[name] for name in _KEPT} | resolved)

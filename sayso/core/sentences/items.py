@@ -34,6 +34,12 @@ _YOURS: dict[str, str] = {
     DecisionAction.FAIL: mark("You failed the run."),
 }
 
+_UNDOABLE: dict[str, str] = {
+    DecisionAction.APPROVE: mark("Approved. Nothing has run yet."),
+    DecisionAction.DENY: mark("Denied. The agent does not know yet."),
+    DecisionAction.VALUE: mark("Sent. Nothing has run yet."),
+}
+
 DENIAL_PRESETS = (mark("Wrong amount"), mark("Not now"), mark("Ask me first"), mark("Not allowed"))
 """Reasons of a denial that a reviewer chooses, and edits if they like."""
 
@@ -179,8 +185,14 @@ def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> s
         why = _("You requested this call, so another reviewer must decide it.")
         return why if requested else _("You made the key of this agent, so another reviewer must decide it.")
     entitled = entitle(record, item, by)
+    if item.undoable is not None:
+        return _describe_undoable(item.undoable.decision, by)
     if entitled is None:
         return _("Only %(who)s can decide this.", who=name_reviewers(item.deciders, "or"))
+    return _describe_earlier(record, item, by, entitled)
+
+
+def _describe_earlier(record: SuspensionRecord, item: Item, by: Actor, entitled: Actor) -> str:
     own = next((decision for decision in item.decisions if decision.by.id == by.id), None)
     if own is not None:
         return f"{_(_YOURS[own.action])} {describe_deadlock(record, item) or _describe_lack(item, own)}"
@@ -192,6 +204,13 @@ def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> s
         rest = _describe_lack(item, counted)
         return _("%(who)s has decided for the same reviewer. %(rest)s", who=counted.by.id, rest=rest)
     return ""
+
+
+def _describe_undoable(decision: Decision, by: Actor) -> str:
+    """Return that a decision takes effect soon; only its author sees which."""
+    if decision.by.id != by.id:
+        return _("%(who)s has decided this. It takes effect in a moment.", who=decision.by.id)
+    return _(_UNDOABLE[decision.action])
 
 
 def describe_resemblance(names: Sequence[str]) -> str:

@@ -61,7 +61,7 @@ def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcom
         start_by_ms=preset.start_by_ms or now_ms + item.terms.start_by_s * 1000,
         digest=digest,
     )
-    return item.model_copy(update={"outcome": outcome})
+    return item.model_copy(update={"outcome": outcome, "undoable": None})
 
 
 def queue_outcome(record: SuspensionRecord, item: Item, by: Actor) -> Item:
@@ -165,7 +165,9 @@ def next_due(record: SuspensionRecord) -> int | None:
     """Return the next due time of a pending suspension, or None without open items."""
     moments: list[int] = []
     for item in record.items:
-        if item.open:
+        if item.open and item.undoable is not None:
+            moments.append(item.undoable.until_ms)
+        elif item.open:
             begun_ms, steps = record.created_at_ms + item.held_ms, item.terms.escalate[item.escalated :]
             moments += [item.terms.deadline_at_ms, *item.terms.remind_at_ms[item.reminded :][:1]]
             moments += [begun_ms + step.after_s * 1000 for step in steps[:1]]

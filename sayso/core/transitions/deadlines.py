@@ -19,6 +19,7 @@ from sayso.core.transitions.closing import (
 )
 from sayso.core.transitions.decision_checks import entitle, may_decide
 from sayso.core.transitions.legal import check_step
+from sayso.core.transitions.quorum import take_effect
 
 
 def needs_sight(record: SuspensionRecord, item: Item) -> bool:
@@ -66,7 +67,8 @@ def expire(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HE
     change = Change(record)
     for place in range(len(record.items)):
         item = change.record.items[place]  # closing one item may have closed the others
-        if item.open and item.item_id not in held and now_ms >= item.terms.deadline_at_ms:
+        waits = item.open and item.undoable is None and item.item_id not in held
+        if waits and now_ms >= item.terms.deadline_at_ms:
             if escalates_at_deadline(change.record, item):
                 deadline_at_ms = now_ms + escalation_time_ms(change.record, item)
                 second = add_reviewers(change.record, item, deadline_at_ms, now_ms)
@@ -81,7 +83,7 @@ def escalate(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_
     check_step(record, "escalate")
     change = Change(record)
     for item in record.items:
-        if item.item_id in held:
+        if item.item_id in held or item.undoable is not None:
             continue
         while item.open and (due := next_step_at_ms(record, item)) is not None and now_ms >= due:
             change = _then(change, add_reviewers(change.record, item, item.terms.deadline_at_ms, now_ms))
@@ -100,7 +102,7 @@ def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HE
     change = Change(record)
     for item in record.items:
         passed = sum(at_ms <= now_ms for at_ms in item.terms.remind_at_ms)
-        if item.open and item.item_id not in held and passed > item.reminded:
+        if item.open and item.undoable is None and item.item_id not in held and passed > item.reminded:
             data = {**describe_item(record, item), "reviewers": list(item.terms.reviewers)}
             event = Event(EventType.REVIEWER_REMINDED, data)
             reminded = item.model_copy(update={"reminded": passed})
@@ -109,9 +111,9 @@ def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HE
 
 
 def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
-    """Apply everything due, except for `held` items: first deadlines, then escalations, then reminders."""
-    change = expire(record, now_ms, held)
-    for step in (escalate, remind):
+    """Apply all that is due: decisions, then for items that are not `held` deadlines, escalations and reminders."""
+    change = take_effect(record, now_ms)
+    for step in (expire, escalate, remind):
         if change.record.status is Status.PENDING:
             change = _then(change, step(change.record, now_ms, held))
     record = change.record

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
-from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction, Verdict, VoidedDecision
+from sayso.core.records.decisions import Actor, ActorKind, Decision, UndoableDecision, Verdict, VoidedDecision
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.core.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
@@ -23,7 +23,7 @@ from sayso.core.transitions.decision_checks import (
     is_repeat,
 )
 from sayso.core.transitions.legal import check_step
-from sayso.core.transitions.quorum import is_quorum_met
+from sayso.core.transitions.quorum import completes_quorum, record_decision
 from sayso.errors import Conflict, InvalidInput, NotFound
 
 
@@ -61,31 +61,35 @@ def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -
     return Change(expired.record, events + expired.events, ready=expired.ready)
 
 
-def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: int = 0) -> Change:
+def decide(
+    record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: int = 0, *, at_once: bool = False
+) -> Change:
     """Record a reviewer's decision on an item. A met quorum closes the item, and the last item the suspension.
 
-    `lost_ms` is frozen time, which does not count. The same decision again changes nothing. Raises `AlreadyDecided`,
-    `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`, `IdempotencyConflict` or `NotFound`.
+    With `undo` in the terms it takes effect after that time, unless `at_once`. `lost_ms` is frozen time, which does not
+    count. The same decision again changes nothing. Raises `AlreadyDecided`, `Conflict`, `DeadlinePassed`,
+    `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`, `IdempotencyConflict` or `NotFound`.
     """
     item = find_item(record, decision.item_id)
     if is_repeat(item, decision):
         return Change(record)
     by = check_decision(record, item, decision, "decide", now_ms - lost_ms)
     decision = decision.model_copy(update={"by": by})
-    item = item.model_copy(update={"decisions": (*item.decisions, decision)})
-    alone = item.drill is not None and item.drill.reviewer  # nobody else can complete its quorum
-    if alone or is_quorum_met(item, decision):
-        item = closing.close_item(record, item, decision, now_ms)
-    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
-    data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
-    data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
-    sample = item.terms.sample
-    if item.outcome is not None and sample is not None and sample.after is not None:
-        data["second_look"] = sample.after
-    if item.drill is not None:
-        data |= {"drill": item.drill.template, "caught": decision.action is DecisionAction.DENY}
-    recorded = Event(EventType.DECISION_RECORDED, data | closing.describe_decision(item, decision))
-    return closing.put_item(record, item, (recorded,), now_ms)
+    until_ms = _find_undo_end(item, decision, now_ms, lost_ms)
+    if at_once or until_ms <= now_ms:
+        return record_decision(record, item, decision, now_ms)
+    deferred = item.model_copy(update={"undoable": UndoableDecision(decision=decision, until_ms=until_ms)})
+    data = {**closing.describe_item(record, item), "decision_id": decision.id, "until_ms": until_ms}
+    data |= decision.model_dump(mode="json", include={"action", "by"})
+    return closing.put_item(record, deferred, (Event(EventType.DECISION_DEFERRED, data),), now_ms)
+
+
+def _find_undo_end(item: Item, decision: Decision, now_ms: int, lost_ms: int) -> int:
+    """Return when a decision takes effect; at once if it completes no quorum, or does more than decide a call."""
+    if item.is_void or decision.suspends or not completes_quorum(item, decision):
+        return now_ms
+    longest_s = min(item.terms.undo_s, item.terms.start_by_s)
+    return min(now_ms + longest_s * 1000, item.terms.deadline_at_ms + lost_ms)
 
 
 def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:
@@ -170,7 +174,7 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
     for item in record.items:
         lost = tuple(
             decision
-            for decision in item.decisions
+            for decision in list_made(item)
             if decision.by.kind is ActorKind.HUMAN and decision.by.id in inactive
         )
         if not item.open or not lost:
@@ -182,20 +186,29 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
 
 
 def retract(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
-    """Take back one's decision while the quorum is short; its author may decide anew. Once is enough.
+    """Take back one's decision before it takes effect; its author may decide anew. Once is enough.
 
     Raises `Conflict` without a decision to take back, or as `decide` does for an item that is closed or late.
     """
     item = find_item(record, item_id)
-    check_change(record, item, "retract", now_ms - lost_ms)
+    undoable = item.undoable
+    if undoable is not None and undoable.decision.by.id == by.id and now_ms < undoable.until_ms:
+        check_step(record, "retract")
+    else:
+        check_change(record, item, "retract", now_ms - lost_ms)
     check_person(by)
-    own = tuple(decision for decision in item.decisions if decision.by.id == by.id)
+    own = tuple(decision for decision in list_made(item) if decision.by.id == by.id)
     if not own and any(decision.retracted and decision.by.id == by.id for decision in item.voided):
         return Change(record)
     if not own:
         raise Conflict("You have no decision on this item to take back. Nothing was changed.")
     events = tuple(_describe_lost(record, item, decision, EventType.DECISION_RETRACTED) for decision in own)
     return closing.put_item(record, _take_out(item, own, now_ms, retracted=True), events, now_ms)
+
+
+def list_made(item: Item) -> tuple[Decision, ...]:
+    """Return the decisions that count, and the one that takes effect soon."""
+    return (*item.decisions, item.undoable.decision) if item.undoable is not None else item.decisions
 
 
 def _take_out(item: Item, lost: tuple[Decision, ...], now_ms: int, *, retracted: bool) -> Item:
@@ -212,7 +225,8 @@ def _take_out(item: Item, lost: tuple[Decision, ...], now_ms: int, *, retracted:
         for decision in lost
     )
     kept = tuple(decision for decision in item.decisions if decision not in lost)
-    return item.model_copy(update={"decisions": kept, "voided": (*item.voided, *voided)})
+    undoable = item.undoable if item.undoable is not None and item.undoable.decision not in lost else None
+    return item.model_copy(update={"decisions": kept, "voided": (*item.voided, *voided), "undoable": undoable})
 
 
 def _describe_lost(record: SuspensionRecord, item: Item, decision: Decision, type_: EventType) -> Event:

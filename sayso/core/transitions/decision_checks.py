@@ -12,6 +12,7 @@ from sayso.core.transitions.legal import check_step
 from sayso.core.transitions.quorum import find_counted
 from sayso.errors import (
     AlreadyDecided,
+    Conflict,
     DeadlinePassed,
     IdempotencyConflict,
     IllegalTransition,
@@ -43,7 +44,8 @@ def describe_outcome(item: Item) -> str:
 
 def is_repeat(item: Item, decision: Decision) -> bool:
     """Return whether the item has this decision already; raises `IdempotencyConflict` for a different one."""
-    for earlier in item.decisions:
+    undoable = (item.undoable.decision,) if item.undoable is not None else ()
+    for earlier in (*item.decisions, *undoable):
         same_key = earlier.idempotency_key is not None and earlier.idempotency_key == decision.idempotency_key
         if earlier.id != decision.id and not (same_key and earlier.by.id == decision.by.id):
             continue
@@ -93,7 +95,7 @@ def check_change(record: SuspensionRecord, item: Item, verb: str, now_ms: int) -
 
 
 def check_item_open(record: SuspensionRecord, item: Item) -> None:
-    """Raise `AlreadyDecided` when the item is closed, and `IllegalTransition` when its run is cancelled."""
+    """Raise `AlreadyDecided` or `IllegalTransition` for a closed item, `Conflict` if a decision takes effect soon."""
     if item.outcome is not None:
         raise AlreadyDecided(
             f"{describe_outcome(item)} Nothing was changed.",
@@ -101,6 +103,9 @@ def check_item_open(record: SuspensionRecord, item: Item) -> None:
             verdict=item.outcome.verdict,
             decided_at_ms=item.outcome.at_ms,
         )
+    if item.undoable is not None and record.status is Status.PENDING:
+        at = iso_utc(item.undoable.until_ms)
+        raise Conflict(f"A decision on this item takes effect at {at}. Nothing was changed; read it again after that.")
     if record.status is Status.CANCELLED:
         raise IllegalTransition(f"The run was cancelled at {iso_utc(record.updated_at_ms)}. Nothing was changed.")
 

@@ -138,7 +138,7 @@ def shift_deadlines(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms:
     items: list[Item] = []
     for item in record.items:
         lost, to_ms = _count_lost(record, item, known, now_ms)
-        if item.item_id in held or item.permit:
+        if item.item_id in held or item.permit or item.undoable:
             lost = 0
         items.append(_shift_item(record, item, lost, to_ms) if lost else item)
         if lost:

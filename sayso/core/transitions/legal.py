@@ -28,7 +28,10 @@ _ENDS = (EventType.RUN_COMPLETED, EventType.RUN_DEGRADED, EventType.RUN_FAILED)
 
 LEGAL: dict[str, Step] = {
     "suspend": _step("-", "pending decided", EventType.RUN_STARTED, EventType.RUN_PAUSED),
-    "decide": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
+    "decide": _step(
+        "pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECISION_DEFERRED, EventType.DECIDED
+    ),
+    "take_effect": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
     "void_decisions": _step("pending", "pending", EventType.DECISION_VOIDED),
     "retract": _step("pending", "pending", EventType.DECISION_RETRACTED),
     "remind": _step("pending", "pending", EventType.REVIEWER_REMINDED),

@@ -1,9 +1,12 @@
-"""Quorum of an item: whose decisions agree, and whether they are enough."""
+"""Quorum of an item: whose decisions agree, whether they are enough, and what a decision then does."""
 
 from sayso.core.canonical_json import canonical_json
 from sayso.core.records.decisions import Actor, Decision, DecisionAction, list_filled
+from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item
-from sayso.core.transitions.closing import args_of
+from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.transitions.closing import args_of, close_item, describe_decision, put_item
+from sayso.core.transitions.legal import check_step
 
 
 def find_counted(item: Item, by: Actor) -> Decision | None:
@@ -30,3 +33,45 @@ def list_agreeing(item: Item, decision: Decision) -> list[Actor]:
     args = canonical_json(args_of(item, decision))
     alike = [other for other in item.decisions if other.action is decision.action]
     return [other.by for other in alike if canonical_json(args_of(item, other)) == args]
+
+
+def completes_quorum(item: Item, decision: Decision) -> bool:
+    """Whether the quorum is met once this decision counts."""
+    alone = item.drill is not None and item.drill.reviewer  # nobody else can complete its quorum
+    return bool(alone) or is_quorum_met(_add(item, decision), decision)
+
+
+def record_decision(record: SuspensionRecord, item: Item, decision: Decision, now_ms: int) -> Change:
+    """Add a decision to an item; a met quorum closes the item, and the last item the suspension."""
+    met = completes_quorum(item, decision)
+    item = _add(item, decision)
+    if met:
+        item = close_item(record, item, decision, now_ms)
+    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
+    data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
+    data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
+    sample = item.terms.sample
+    if item.outcome is not None and sample is not None and sample.after is not None:
+        data["second_look"] = sample.after
+    if item.drill is not None:
+        data |= {"drill": item.drill.template, "caught": decision.action is DecisionAction.DENY}
+    recorded = Event(EventType.DECISION_RECORDED, data | describe_decision(item, decision))
+    return put_item(record, item, (recorded,), now_ms)
+
+
+def take_effect(record: SuspensionRecord, now_ms: int) -> Change:
+    """Let every decision count whose time to be undone is over."""
+    check_step(record, "take_effect")
+    change = Change(record)
+    for place in range(len(record.items)):
+        item = change.record.items[place]  # closing one item may have closed the others
+        undoable = item.undoable
+        if undoable is not None and now_ms >= undoable.until_ms:
+            free = item.model_copy(update={"undoable": None})
+            second = record_decision(change.record, free, undoable.decision, now_ms)
+            change = Change(second.record, change.events + second.events, ready=second.ready)
+    return change
+
+
+def _add(item: Item, decision: Decision) -> Item:
+    return item.model_copy(update={"decisions": (*item.decisions, decision)})

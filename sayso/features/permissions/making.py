@@ -285,11 +285,12 @@ def decide_with_grant(
     The false call of a drill grants nothing. Raises what `decide` raises, and `InvalidInput` for a grant that the rule
     does not allow.
     """
-    change = decide(record, decision, now_ms, lost_ms)
+    more = request.grant is not None or request.offer is not None
+    change = decide(record, decision, now_ms, lost_ms, at_once=more)
     mandate = make_mandate(policy, change.record, find_item(change.record, decision.item_id), now_ms)
     if mandate is not None and change.record is not record:
         return change._replace(mandate=mandate)
-    if change.record is record or (request.grant is None and request.offer is None):
+    if change.record is record or not more:
         return change
     item, grant_id = find_item(record, decision.item_id), decision.id.replace("dec_", "gra_", 1)
     if item.drill is not None:
@@ -299,4 +300,4 @@ def decide_with_grant(
     if grant is None:
         return change
     granted = decision.model_copy(update={"grant_id": grant.id, "offer": describe_offered(grant)})
-    return decide(record, granted, now_ms, lost_ms)._replace(grant=grant)
+    return decide(record, granted, now_ms, lost_ms, at_once=True)._replace(grant=grant)

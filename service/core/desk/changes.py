@@ -10,7 +10,7 @@ from sayso.core.clock import new_id
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.run_state import SealedState
 from sayso.core.records.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
-from sayso.core.transitions.deciding import find_item, void_decisions
+from sayso.core.transitions.deciding import find_item, list_made, void_decisions
 from sayso.core.transitions.freezing import doubt_time
 from sayso.errors import Frozen, OverLimit, Unavailable
 from service.core.store.suspensions.commits import Idempotency
@@ -20,8 +20,8 @@ _ROUNDS = 20  # attempts; each failure means that a limit was reached meanwhile
 _BEHIND_MS = 20  # by how much a time that follows from an earlier reading may be behind; the commit allows as much
 
 
-class _Unsure(Exception):
-    """The decision counts earlier ones, so it matters whose still count."""
+class Unsure(ValueError):
+    """Earlier decisions count, so it matters whose still do. A batch leaves such a suspension to a tick of its own."""
 
 
 KnownFreezes = Callable[[bool], Awaitable[tuple[Freeze, ...]]]  # with True as of now
@@ -58,15 +58,15 @@ class Changes:
         """Apply a decision on an item, after voiding decisions on it by people who are deactivated now."""
 
         def apply(record: SuspensionRecord, now_ms: int, inactive: frozenset[str] | None) -> Change:
-            if inactive is None and record.status is Status.PENDING and find_item(record, item_id).decisions:
-                raise _Unsure
+            if inactive is None and record.status is Status.PENDING and list_made(find_item(record, item_id)):
+                raise Unsure
             voided = void_decisions(record, inactive, now_ms) if inactive else Change(record)
             change = verb(voided.record, now_ms)
             return change._replace(events=voided.events + change.events) if voided.events else change
 
         try:
             return await self.change(suspension_id, partial(apply, inactive=None), seen)
-        except _Unsure:
+        except Unsure:
             inactive = await self.suspensions.find_inactive()
             return await self.change(suspension_id, partial(apply, inactive=inactive), seen)
 

@@ -5,11 +5,20 @@ from dataclasses import dataclass
 
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import DeliveryReport
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.transitions.deciding import void_decisions
 from sayso.core.transitions.deliveries import move_cards, record_deliveries
 from sayso.core.transitions.due import tick, wake
-from service.core.desk.changes import Changes, Start
+from service.core.desk.changes import Changes, Start, Unsure
 from service.core.store.suspensions.batches import PrecomputedCommit
 from service.core.store.suspensions.saving import Saved
+
+
+def _check_sure(record: SuspensionRecord) -> SuspensionRecord:
+    """Return the record; raises `Unsure` if a decision may take effect, for its author may have been deactivated."""
+    if record.status is Status.PENDING and any(item.undoable is not None for item in record.items):
+        raise Unsure
+    return record
 
 
 @dataclass(frozen=True)
@@ -32,10 +41,14 @@ class Scheduling:
         A frozen suspension is due again later; after an unfreeze its deadlines are shifted. A suspension in the ready
         list since `queued_since_ms` or later is not added again.
         """
-        return await self.changes.start(suspension_id, self._build_tick(queued_since_ms))
+        try:
+            return await self.changes.start(suspension_id, self._build_tick(queued_since_ms))
+        except Unsure:
+            inactive = await self.changes.suspensions.find_inactive()
+            return await self.changes.start(suspension_id, self._build_tick(queued_since_ms, inactive))
 
     async def tick_batch(self, suspension_ids: Sequence[str], queued_since_ms: int | None = None) -> list[str]:
-        """Tick a batch in one script; return those that need a separate tick."""
+        """Tick a batch in one script; return those that need a separate tick, as for a decision that takes effect."""
         verb, until_ms = await self.changes.limit(self._build_tick(queued_since_ms))
         return await self.changes.suspensions.due_batches.change(suspension_ids, verb, until_ms)
 
@@ -43,7 +56,7 @@ class Scheduling:
         """Return the commit of each suspension's next due time, and save nothing."""
         freezes = await self.changes.freezes()
         commits = await self.changes.suspensions.due_batches.precompute(
-            suspension_ids, lambda record, at_ms: tick(record, freezes, at_ms), until_ms
+            suspension_ids, lambda record, at_ms: tick(_check_sure(record), freezes, at_ms), until_ms
         )
         return Precomputed(freezes, commits)
 
@@ -59,10 +72,18 @@ class Scheduling:
         freezes = await self.changes.freezes()
         return await self.changes.change(suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms))
 
-    def _build_tick(self, queued_since_ms: int | None) -> Start:
-        return lambda record, now_ms, freezes: tick(
-            record, self.changes.doubt_time(freezes, now_ms), now_ms, queued_since_ms
-        )
+    def _build_tick(self, queued_since_ms: int | None, inactive: frozenset[str] | None = None) -> Start:
+        """Return the tick; without knowing who is inactive, it raises `Unsure` if a decision may take effect."""
+
+        def start(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
+            known = self.changes.doubt_time(freezes, now_ms)
+            if inactive is None or record.status is not Status.PENDING:
+                return tick(_check_sure(record), known, now_ms, queued_since_ms)
+            voided = void_decisions(record, inactive, now_ms)
+            change = tick(voided.record, known, now_ms, queued_since_ms)
+            return change._replace(events=voided.events + change.events) if voided.events else change
+
+        return start
 
     async def record_deliveries(self, suspension_id: str, reports: Sequence[DeliveryReport]) -> Saved:
         """Save the results of attempts at deliveries; the next escalation step follows if all of a step failed."""

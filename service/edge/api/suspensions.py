@@ -12,9 +12,9 @@ from sayso.core.records.decisions import ActorKind, DecisionRequest
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import LONGEST_TEXT, find_open_inquiry
 from sayso.core.records.suspensions import Status, SuspensionRecord
-from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.deciding import find_item, list_made
 from sayso.wire.items import DecisionView, EarlierDenialView, OutcomeView
-from sayso.wire.models import RequestBody, SentTimestamp
+from sayso.wire.models import RequestBody, SentTimestamp, moment
 from sayso.wire.suspensions import (
     DecidedItem,
     InquiryPage,
@@ -139,7 +139,7 @@ async def decide_item(
     """Approve, approve with edited arguments, deny, or give a value. The first decision to complete the quorum wins."""
     saved = await parts.desk.decide(suspension_id, item_id, body, caller.reviewer("api"), key=key)
     item = find_item(saved.record, item_id)
-    own = [DecisionView.model_validate(decision) for decision in item.decisions if decision.by.id == caller.name]
+    own = [DecisionView.model_validate(each) for each in list_made(item) if each.by.id == caller.name]
     outcome = OutcomeView.model_validate(item.outcome) if item.outcome is not None else None
     return DecidedItem(
         suspension_id=suspension_id,
@@ -147,6 +147,7 @@ async def decide_item(
         status=saved.record.status,
         outcome=outcome,
         decision=own[-1] if own else None,
+        undo_until=moment(item.undoable.until_ms) if item.undoable is not None else None,
     )
 
 

@@ -26,6 +26,7 @@ _OF_REVIEWERS = (
     EventType.SECOND_LOOK_TAKEN,
     EventType.REVIEWER_REMINDED,
     EventType.DECISION_VOIDED,
+    EventType.DECISION_DEFERRED,
     EventType.DECISION_RETRACTED,
 )
 _SEQ = re.compile(r"[0-9]{1,9}")

@@ -1,7 +1,15 @@
 """The model of clients and reviewers: starting, deciding, extending and cancelling."""
 
-from tests.proofs.model.records import ItemModel, Refused, RunModel, SuspensionModel
-from tests.proofs.model.timing import expire, is_late, mark_decided, reschedule
+from tests.proofs.model.records import ItemModel, Refused, RunModel, SuspensionModel, UndoableModel
+from tests.proofs.model.timing import (
+    completes_quorum,
+    count,
+    expire,
+    is_late,
+    mark_decided,
+    new_frozen_time,
+    reschedule,
+)
 
 ASKED_AGAIN_MS = 7_000
 ASKED_AGAIN_START_BY_MS = 60_000
@@ -32,48 +40,55 @@ def decide(
         raise Refused("InvalidInput")
     if action not in allowed:
         raise Refused("InvalidInput")
-    item.decisions[by] = (action, args)
-    same = [
-        who
-        for who, decision in item.decisions.items()
-        if decision[0] == action and (action == "deny" or decision[1] == args)
-    ]
-    suspension.run.record("decision_recorded")
-    if len(same) >= item.quorum[1 if action == "deny" else 0]:
-        item.close({"approve": "approved", "deny": "denied", "value": "answered"}[action], by, now)
-        if not suspension.open:
-            mark_decided(suspension, now)
+    until = min(now + min(item.undo_ms, item.start_by_ms), item.deadline + new_frozen_time(suspension, item, now))
+    if until > now and completes_quorum(item, by, action, args):
+        item.undoable = UndoableModel(by, action, args, until)
+        suspension.run.record("decision_deferred")
+    else:
+        count(suspension, item, by, action, args, now)
     reschedule(suspension)
 
 
 def retract(suspension: SuspensionModel, item: ItemModel, by: str, now: int) -> None:
     """Take back the decision of a reviewer, once, while the item is open and in time."""
-    check_in_time(suspension, item, now)
-    if by not in item.decisions and by not in item.retracted:
-        raise Refused("Conflict")
-    if by in item.decisions:
+    undoable = item.undoable
+    if undoable is not None and undoable.by == by and now < undoable.until and suspension.status == "pending":
+        item.undoable = None
+    else:
+        check_in_time(suspension, item, now)
+        if by not in item.decisions and by not in item.retracted:
+            raise Refused("Conflict")
+        if by not in item.decisions:
+            return
         del item.decisions[by]
-        item.taken += 1
-        item.retracted.append(by)
-        suspension.run.record("decision_retracted")
-        reschedule(suspension)
+    item.taken += 1
+    item.retracted.append(by)
+    suspension.run.record("decision_retracted")
+    reschedule(suspension)
 
 
 def void(suspension: SuspensionModel, by: str) -> bool:
     """Take out the decisions of a deactivated reviewer; return whether there were any."""
-    lost = [item for item in suspension.open if by in item.decisions] if suspension.status == "pending" else []
-    for item in lost:
-        del item.decisions[by]
+    found = False
+    for item in suspension.open if suspension.status == "pending" else []:
+        soon = item.undoable is not None and item.undoable.by == by
+        if not soon and by not in item.decisions:
+            continue
+        found = True
+        item.decisions.pop(by, None)
+        item.undoable = None if soon else item.undoable
         item.taken += 1
         suspension.run.record("decision_voided")
-    if lost:
+    if found:
         reschedule(suspension)
-    return bool(lost)
+    return found
 
 
 def check_in_time(suspension: SuspensionModel, item: ItemModel, now: int) -> None:
     if not item.open:
         raise Refused("AlreadyDecided")
+    if item.undoable is not None and suspension.status == "pending":
+        raise Refused("Conflict")
     if suspension.status == "cancelled":
         raise Refused("IllegalTransition")
     if is_late(suspension, item, now):
@@ -107,7 +122,7 @@ def ask_again(suspension: SuspensionModel, item: ItemModel, by: str, generation:
     check_may_decide(suspension, item, by, now, generation)
     item.kind, item.deadline, item.created = "approval", now + ASKED_AGAIN_MS, now
     item.quorum, item.reviewers, item.fallback, item.start_by_ms = (1, 1), (), "deny", ASKED_AGAIN_START_BY_MS
-    item.remind, item.steps, item.extend_until, item.idempotent = [], [], 0, False
+    item.remind, item.steps, item.extend_until, item.idempotent, item.undo_ms = [], [], 0, False, 0
     item.seen = False
     item.retracted = []
     item.decisions, item.reminded, item.escalated, item.frozen_ms, item.held_to = {}, 0, 0, 0, now

@@ -1,6 +1,7 @@
 """Mutable models of runs, suspensions and items."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tests.proofs.model.freezes import FreezeModel
 
@@ -11,6 +12,15 @@ class Refused(Exception):
     def __init__(self, error: str) -> None:
         super().__init__(error)
         self.error = error
+
+
+class UndoableModel(NamedTuple):
+    """A decision that takes effect at `until`."""
+
+    by: str
+    action: str
+    args: str
+    until: int
 
 
 @dataclass(eq=False)
@@ -32,6 +42,8 @@ class ItemModel:
     decisions: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Action and arguments per reviewer."""
 
+    undo_ms: int = 0
+    undoable: UndoableModel | None = None
     taken: int = 0
     """How many decisions were taken out of it."""
 
@@ -70,6 +82,7 @@ class ItemModel:
 
     def close(self, verdict: str, by: str, now: int) -> None:
         self.verdict, self.by, self.start_by, self.decided = verdict, by, now + self.start_by_ms, now
+        self.undoable = None
 
 
 @dataclass(eq=False)

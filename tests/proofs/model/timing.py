@@ -24,26 +24,28 @@ def mark_failed(suspension: SuspensionModel) -> None:
 def reschedule(suspension: SuspensionModel) -> None:
     """Set the due time of a pending suspension to the next moment of its open items."""
     if suspension.status == "pending":
-        suspension.due_at = min(
-            moment
-            for item in suspension.open
-            for moment in (
-                item.deadline,
-                *item.remind[item.reminded :][:1],
-                *(at for at, _ in item.steps[item.escalated :][:1]),
-            )
-        )
+        suspension.due_at = min(moment for item in suspension.open for moment in list_moments(item))
+
+
+def list_moments(item: ItemModel) -> list[int]:
+    """Return when an open item is due."""
+    if item.undoable is not None:
+        return [item.undoable.until]
+    steps = [at for at, _ in item.steps[item.escalated :][:1]]
+    return [item.deadline, *item.remind[item.reminded :][:1], *steps]
 
 
 def tick(suspension: SuspensionModel, now: int) -> bool:
     """Apply what is due; return whether anything was."""
     if suspension.status == "pending":
         shift_deadlines(suspension, now)
+        changed = take_effect(suspension, now)
         if suspension.open and is_item_time_frozen(suspension):
             if now >= (suspension.due_at or 0):
                 suspension.due_at = now + HELD_AGAIN_MS
-            return False
-        changed = expire(suspension, now)
+            return changed
+        if suspension.status == "pending":
+            changed |= expire(suspension, now)
         if suspension.status == "pending":
             changed |= escalate(suspension, now)
             changed |= remind(suspension, now)
@@ -75,15 +77,15 @@ def is_start_frozen(suspension: SuspensionModel) -> bool:
 
 
 def is_late(suspension: SuspensionModel, item: ItemModel, now: int) -> bool:
-    return now - _new_frozen_time(suspension, item, now) >= item.deadline
+    return now - new_frozen_time(suspension, item, now) >= item.deadline
 
 
 def shift_deadlines(suspension: SuspensionModel, now: int) -> bool:
     """Add the frozen time to everything that is no longer frozen."""
     moved = False
     for item in suspension.items:
-        skipped = item.redeemed or (item.open and is_item_time_frozen(suspension))
-        by = 0 if skipped else _new_frozen_time(suspension, item, now)
+        skipped = item.redeemed or item.undoable is not None or (item.open and is_item_time_frozen(suspension))
+        by = 0 if skipped else new_frozen_time(suspension, item, now)
         if not by:
             continue
         moved, item.held_to = True, find_last_frozen(suspension.run.freezes, now)
@@ -100,7 +102,7 @@ def shift_deadlines(suspension: SuspensionModel, now: int) -> bool:
     return moved
 
 
-def _new_frozen_time(suspension: SuspensionModel, item: ItemModel, now: int) -> int:
+def new_frozen_time(suspension: SuspensionModel, item: ItemModel, now: int) -> int:
     """Return the frozen time that was not added yet."""
     since = max(suspension.created if item.open else item.decided, item.held_to)
     return sum_frozen_time(suspension.run.freezes, since, now)
@@ -118,10 +120,37 @@ def wake(suspension: SuspensionModel, freeze: FreezeModel, now: int) -> None:
         tick(suspension, now)
 
 
+def take_effect(suspension: SuspensionModel, now: int) -> bool:
+    """Count every decision that can be undone no longer."""
+    due = [item for item in suspension.open if item.undoable is not None and now >= item.undoable.until]
+    for item in due:
+        undoable, item.undoable = item.undoable, None
+        if undoable is not None:
+            count(suspension, item, undoable.by, undoable.action, undoable.args, now)
+            reschedule(suspension)
+    return bool(due)
+
+
+def completes_quorum(item: ItemModel, by: str, action: str, args: str) -> bool:
+    """Whether the quorum is met with this decision."""
+    alike = {who for who, made in item.decisions.items() if made[0] == action and (action == "deny" or made[1] == args)}
+    return len({*alike, by}) >= item.quorum[1 if action == "deny" else 0]
+
+
+def count(suspension: SuspensionModel, item: ItemModel, by: str, action: str, args: str, now: int) -> None:
+    """Record a decision; a met quorum closes its item."""
+    item.decisions[by] = (action, args)
+    suspension.run.record("decision_recorded")
+    if completes_quorum(item, by, action, args):
+        item.close({"approve": "approved", "deny": "denied", "value": "answered"}[action], by, now)
+        if not suspension.open:
+            mark_decided(suspension, now)
+
+
 def expire(suspension: SuspensionModel, now: int) -> bool:
     changed = False
     for item in suspension.open:
-        if now < item.deadline:
+        if now < item.deadline or item.undoable is not None:
             continue
         changed = True
         unseen = item.unseen
@@ -140,6 +169,8 @@ def expire(suspension: SuspensionModel, now: int) -> bool:
 def escalate(suspension: SuspensionModel, now: int) -> bool:
     changed = False
     for item in suspension.open:
+        if item.undoable is not None:
+            continue
         while item.escalated < len(item.steps) and now >= item.steps[item.escalated][0]:
             _escalate_item(item, item.deadline)
             suspension.run.record("escalated")
@@ -159,7 +190,7 @@ def remind(suspension: SuspensionModel, now: int) -> bool:
     changed = False
     for item in suspension.open:
         passed = sum(at <= now for at in item.remind)
-        if passed > item.reminded:
+        if passed > item.reminded and item.undoable is None:
             item.reminded = passed
             suspension.run.record("reviewer_reminded")
             changed = True

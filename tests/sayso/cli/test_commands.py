@@ -32,6 +32,7 @@ default: request_approval
 rules:
   - {id: logins, tool: login, action: request_approval, terms: {secrets: [order]}}
   - {id: twos, tool: wipe, action: request_approval, terms: {quorum: {approve: 2}}}
+  - {id: undos, tool: lend, action: request_approval, terms: {undo: 60s}}
   - {id: codes, tool: ask, action: request_user_input, ask: {target_arg: code}}
   - {id: picks, tool: pick, action: request_user_input, ask: {target_arg: code, choices: ["123456", "2"]}}
 """

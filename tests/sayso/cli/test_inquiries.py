@@ -20,6 +20,13 @@ def test_retract_needs_a_decision(desk: Desk, sayso: Run) -> None:  # noqa: F811
     assert "took it back" in sayso("show", waiting).stdout
 
 
+def test_approve_says_how_long_it_can_be_undone(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    waiting = ask(desk, "lend")
+    assert f"nothing has run. `sayso retract {waiting}` undoes it until" in sayso("approve", waiting, "--yes").stdout
+    assert "may decide anew" in sayso("retract", waiting).stdout
+    assert "took it back" in sayso("show", waiting).stdout
+
+
 def test_comment_and_list_comments(desk: Desk, sayso: Run) -> None:  # noqa: F811
     waiting = ask(desk)
     assert "No comments." in sayso("comments", waiting).stdout

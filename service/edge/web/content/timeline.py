@@ -229,6 +229,7 @@ _PLAIN: Mapping[str, tuple[str, str, str]] = {
     EventType.REVIEWER_REMINDED: ("plain", mark("Reviewers were reminded of %(item)s"), ""),
     EventType.DEADLINE_EXTENDED: ("plain", mark("%(who)s extended the deadline of %(item)s"), ""),
     EventType.DECISION_VOIDED: ("wait", mark("%(who)s was deactivated: their decision on %(item)s does not count"), ""),
+    EventType.DECISION_DEFERRED: ("wait", mark("%(who)s decided on %(item)s, and can undo it"), ""),
     EventType.DECISION_RETRACTED: ("wait", mark("%(who)s took their decision on %(item)s back"), ""),
     EventType.ITEM_CLAIMED: ("plain", mark("%(who)s claimed %(item)s"), ""),
     EventType.CLAIM_RELEASED: ("quiet", mark("%(who)s released %(item)s"), ""),

@@ -35,6 +35,7 @@ from sayso.core.transitions.freezing import hold, shift_deadlines
 from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, release_claim
 from sayso.core.transitions.legal import LEGAL, check_step
 from sayso.core.transitions.permits import approved_args, put_in_doubt
+from sayso.core.transitions.quorum import take_effect
 from sayso.core.transitions.second_look import Opinion, Seen, take_second_look
 from sayso.errors import AlreadyDecided, IllegalTransition, StaleAttempt
 from tests.sayso.core.transitions.test_execution import DONE, FENCE, STATE, decided, leased
@@ -46,6 +47,7 @@ SEEN = Seen(seq=2, tool="refund", rule_id="small", verdict="allowed", reviewers=
 VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "decide": lambda record: decide(record, word(record), T0),
     "ask_again": lambda record: ask_again(record, word(record), ask(), T0),
+    "take_effect": lambda record: take_effect(record, T0),
     "void_decisions": lambda record: void_decisions(record, ("ada",), T0),
     "retract": lambda record: retract(record, "i1", person("ada"), T0),
     "see": lambda record: see(record, "i1", person("ada"), T0),

@@ -1,0 +1,203 @@
+"""A decision that can be undone takes effect after some seconds, once, and nobody learns of it before."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sayso.core.policy.strictness import strictest_terms
+from sayso.core.records.decisions import Decision, Verdict
+from sayso.core.records.freezes import Freeze
+from sayso.core.records.items import Drill
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
+from sayso.core.records.terms import Quorum, RuleTerms, freeze_terms
+from sayso.core.transitions.closing import next_due
+from sayso.core.transitions.deadlines import escalate, expire, keep_time, remind
+from sayso.core.transitions.deciding import (
+    ask_again,
+    cancel,
+    decide,
+    extend,
+    retract,
+    void_decisions,
+)
+from sayso.core.transitions.deliveries import card_version
+from sayso.core.transitions.due import tick
+from sayso.core.transitions.freezing import shift_deadlines
+from sayso.core.transitions.inquiring import claim
+from sayso.core.transitions.quorum import take_effect
+from sayso.errors import AlreadyDecided, Conflict, IdempotencyConflict
+from tests.sayso.samples import T0, ask, pending, person, types_of, word
+
+END = T0 + 5_000
+
+
+def deferred(action: str = "approve", **terms: Any) -> SuspensionRecord:
+    """Return a suspension whose only item ada has decided; she can undo it for 5 s."""
+    record = pending(ask(**{"undo": "5s", **terms}))
+    return decide(record, word(record, action), T0).record
+
+
+@pytest.mark.parametrize(("action", "verdict"), [("approve", Verdict.APPROVED), ("deny", Verdict.DENIED)])
+def test_decision_takes_effect_when_its_time_is_over(action: str, verdict: Verdict) -> None:
+    record = deferred(action)
+    item = record.items[0]
+    assert (record.status, item.decisions, item.outcome, record.due_at_ms) == (Status.PENDING, (), None, END)
+    assert take_effect(record, END - 1) == Change(record)
+    change = keep_time(record, END)
+    outcome = change.record.items[0].outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.by.id, outcome.at_ms, change.ready) == (verdict, "ada", END, True)
+    assert types_of(change) == ["decision_recorded", "decided"]
+    assert (change.record.items[0].undoable, len(change.record.items[0].decisions)) == (None, 1)
+
+
+def test_decision_says_until_when_it_can_be_undone() -> None:
+    record = pending(ask(undo="5s"))
+    change = decide(record, word(record), T0)
+    assert types_of(change) == ["decision_deferred"]
+    assert (change.events[0].data["until_ms"], change.ready) == (END, False)
+    assert card_version(record, record.items[0]) == card_version(change.record, change.record.items[0])
+
+
+def test_undone_decision_counts_no_longer() -> None:
+    record = deferred()
+    change = retract(record, "i1", person("ada"), END - 1)
+    item = change.record.items[0]
+    assert (item.undoable, [(one.by.id, one.retracted) for one in item.voided]) == (None, [("ada", True)])
+    assert types_of(change) == ["decision_retracted"]
+    assert change.record.due_at_ms == item.terms.deadline_at_ms
+    again = decide(change.record, word(change.record, "deny", id="dec_anew"), END).record
+    assert keep_time(again, END + 5_000).record.status is Status.DECIDED
+
+
+def test_undo_is_refused_to_others_and_when_it_is_late() -> None:
+    record = deferred()
+    with pytest.raises(Conflict, match="takes effect at"):
+        retract(record, "i1", person("ben"), T0)
+    with pytest.raises(Conflict, match="takes effect at"):
+        retract(record, "i1", person("ada"), END)
+    with pytest.raises(AlreadyDecided):
+        retract(keep_time(record, END).record, "i1", person("ada"), END)
+
+
+def test_nobody_changes_an_item_whose_decision_takes_effect_soon() -> None:
+    record = deferred(extend_by_s=600)
+    other = word(record, "deny", by="ben")
+    acts: tuple[Callable[[], Change], ...] = (
+        lambda: decide(record, other, T0),
+        lambda: ask_again(record, other, ask(), T0),
+        lambda: extend(record, "i1", T0 + 400_000, person("ben"), T0),
+        lambda: claim(record, "i1", person("ben"), T0),
+    )
+    for act in acts:
+        with pytest.raises(Conflict, match="takes effect at"):
+            act()
+
+
+def test_repeated_decision_that_can_be_undone_changes_nothing() -> None:
+    record = deferred()
+    assert decide(record, word(record), T0 + 1).record is record
+    with pytest.raises(IdempotencyConflict):
+        decide(record, word(record, message="other"), T0 + 1)
+
+
+@pytest.mark.parametrize(
+    ("terms", "lost_ms", "until_ms"),
+    [
+        ({"timeout_s": 3}, 0, T0 + 3_000),
+        ({"timeout_s": 3}, 500, T0 + 3_500),
+        ({"start_by_s": 2}, 0, T0 + 2_000),
+        ({}, 0, END),
+    ],
+)
+def test_undo_ends_by_the_deadline_and_the_start_by_time(terms: dict[str, Any], lost_ms: int, until_ms: int) -> None:
+    record = pending(ask(**{"undo": "5s", **terms}))
+    change = decide(record, word(record), T0, lost_ms)
+    assert change.record.due_at_ms == until_ms
+
+
+@pytest.mark.parametrize("late_ms", [0, 60_000])
+def test_decision_made_in_time_takes_effect_after_the_deadline(late_ms: int) -> None:
+    record = deferred(timeout_s=3)
+    change = keep_time(record, T0 + 3_000 + late_ms)
+    outcome = change.record.items[0].outcome
+    assert outcome is not None
+    assert (outcome.by.id, types_of(change)) == ("ada", ["decision_recorded", "decided"])
+
+
+def test_decision_that_completes_no_quorum_is_recorded_at_once() -> None:
+    record = pending(ask(undo="5s", quorum=Quorum(approve=2)))
+    first = decide(record, word(record), T0)
+    assert (types_of(first), first.record.items[0].undoable) == (["decision_recorded"], None)
+    second = decide(first.record, word(record, by="ben"), T0)
+    assert types_of(second) == ["decision_deferred"]
+
+
+def test_decision_that_does_more_takes_effect_at_once() -> None:
+    record = pending(ask(undo="5s"))
+    assert types_of(decide(record, word(record), T0, at_once=True)) == ["decision_recorded", "decided"]
+    denied: Decision = word(record, "deny", suspends=("gra_1",))
+    assert types_of(decide(record, denied, T0)) == ["decision_recorded", "decided"]
+
+
+def test_drill_is_decided_at_once() -> None:
+    record = pending(ask(undo="5s"))
+    drill = Drill(template="refund", signs=(), planted_by="root")
+    record = record.with_item(record.items[0].model_copy(update={"drill": drill}))
+    assert types_of(decide(record, word(record, "deny"), T0)) == ["decision_recorded", "decided"]
+
+
+def test_decision_of_a_deactivated_person_does_not_take_effect() -> None:
+    change = void_decisions(deferred(), ("ada",), T0 + 1)
+    item = change.record.items[0]
+    assert (item.undoable, [(one.by.id, one.retracted) for one in item.voided]) == (None, [("ada", False)])
+    assert types_of(change) == ["decision_voided"]
+    assert keep_time(change.record, END).record is change.record
+
+
+def test_quorum_that_lapses_meanwhile_is_not_met() -> None:
+    record = pending(ask(undo="5s", quorum=Quorum(approve=2)))
+    record = decide(record, word(record, by="ben"), T0).record
+    record = decide(record, word(record), T0).record
+    record = void_decisions(record, ("ben",), T0 + 1).record
+    assert record.items[0].undoable is not None
+    change = keep_time(record, END)
+    assert (types_of(change), change.record.status) == (["decision_recorded"], Status.PENDING)
+    assert [one.by.id for one in change.record.items[0].decisions] == ["ada"]
+
+
+def test_nothing_else_becomes_due_before_a_decision_takes_effect() -> None:
+    steps = ({"after_s": 1, "reviewers": ("ben",)},)
+    record = deferred(remind_after_s=(1,), escalate=steps, reviewers=("ada",), timeout_s=2)
+    assert next_due(record) == T0 + 2_000
+    for step in (expire, escalate, remind):
+        assert step(record, T0 + 60_000).record is record
+
+
+def test_frozen_time_moves_no_deadline_of_a_decision_that_takes_effect_soon() -> None:
+    freeze = Freeze(id="f", scope="all", reason="odd", by="root", at_ms=T0 + 1)
+    ended = freeze.model_copy(update={"unfrozen_at_ms": T0 + 1_000, "unfrozen_by": "root"})
+    assert shift_deadlines(deferred(), (ended,), T0 + 2_000).record.items == deferred().items
+    change = tick(deferred(), (freeze,), END)
+    assert change.record.status is Status.DECIDED
+    assert change.record.items[0].outcome is not None
+
+
+def test_one_decision_that_is_enough_ends_the_time_of_the_others() -> None:
+    record = pending(ask(0, undo="5s"), ask(1))
+    record = record.model_copy(update={"resume": record.resume.model_copy(update={"coverage": "any"})})
+    record = decide(record, word(record), T0).record
+    record = decide(record, word(record, by="ben", item_id="i2"), T0).record
+    assert (record.status, record.items[0].undoable) == (Status.DECIDED, None)
+
+
+def test_cancelled_run_learns_of_no_decision() -> None:
+    record = cancel(deferred(), person("bot"), None, T0).record
+    assert (record.status, record.items[0].outcome) == (Status.CANCELLED, None)
+
+
+def test_undo_of_several_rules_is_the_longest() -> None:
+    merged = strictest_terms((RuleTerms(undo="5s"), RuleTerms(undo="10s"), RuleTerms()))
+    assert merged.undo == "10s"
+    assert freeze_terms(merged, rule_id=None, rule_version="", now_ms=T0).undo_s == 10
