@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request
@@ -60,6 +61,10 @@ class Result(NamedTuple):
     sentence: str
     good: bool
     who: str = ""
+
+    @property
+    def row_id(self) -> str:
+        return "-".join(self.href.split("/")[2:])
 
     @property
     def phrase(self) -> str:
@@ -174,8 +179,10 @@ async def decide(request: Request) -> Response:
     post, visitor = await receive_form(request)
     chosen = Chosen("", tuple(post.get("items", "").split()[:MOST]))
     picks = dict(list(read_picks(post).items())[:MOST])
+    reasons: Mapping[str, tuple[str, ...]] = {}
     try:
         check_session(post, visitor)
+        reasons = {line.card.row_id: line.reasons for line in (await _gather(request, visitor, chosen))["lines"]}
         if not picks:
             raise InvalidInput(_("Tick at least one row. Nothing was changed."))
         results = await _decide_all(request, visitor, picks, post)
@@ -183,7 +190,7 @@ async def decide(request: Request) -> Response:
         context = await _gather(request, visitor, chosen, ticked=picks, reason=read_reason(post))
         show_page_again(request, _PAGE, visitor=visitor, **{**context, "problem": describe_refusal(error)})
         raise
-    context = await _gather(request, visitor, chosen, ticked=())
+    context = await _gather(request, visitor, chosen, ticked=(), reasons=reasons)
     return await show(request, visitor, _PAGE, **{**context, "results": results, "counts": count_results(results)})
 
 
@@ -223,14 +230,23 @@ def _make_decision(pick: Pick, post: Post) -> DecisionRequest:
 
 
 async def _gather(
-    request: Request, visitor: Visitor, chosen: Chosen, ticked: Collection[str] | None = None, reason: str = ""
+    request: Request,
+    visitor: Visitor,
+    chosen: Chosen,
+    ticked: Collection[str] | None = None,
+    reason: str = "",
+    reasons: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return what the page shows; without `ticked`, rows start with a tick unless something is unusual."""
+    """Return what the page shows; without `ticked`, rows start with a tick unless something is unusual.
+
+    `reasons` are what was unusual of rows before others of them were decided: an outlier stays one.
+    """
     if chosen.like:
         cards = await _find_alike(request, visitor, chosen.like)
     else:
         cards = await _read_cards(request, visitor, chosen.items)
     tables, alone = await asyncio.to_thread(make_tables, cards, 1)
+    tables = [table.keep(reasons) for table in tables]
     lines = [line for table in tables for line in table.lines]
     first = lines[0].card if lines else None
     return {

@@ -39,6 +39,10 @@
     for (const place of form.querySelectorAll(".decide .picked")) {
       if (place.textContent !== String(count)) place.textContent = count;
     }
+    const amount = form.querySelector("tfoot .amount")?.textContent;
+    for (const place of form.querySelectorAll(".decide .total")) {
+      if (place.textContent !== amount) place.textContent = amount;
+    }
     const lacking = ngettext("%(num)s row not yet shown", "%(num)s rows not yet shown", unseen.size);
     const rest = unseen.size ? ` · ${lacking}` : "";
     if (label.textContent !== rest) label.textContent = rest;

@@ -1,7 +1,7 @@
 """Tables of alike items: common values in a line, each value that differs in a column, and sums."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import NamedTuple
@@ -98,6 +98,11 @@ class Table:
     def sums(self) -> list[Column]:
         """The columns with the total of an amount."""
         return [column for column in self.columns if column.total is not None and _is_amount(column.path)]
+
+    def keep(self, reasons: Mapping[str, tuple[str, ...]]) -> "Table":
+        """Return the table with earlier reasons of its lines, by the id of their row."""
+        lines = (line._replace(reasons=line.reasons or reasons.get(line.card.row_id, ())) for line in self.lines)
+        return replace(self, lines=tuple(lines))
 
     def ticked_total(self, place: int, ticked: Collection[str]) -> Decimal:
         """Return the total of a column in the ticked lines."""

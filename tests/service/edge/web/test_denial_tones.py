@@ -18,7 +18,7 @@ Open = Callable[..., Page]
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 
 
-def colour(page: Page, name: str) -> str:
+def colour(page: Page, name: str) -> object:
     """The colour of a custom property, as the browser computes it."""
     return page.evaluate(
         """name => {
@@ -33,7 +33,7 @@ def colour(page: Page, name: str) -> str:
 
 
 def expect_colour(place: Locator, name: str) -> None:
-    expect(place).to_have_css("color", colour(place.page, name))
+    expect(place).to_have_css("color", str(colour(place.page, name)))
 
 
 @pytest.mark.parametrize(("act", "tone"), [("deny", "--bad"), ("approve", "--good")])
@@ -62,7 +62,7 @@ async def deny(wiring: Wiring) -> SuspensionRecord:
 def test_denial_is_red_and_leads_the_next_item(site: Site, open_as: Open, viewport: ViewportSize, scheme: str) -> None:
     denied = site.act(deny)
     page = open_as(place_of(denied), viewport=viewport, color_scheme=scheme)
-    expect(page.locator(".receipt")).to_have_css("border-left-color", colour(page, "--bad"))
+    expect(page.locator(".receipt")).to_have_css("border-left-color", str(colour(page, "--bad")))
     mark = page.locator(".stages li").first.evaluate("li => getComputedStyle(li, '::before').color")
     assert mark == colour(page, "--bad")
 

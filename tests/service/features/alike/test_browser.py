@@ -42,7 +42,7 @@ def test_ten_alike_take_three_keys(site: Site, open_as: Open) -> None:
     expect(page.locator(".counted")).to_have_text("All 10 rows shown")
     settle(page)
     page.keyboard.press("a")
-    expect(page.locator(".armed")).to_have_text("Approve 10? Enter sends · Esc goes back")
+    expect(page.locator(".armed")).to_have_text("Approve 10 · EUR 1,045.00? Enter sends · Esc goes back")
     page.keyboard.press("Enter")
     expect(page.locator("#results")).to_have_text("10 approved")
 
@@ -67,14 +67,14 @@ def test_table_is_summed_and_approved_after_its_last_row(
     check_page(page, "inbox with alike items")
     page.locator("li.several a").click()
     approve, total = page.locator(".approve"), page.locator(".sum")
-    expect(approve).to_have_text(re.compile("Approve 3 · [1-4] rows? not yet shown"))
+    expect(approve).to_have_text(re.compile("Approve 3 · EUR 241.75 · [1-4] rows? not yet shown"))
     check_page(page, "alike items")
     settle(page)
     approve.click(force=True)  # leads to the next row
     expect(page.locator("#results")).to_have_count(0)
     for line in page.locator(".alike-rows tbody tr").all():
         line.evaluate("node => node.scrollIntoView({ block: 'center' })")
-    expect(approve).to_have_text("Approve 3")
+    expect(approve).to_have_text("Approve 3 · EUR 241.75")
     expect(total).to_have_text("EUR 241.75")
     page.get_by_label("Decide row 2").check()
     expect(total).to_have_text("EUR 5,143.75")
@@ -106,7 +106,7 @@ def test_denial_of_several_covers_no_row(site: Site, open_as: Open, viewport: Vi
     expect(page.locator(".alike-rows tbody tr")).to_have_count(10)
     for line in page.locator(".alike-rows tbody tr").all():
         line.evaluate("node => node.scrollIntoView({ block: 'center' })")
-    expect(page.locator(".approve")).to_have_text("Approve 10")
+    expect(page.locator(".approve")).to_have_text(re.compile("^Approve 10 · EUR "))
     settle(page)
     page.get_by_role("link", name="Deny 10…").click()
     expect(page.get_by_label("Reason")).to_be_visible()
@@ -128,12 +128,12 @@ def test_denial_of_several_covers_no_row(site: Site, open_as: Open, viewport: Vi
 def test_item_that_is_decided_elsewhere_loses_its_tick(site: Site, open_as: Open) -> None:
     records = site.act(ask_ten)
     page = open_as(f"/batch/{row_id(records[0])}")
-    expect(page.locator(".approve")).to_have_text("Approve 10")
+    expect(page.locator(".approve")).to_have_text(re.compile("^Approve 10 · EUR "))
     site.act(lambda wiring: decide(wiring, records[3], "deny"))
     row = page.locator(f"[id='{row_id(records[3])}']")
     expect(row).to_contain_text("ben denied this")
     expect(row.locator("input")).to_be_disabled()
-    expect(page.locator(".approve")).to_have_text("Approve 9")
+    expect(page.locator(".approve")).to_have_text(re.compile("^Approve 9 · EUR "))
     expect(page.locator(".sum")).to_have_text("EUR 942.00")
 
 

@@ -206,7 +206,7 @@ async def test_unusual_amount_starts_without_a_tick(settings: Settings) -> None:
         page = await anna.read(f"/batch/{row_id(records[0])}")
         assert picks_of(page).keys() == {f"pick.{row_id(records[0])}", f"pick.{row_id(records[2])}"}
         assert '<span class="flag">38x usual</span>' in page
-        assert '<span class="sum">EUR 241.00</span>' in page
+        assert '<span class="sum amount">EUR 241.00</span>' in page
         assert '<span class="flag">38x usual</span>' in await anna.read("/")
         sentence = "38x usual: amount EUR 4,902 is above 95% of the last 6 approved calls of this agent"
         assert sentence in await anna.read(f"/items/{records[1].id}/i1")
