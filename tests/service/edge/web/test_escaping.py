@@ -45,8 +45,7 @@ KNOWN_TAGS = frozenset(
     )
 )
 OWN_SCRIPT = re.compile(
-    r"/static/(times|menus|connection|presence|live|keys|edit|item|settle|shown|inbox|rows|split|arm|alike|batch|operate|copy"
-    r"|insights|select|words|folds|filters|leave|stream"
+    r"/static/(arm|batch|call|copy|decision|insights|list|operate|page|push|rows|settle|times|words"
     r"|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
 )
 
