@@ -1,7 +1,7 @@
 // From 1,200 px on, shows items beside the inbox: their own pages in a frame, to which nothing is sent while it loads.
 (() => {
   "use strict";
-  const { _ } = window.sayso;
+  const { _, pane: { findNeighbour, focusHeading, isModified, note, tell } } = window.sayso;
   const wide = matchMedia("(min-width: 1200px)");
   const main = document.getElementById("main");
   let pane = null, frame = null, current = null, wanted = null, sent = null, held = [];
@@ -9,15 +9,8 @@
   const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-decided], [data-others]) h3 a[href^='/items/']")];
   const rowIdOf = (path) => path.split("/").slice(2).join("-");
   const rowOf = (path) => document.getElementById(rowIdOf(path));
-  const isModified = (event) => event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button;
   const isLoading = () => frame.hasAttribute("aria-busy");
   const itemKeys = () => frame.contentWindow.sayso?.keys;
-  const focusHeading = () => {
-    const heading = frame.contentDocument.querySelector("h1");
-    heading?.setAttribute("tabindex", "-1");
-    frame.contentWindow.focus();
-    heading?.focus({ preventScroll: true });
-  };
 
   function make(path) {
     pane = Object.assign(document.createElement("section"), { className: "pane", ariaLabel: _("Item") });
@@ -53,8 +46,8 @@
   function open(path, { focus = false, quiet = false } = {}) {
     if (!quiet) held = []; // pressed for another item
     if (frame && path === current && !isLoading()) {
-      note();
-      if (focus) focusHeading();
+      note(frame);
+      if (focus) focusHeading(frame);
     } else if (mayLeave()) {
       if (isBusy()) wanted = { path, focus, quiet, queued: true }; // a held key opens the last row alone
       else load({ path, focus, quiet });
@@ -80,7 +73,7 @@
     frame.removeAttribute("aria-busy");
     if (!page) return location.assign(current);
     const isDecided = sent === page.location.pathname && page.querySelector("#answers[data-closed]:not(:has(.undo))") && !page.querySelector(".banner");
-    if (isDecided) tell(page);
+    if (isDecided) tell(pane.querySelector(".latest"), rowOf(current), page);
     sent = null;
     if (wanted?.queued) return load({ ...wanted, queued: false });
     current = page.location.pathname;
@@ -91,8 +84,8 @@
     hook(page);
     if (isDecided && step(1, true)) return;
     if (page.querySelector(".banner[role=alert]")) held = []; // the decision was refused, and this is the same item
-    if (focus || isDecided || held.length) focusHeading();
-    if (held.length) note();
+    if (focus || isDecided || held.length) focusHeading(frame);
+    if (held.length) note(frame);
     itemKeys()?.pressLater(held);
     held = [];
   }
@@ -104,15 +97,6 @@
   function hold(keys) {
     if (isBusy()) held.push(keys);
     return isBusy();
-  }
-
-  // An item that opened by itself is seen from the reviewer's first act on.
-  function note() {
-    const { document: page, history: past, location: place } = frame.contentWindow;
-    if (!place.search.includes("quiet=")) return;
-    past.replaceState(null, "", place.pathname);
-    fetch(place.pathname);
-    page.dispatchEvent(new Event("noted")); // for presence.js
   }
 
   function hook(page) {
@@ -128,7 +112,7 @@
         step(1);
       } else if (link && !link.pathname.startsWith("/items/")) link.target = "_top";
     });
-    for (const type of ["pointermove", "keydown"]) page.addEventListener(type, note, { once: true });
+    for (const type of ["pointermove", "keydown"]) page.addEventListener(type, () => note(frame), { once: true });
   }
 
   // Until a decision has its result, nothing opens and no key reaches its item.
@@ -141,20 +125,8 @@
     });
   }
 
-  // After a decision the next item opens, and the line above says what was decided.
-  function tell(page) {
-    rowOf(current)?.toggleAttribute("data-decided", true); // its event is still to come
-    const link = Object.assign(document.createElement("a"), { href: current, textContent: page.querySelector("h1").textContent });
-    const latest = pane.querySelector(".latest"), receipt = page.querySelector(".receipt");
-    latest.className = receipt ? receipt.className.replace("panel receipt", "latest") : "latest";
-    latest.replaceChildren(link, `: ${page.querySelector(".receipt h2, .ineligible")?.textContent}`);
-  }
-
   function step(by, quiet = false) {
-    const row = rowOf(current), others = links().filter((link) => !row?.contains(link));
-    const ahead = others.filter((link) => row && row.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING);
-    const behind = others.filter((link) => !ahead.includes(link));
-    const [next] = by > 0 ? [...ahead, ...behind] : [...behind.reverse(), ...ahead.reverse()];
+    const next = findNeighbour(links(), rowOf(current), by);
     if (next) open(next.pathname, { focus: true, quiet });
     return Boolean(next);
   }
@@ -168,8 +140,8 @@
 
   function act(keys) {
     if (!itemKeys()?.works(keys)) return false;
-    note();
-    focusHeading(); // the next key, such as the Enter that sends, goes to the item
+    note(frame);
+    focusHeading(frame); // the next key, such as the Enter that sends, goes to the item
     return itemKeys().act(keys);
   }
 

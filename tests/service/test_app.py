@@ -53,7 +53,7 @@ async def test_security_headers_are_on_every_answer(world: World, method: str, p
     ("path", "methods"),
     [
         ("/api/v1/runs", "GET, POST"),
-        ("/api/v1/suspensions/sus_0/items/i1/decision", "POST"),
+        ("/api/v1/suspensions/sus_0/items/i1/decision", "DELETE, POST"),
         ("/api/aap/v1/requests/01a20050-ff1e-e40b-3042-aa4054b3500a", "DELETE, GET"),
         ("/healthz", "GET, HEAD"),
         ("/sign-in", "GET, HEAD, POST"),

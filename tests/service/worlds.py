@@ -55,4 +55,14 @@ async def read_store(url: str) -> dict[bytes, bytes | None]:
         names = [
             name async for name in client.scan_iter() if not re.search(rb"sayso:attempts|:pace|:rules$|:used$", name)
         ]
-        return {name: await client.dump(name) for name in names}
+        return {name: await _read_value(client, name) for name in names}
+
+
+async def _read_value(client: Redis, name: bytes) -> bytes | None:
+    """Return what a key holds; of a hash or set, independent of the order that it has in the store's memory."""
+    kind = await client.type(name)
+    if kind == b"hash":
+        return repr(sorted((await client.hgetall(name)).items())).encode()
+    if kind == b"set":
+        return repr(sorted(await client.smembers(name))).encode()
+    return await client.dump(name)
