@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 from pydantic import JsonValue, SecretStr
@@ -65,6 +66,8 @@ KINDS: Mapping[str, ChannelKind] = {
 }
 """All kinds of channel by name."""
 
+BUILT_IN = "push"  # the name of the channel to browsers where the file has none of its kind
+
 
 @dataclass(frozen=True)
 class Channels:
@@ -72,6 +75,8 @@ class Channels:
 
     by_name: Mapping[str, Channel] = field(default_factory=dict)
     configs: Mapping[str, ChannelConfig] = field(default_factory=dict)
+    built_in: Channel | None = None
+    """The channel to browsers that needs no file. It sends the cards of items whose rules name no channel."""
     notices: Background = field(default_factory=lambda: Background("notices"))
     """Notices to people about their accounts, which are sent beside requests."""
 
@@ -120,4 +125,15 @@ def open_channels(settings: Settings) -> Channels:
     """Open the channels of the channels file; raises `InvalidChannels`."""
     configs = read_channels(settings.channels, {kind: row.config for kind, row in KINDS.items()})
     opened = {config.name: KINDS[config.kind].open(config) for config in configs}
-    return Channels(opened, {config.name: config for config in configs})
+    built_in = None
+    if BUILT_IN not in opened and not any(isinstance(config, PushConfig) for config in configs):
+        built_in = opened[BUILT_IN] = PushChannel(
+            PushConfig(name=BUILT_IN, kind="push", contact=_find_contact(settings))
+        )
+    return Channels(opened, {config.name: config for config in configs}, built_in)
+
+
+def _find_contact(settings: Settings) -> str:
+    """Return where push services reach the operator: the address of the desk, or one at a machine without https."""
+    url = settings.public_url
+    return url if url.startswith("https://") and url.isascii() else f"mailto:sayso@{urlsplit(url).hostname}"

@@ -31,14 +31,40 @@
     badge.textContent = shown;
     badge.hidden = !number;
     document.title = (number ? `(${shown}) ` : "") + body.dataset.title;
-    if (pending !== null && number > pending) say(ngettext("%(num)s item waits for you.", "%(num)s items wait for you.", number, { num: shown }));
+    if (pending !== null && number > pending) {
+      const text = ngettext("%(num)s item waits for you.", "%(num)s items wait for you.", number, { num: shown });
+      say(text);
+      alertHidden(text);
+    }
     pending = number;
   }
 
-  function notify(text, action, target = "") {
+  // A hidden page shows what it hears, once notifications are turned on, unless the browser's push service does.
+  async function alertHidden(text) {
+    if (!document.hidden || window.Notification?.permission !== "granted") return;
+    const registration = await navigator.serviceWorker?.getRegistration();
+    if (!registration || await registration.pushManager?.getSubscription()) return;
+    registration.showNotification("Sayso", { body: text, tag: "inbox", icon: "/static/icon-192.png", data: { path: "/" } });
+  }
+
+  function notify(text, action, { target = "", href = location.pathname } = {}) {
     if (notice.textContent.startsWith(text)) return;
-    const link = Object.assign(document.createElement("a"), { href: location.pathname, textContent: action, target });
+    const link = Object.assign(document.createElement("a"), { href, textContent: action, target });
     notice.replaceChildren(document.createTextNode(`${text} `), link);
+  }
+
+  // Each person is offered notifications once in a browser, on the inbox.
+  function offer() {
+    const name = `offered ${document.querySelector(".who")?.textContent}`;
+    if (location.pathname !== "/" || !("PushManager" in window) || window.Notification?.permission !== "default") return;
+    try {
+      if (localStorage.getItem(name)) return;
+      localStorage.setItem(name, "1");
+    } catch { return; } // without storage it would be offered on each page
+    notify(_("This browser can notify you of items that wait for you."), _("Turn on notifications"), { href: "/me/notifications" });
+    const later = Object.assign(document.createElement("button"), { type: "button", textContent: _("Not now") });
+    later.addEventListener("click", () => notice.replaceChildren());
+    notice.append(" ", later);
   }
 
   function changed(control) {
@@ -103,7 +129,7 @@
         const response = await fetch(location.href, { cache: "no-store", headers: { "X-Sayso-Live": "1" }, signal: AbortSignal.timeout(ANSWER_MS) });
         if (response.redirected && new URL(response.url).pathname === "/sign-in") {
           const typed = [...document.querySelectorAll("[data-live]")].some(inUse);
-          notify(typed ? _("You are signed out. Your input stays on this page.") : _("You are signed out."), _("Sign in"), typed ? "_blank" : "");
+          notify(typed ? _("You are signed out. Your input stays on this page.") : _("You are signed out."), _("Sign in"), { target: typed ? "_blank" : "" });
         } else if (response.ok) {
           const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
           document.dispatchEvent(new CustomEvent("fetched", { detail: fresh })); // for times.js
@@ -140,5 +166,6 @@
   });
 
   window.sayso.changed = changed; // for split.js
+  offer();
   document.addEventListener("refresh", refresh); // from inbox.js
 })();

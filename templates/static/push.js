@@ -16,7 +16,12 @@
     const earlier = await registration.pushManager.getSubscription();
     const same = earlier && earlier.options.applicationServerKey && write(earlier.options.applicationServerKey) === form.dataset.key;
     if (earlier && !same) await earlier.unsubscribe();
-    return same ? earlier : registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
+    if (same) return earlier;
+    try {
+      return await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
+    } catch {
+      throw new Error(_("The push service of this browser cannot be reached. The inbox notifies you while it is open in a tab."));
+    }
   }
 
   for (const form of document.querySelectorAll("form.push")) {

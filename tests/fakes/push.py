@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -46,6 +47,7 @@ class Browser:
     received: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     gone: bool = False
+    arrived: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass
@@ -95,6 +97,7 @@ class PushService:
         raw = http_ece.decrypt(body, private_key=browser.key, auth_secret=browser.secret, version="aes128gcm")
         browser.received.append(json.loads(raw))
         browser.headers.append(dict(request.headers))
+        browser.arrived.set()
         return Response(status_code=201, headers={"Location": f"{self.url}/message/1"})
 
 

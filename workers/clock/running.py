@@ -32,6 +32,7 @@ from workers import repeat, wait
 from workers.clock.ticks import TICK_S, Precomputing, Rush, Withdrawals, process_due, take_back_handed, wake_unfrozen
 from workers.delivery import keep_delivering
 from workers.notify.attempts import ContactBook
+from workers.notify.built_in import keep_built_in
 from workers.notify.interruptions import AbsenceWatch
 from workers.notify.notifier import keep_listening, keep_notifying
 from workers.outbox import Counting, FanOut
@@ -115,6 +116,7 @@ LOOPS: tuple[Callable[[Clock], Awaitable[None]], ...] = (
     lambda clock: repeat(Withdrawals(clock.wiring).sweep, 1, clock.stopping, "withdrawing_failed"),
     lambda clock: keep_notifying(clock.wiring, clock.channels, ContactBook(clock.wiring), clock.stopping),
     lambda clock: keep_listening(clock.wiring, clock.channels, clock.stopping),
+    lambda clock: keep_built_in(clock.wiring, clock.channels, clock.stopping),
 )
 
 

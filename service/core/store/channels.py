@@ -123,6 +123,10 @@ class Subscriptions(StorePart):
         raw = await self._redis.hget(self._keys.subscriptions, address)
         return self._readings.require_other(Subscription, raw, f"subscription {address[:80]}") if raw else None
 
+    async def count(self) -> int:
+        """Return how many browsers are subscribed."""
+        return int(await self._redis.hlen(self._keys.subscriptions))
+
     async def delete(self, address: str) -> None:
         await self._redis.hdel(self._keys.subscriptions, address)
 

@@ -151,7 +151,7 @@ class _Planner:
         present = await list_present(self.wiring, base.reviewer, base.at_ms, run.owner)
         people = [person for person in present if person not in run.list_excluded(terms)]
         if not terms.channels and people:
-            return [base._replace(person=person, reason="The rule names no channels.") for person in people]
+            return [await self._ask_in_browser(base._replace(person=person)) for person in people]
         rows: list[Asked] = []
         for name in terms.channels or ("",):
             row, channel = base._replace(channel=name), self.channels.find(name)
@@ -166,6 +166,12 @@ class _Planner:
             else:
                 rows += [await self._ask_person(row._replace(person=person)) for person in people]
         return rows
+
+    async def _ask_in_browser(self, row: Asked) -> Asked:
+        built_in = self.channels.built_in
+        if built_in is None or not await self.wiring.contacts.addresses_of(row.person, built_in.name):
+            return row._replace(reason="The rule names no channels.")
+        return await self._ask_person(row._replace(channel=built_in.name))
 
     async def _ask_person(self, row: Asked) -> Asked:
         if not await self.wiring.contacts.addresses_of(row.person, row.channel):

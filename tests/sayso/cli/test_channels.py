@@ -16,11 +16,11 @@ Desk = tuple[str, str, str, str]
 
 def test_channels_are_listed_and_tested_by_admins(desk: Desk, sayso: Run) -> None:  # noqa: F811
     root = desk[3]
-    assert "No channel is configured." in sayso("channels", "list", key=root).stdout
+    assert "push  push  web push" in sayso("channels", "list", key=root).stdout
     refused = sayso("channels", "test", "ops", "--to", "anna", key=root)
     assert (refused.returncode, refused.stderr.strip()) == (
         1,
-        "There is no channel 'ops'. Configured channels: none.",
+        "There is no channel 'ops'. Configured channels: push.",
     )
 
 

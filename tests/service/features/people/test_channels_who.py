@@ -144,3 +144,16 @@ async def test_plan_weeks_has_each_step_with_the_hours_of_its_group(wiring: Wiri
     assert [(span.hours, span.people) for span in first.days[0].spans][1] == ("09:00–17:00", ("anna", "ben"))
     assert [span.people for span in first.days[1].spans] == [()]
     assert (then.step, then.after_s, then.days[0].spans[0].people, then.left_out) == (1, 3_600, ("carla",), 0)
+
+
+async def test_plan_names_browsers_where_the_rule_names_no_channels(wiring: Wiring) -> None:
+    await make_team(wiring)
+    code = await wiring.contacts.create_code("anna", "push")
+    await wiring.contacts.redeem_code("push", code.code, "A1")
+    built_in = MemoryChannel("push")
+    channels = Channels({"push": built_in}, built_in=built_in)
+    found = await plan(wiring, channels, rules(channels=[]), "refunds", CALL, NIGHT)
+    assert [(one.channel, one.person, one.sent_at_ms, one.reason) for one in found.asked] == [
+        ("push", "anna", NIGHT, ""),
+        ("", "ben", None, "The rule names no channels."),
+    ]

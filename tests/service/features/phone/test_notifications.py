@@ -177,11 +177,11 @@ async def test_removing_what_is_not_mine_changes_nothing(settings: Settings, pus
         assert await anna.wiring.contacts.list_of("anna") == [contact]
 
 
-async def test_page_without_channels_says_so(settings: Settings) -> None:
+async def test_page_without_a_file_turns_on_browsers_and_no_mail(settings: Settings) -> None:
     async with visit(settings.model_copy(update={"channels": None})) as anna:
         page = await anna.read(PAGE)
     assert "has not set up mail" in page
-    assert "has not set up notifications" in page
+    assert "Turn on for this browser" in page
 
 
 async def test_app_files_need_no_sign_in(settings: Settings) -> None:
