@@ -14,6 +14,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import now_ms
 from sayso.core.records.decisions import EarlierDenial
 from sayso.core.rendering.renderers import name_flags, render_call
+from sayso.core.rendering.views import read_text
 from sayso.core.sentences.deadlines import describe_ago, describe_clock, write_sentence
 from sayso.core.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.core.sentences.items import describe_person, describe_resemblance
@@ -74,9 +75,8 @@ def show_args(args: JsonObject) -> Iterator[RenderableType]:
         fits = name.cell_len <= _WIDEST_NAME
         if not fits:
             yield Barred(name, Text())
-        text = leaf.text
-        if not leaf.literal and text[:1] == '"' and "\n" in (several := str(json.loads(text))):
-            text = several  # without quotes, because its bar shows where it begins
+        stored = read_text(leaf)
+        text = stored if "\n" in stored else leaf.text  # without quotes, because its bar shows where it begins
         yield Barred(show(text, "blue" if leaf.literal else ""), name if fits else Text(), indent, leaf.literal)
     if not leaves:
         yield Text("no arguments", "dim")

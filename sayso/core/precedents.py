@@ -18,6 +18,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.rendering.money import AMOUNTS, CURRENCIES, NUMBER, TO, TO_ALSO
 from sayso.core.rendering.views import Flag, normalize, shorten
 from sayso.core.text.language import _
+from sayso.core.text.numbers import write_number
 
 _MOST_VALUES = 200  # values that are read of a call, so that a large one costs no more than a small one
 _MOST_QUANTITIES, _MOST_RECIPIENTS, _MOST_PATH_CHARS = 8, 20, 80
@@ -155,9 +156,9 @@ def _check_quantities(measures: Measures, earlier: Sequence[Measures]) -> Iterat
             "their median is %(median)s.",
             label=label,
             name=shorten(key),
-            number=f"{number:,}",
+            number=write_number(number),
             count=len(known),
-            median=f"{middle:,}",
+            median=write_number(middle),
         )
         yield Flag(sentence[:1].upper() + sentence[1:], label=label)
 

@@ -8,18 +8,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from typing import Final
 
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import canonical_json, parse_json
-from sayso.core.text.language import _
+from sayso.core.rendering.views import normalize as normalize_name
+from sayso.core.text.language import _, cut
+from sayso.core.text.numbers import Ambiguous, read_number, write_digits, write_number
 from sayso.core.text.summaries import write_key, write_pretty
 from sayso.errors import InvalidInput
 from service.forms.schemas import Shape
 
 LONG_TEXT_CHARS = 60
 MOST_SEGMENTS = 5
+TITLE_CHARS = 80
 NESTED = ("object", "list", "variants")  # the kinds of fields that have other fields inside
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -108,6 +112,12 @@ class Field:
         return write_key(self.name or "")
 
     @property
+    def title(self) -> str:
+        """The schema's name of the value, unless it only repeats the argument's."""
+        own = self.name is not None and normalize_name(self.shape.title) != normalize_name(self.name)
+        return cut(self.shape.title, TITLE_CHARS) if own else ""
+
+    @property
     def lines(self) -> int:
         return max(2, self.text.count("\n") + 1)
 
@@ -151,7 +161,7 @@ def _show(shape: Shape, value: JsonValue | Absent) -> str:
         return write_canonical(value)
     if value is None:
         return ""
-    return value if isinstance(value, str) else write_canonical(value)
+    return value if isinstance(value, str) else write_digits(write_canonical(value))
 
 
 def read_leaf(field: Field, typed: str) -> JsonValue | Absent:
@@ -167,9 +177,25 @@ def read_leaf(field: Field, typed: str) -> JsonValue | Absent:
             if write_canonical(option) == typed:
                 return option
         raise InvalidInput(_("Choose one of the listed values."))
-    if field.shape.kind in ("number", "integer") and not _NUMBER.fullmatch(typed.strip()):
-        raise InvalidInput(_("Enter a number, such as 12 or 12.5."))
-    return _read_json(typed)
+    return _read_json(_read_number(typed.strip()) if field.shape.kind in ("number", "integer") else typed)
+
+
+def read_typed_number(typed: str) -> str:
+    """Return a typed number as it is stored, and any other text as it is; raises `InvalidInput` for two readings."""
+    try:
+        return read_number(typed)
+    except Ambiguous as error:
+        readings = {"typed": typed, "whole": error.whole, "fraction": error.fraction}
+        raise InvalidInput(_("%(typed)s may mean %(whole)s or %(fraction)s. Type one of these.", **readings)) from error
+    except ValueError:
+        return typed
+
+
+def _read_number(typed: str) -> str:
+    stored = read_typed_number(typed)
+    if not _NUMBER.fullmatch(stored):
+        raise InvalidInput(_("Enter a number, such as 12 or %(example)s.", example=write_number(Decimal("12.5"))))
+    return stored
 
 
 def _fits(shape: Shape, original: JsonValue | Absent) -> bool:

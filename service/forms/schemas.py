@@ -1,6 +1,7 @@
 """Form controls for JSON schemas. Schemas are untrusted, and an unsupported one is edited as JSON."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,6 +86,22 @@ def variants_of(shape: Shape) -> list[Shape]:
         return []
     others = [option for option in listed if option != {"type": "null"}]
     return [shape_of(option, shape.root) for option in others] if 2 <= len(others) <= 8 else []
+
+
+def find_shape(schema: JsonObject, steps: Sequence[str | int]) -> Shape | None:
+    """Return the shape of a value inside the value of a schema, by its keys and places; None if it is not described."""
+    shape: Shape | None = shape_of(schema, schema)
+    for step in steps:
+        if shape is None:
+            return None
+        properties = shape.node.get("properties")
+        if isinstance(step, int):
+            shape = entries_of(shape)
+        else:
+            shape = (
+                shape_of(properties[step], shape.root) if isinstance(properties, dict) and step in properties else None
+            )
+    return shape
 
 
 def is_alike(shape: Shape, value: JsonValue) -> bool:

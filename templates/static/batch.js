@@ -15,10 +15,10 @@
   const ticked = (within = form) => [...within.querySelectorAll("tbody input:checked")];
 
   // Sums are exact: units are whole numbers of the smallest decimal.
-  function write(units, decimals) {
+  function write(units, decimals, group, point) {
     const digits = units.toString().replace("-", "").padStart(decimals + 1, "0");
-    const whole = digits.slice(0, digits.length - decimals).replace(/\B(?=(\d{3})+$)/g, ",");
-    return `${units < 0n ? "-" : ""}${whole}${decimals ? `.${digits.slice(-decimals)}` : ""}`;
+    const whole = digits.slice(0, digits.length - decimals).replace(/\B(?=(\d{3})+$)/g, group);
+    return `${units < 0n ? "-" : ""}${whole}${decimals ? `${point}${digits.slice(-decimals)}` : ""}`;
   }
 
   function add(table) {
@@ -28,9 +28,11 @@
     count.textContent = chosen.length;
     for (const sum of table.querySelectorAll("tfoot .sum")) {
       const cell = sum.closest("td");
-      const { decimals, currency } = cell.dataset;
+      const { decimals, currency, group, point } = cell.dataset;
       const total = chosen.reduce((so_far, row) => so_far + BigInt(row.cells[cell.cellIndex].dataset.units), 0n);
-      sum.textContent = `${currency ? `${currency} ` : ""}${write(total, Number(decimals))}`;
+      const written = write(total, Number(decimals), group, point);
+      const parts = "first" in cell.dataset ? [currency, written] : [written, currency];
+      sum.textContent = parts.filter(Boolean).join(" ");
     }
   }
 

@@ -64,6 +64,7 @@
     const [next] = [...unread].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
     if (!next) return;
     document.getElementById("view-read")?.click(); // the other views count as nothing shown
+    next.querySelector("button.rest")?.click();
     const { top, bottom } = next.getBoundingClientRect();
     if (top < 8 && bottom > innerHeight - covered()) scrollBy(0, innerHeight * 0.7);
     else next.scrollIntoView({ block: "start" });
@@ -84,11 +85,12 @@
     }, { root: document, rootMargin: `0px 0px -${covered()}px 0px` });
     for (const text of document.querySelectorAll(TEXTS)) {
       const required = text.matches(".what td") || text.textContent.length > LONG_CHARS;
-      if (!required || text.closest("details:not([open]), .tree, .raw")) continue;
+      if (!required || text.closest("details:not([open]), .tree, .raw, .like")) continue;
       const end = Object.assign(document.createElement("span"), { className: "end" });
       text.append(end);
       unread.add(text);
-      ends.observe(end);
+      if (text.querySelector("noscript.rest")) text.addEventListener("built", () => ends.observe(end));
+      else ends.observe(end);
     }
   }
 

@@ -18,8 +18,9 @@
     const unseen = () => [...rows.keys()].filter((place) => rows[place].querySelector(".end"));
 
     function count() {
+      const values = rows.reduce((sum, row) => sum + Number(row.dataset.values ?? 1), 0);
       const all = rows.length && document.querySelector(RUNS) && !unseen().length;
-      counted.textContent = all ? ngettext("%(num)s value shown", "All %(num)s values shown", rows.length) : "";
+      counted.textContent = all ? ngettext("%(num)s value shown", "All %(num)s values shown", values) : "";
     }
 
     function update() {

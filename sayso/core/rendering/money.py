@@ -7,7 +7,8 @@ from decimal import Decimal
 from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.rendering.views import SEVERE, Call, Flag, Mark, Place, Sketch, normalize, read_text, shorten
 from sayso.core.text.ibans import has_iban_form, is_valid
-from sayso.core.text.language import _
+from sayso.core.text.language import _, find_numbers
+from sayso.core.text.numbers import write_number
 from sayso.core.text.summaries import Leaf, list_values
 
 _LAST_NAME = re.compile(r"([^.\[\]]+)(?:\[\d+\])*$")
@@ -57,7 +58,7 @@ def render(call: Call) -> Sketch | None:
     (amount,) = amounts
     to, sources, references = call.find(*TO, *TO_ALSO), call.find(*_FROM), call.find_texts(*_REFERENCES)
     effect = write_amount(read_text(amount), currencies[0].text.upper()) if currencies else ""
-    headline = f"{call.title} {effect or read_text(amount)}"
+    headline = f"{call.title} {effect or write_number(Decimal(read_text(amount)))}"
     faulty = _("%(name)s %(account)s has the form of an IBAN, but its checksum is wrong.")
     return Sketch(
         headline=_("%(payment)s to %(who)s", payment=headline, who=shorten(read_text(to[0]))) if to else headline,
@@ -73,15 +74,26 @@ def render(call: Call) -> Sketch | None:
 
 
 def write_amount(number: str, currency: str) -> str:
-    """Return an amount with its currency, separators and at least the decimals of the currency."""
-    value = Decimal(number)
+    """Return an amount with its currency and at least its decimals, as the language in use writes it."""
     decimals = len(number.partition(".")[2])
-    return f"{currency} {value:,.{max(decimals, 0 if currency in _WITHOUT_DECIMALS else 2)}f}"
+    return place_currency(write_number(Decimal(number), max(decimals, decimals_of(currency))), currency)
+
+
+def place_currency(number: str, currency: str) -> str:
+    """Return a written number with its currency, if there is one: `EUR 4,890.00`, in German `4.890,00 EUR`."""
+    if not currency:
+        return number
+    return f"{currency} {number}" if find_numbers().currency_first else f"{number} {currency}"
+
+
+def decimals_of(currency: str) -> int:
+    """Return how many decimals an amount has at least."""
+    return 0 if currency in _WITHOUT_DECIMALS else 2
 
 
 def write_sum(number: Decimal, currency: str) -> str:
     """Return a sum, with its currency if there is one."""
-    return write_amount(str(number), currency) if currency else f"{number.normalize():,f}"
+    return write_amount(str(number), currency) if currency else write_number(number.normalize())
 
 
 def name_currency(values: JsonObject) -> str:
@@ -96,7 +108,7 @@ def name_currency(values: JsonObject) -> str:
 
 def lacking_decimals(number: str, currency: str) -> str:
     """Return what a number lacks of the decimals of its currency: `.00`, `0` or nothing."""
-    point, lacking = "" if "." in number else ".", 2 - len(number.partition(".")[2])
+    point, lacking = "" if "." in number else find_numbers().point, 2 - len(number.partition(".")[2])
     return "" if currency in _WITHOUT_DECIMALS or lacking < 1 else f"{point}{'0' * lacking}"
 
 

@@ -7,16 +7,24 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.text.invisible import write_piece
+from sayso.core.text.invisible import is_prose, write_piece
 from sayso.core.text.language import _, cut
 from sayso.core.text.summaries import Leaf, collapse, list_values
 
 MAX_PARSED_CHARS = 20_000  # longer texts are shown in full, but not parsed: the flag says so
+_PROSE_CHARS = 4_000  # the start of a text shows whether it is prose
+_LONG_CHARS = 200
+_STATEMENT = re.compile(
+    r"^(?:(?: {4}|\t)\s*\S|(?:ALTER|CREATE|DELETE|DROP|INSERT|SELECT|UPDATE|WITH)\b)|[;{]$|(?<=\w)\(.*\)[:;]?$",
+    re.MULTILINE,
+)
+"""What lines of programs and of SQL have: they are indented, or end as a block, a call or a statement does."""
+
 _SEPARATORS = re.compile(r"[^a-z0-9]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
@@ -65,8 +73,9 @@ def normalize(key: str) -> str:
 
 
 def read_text(leaf: Leaf) -> str:
-    """Return a text as stored; a leaf quotes ambiguous texts, such as those with outer blanks."""
-    return str(json.loads(leaf.text, strict=False)) if not leaf.literal and leaf.text.startswith('"') else leaf.text
+    """Return a text as stored; a leaf quotes ambiguous texts, such as those with outer blanks, on one line."""
+    quoted = not leaf.literal and leaf.text.startswith('"') and "\n" not in leaf.text
+    return str(json.loads(leaf.text, strict=False)) if quoted else leaf.text
 
 
 def name_several(names: Sequence[str]) -> str:
@@ -80,6 +89,8 @@ def shorten(text: str, most: int = 60) -> str:
     """Return a text on one line for a headline or a flag."""
     return cut(" ".join(text[: 4 * most].split()), most)
 
+
+SHORT_STYLES = ("value", "sentence")  # the styles of values that stand beside their name
 
 SEVERE = 1  # the severity of a flag that a reviewer must not miss; 2 is worth a line
 
@@ -189,7 +200,9 @@ def _take(leaves: dict[str, Leaf], places: Sequence[Place], most: int) -> Iterab
 
 def _make_row(leaf: Leaf, place: Place) -> Row:
     stored = read_text(leaf)
-    text = stored if place.style != "value" and stored.strip() else leaf.text
+    if place.style == "value" and not leaf.literal and stored == leaf.text:
+        place = replace(place, style=_choose_style(stored))
+    text = stored if place.style not in SHORT_STYLES and stored.strip() else leaf.text
     whole = ((Part(text),),)
     marked = text == stored and len(place.marks) + len(place.breaks) <= 5_000
     lines = _split(text, place) if marked and (place.marks or place.breaks) else whole
@@ -197,6 +210,15 @@ def _make_row(leaf: Leaf, place: Place) -> Row:
     if lines != whole and _signs([text]) != _signs([part.text for line in lines for part in line]):
         lines = whole
     return Row(leaf.path, leaf.literal, place.style, lines)
+
+
+def _choose_style(text: str) -> str:
+    """Return the style of a plain text: `sentence` or `prose` for words, `code` for other texts of several lines."""
+    beginning = text[:_PROSE_CHARS].strip()
+    written = is_prose(beginning) and _STATEMENT.search(beginning) is None
+    if "\n" in text.strip("\n"):
+        return "prose" if written else "code"
+    return ("prose" if len(text) > _LONG_CHARS else "sentence") if written else "value"
 
 
 def _split(text: str, place: Place) -> tuple[tuple[Part, ...], ...]:

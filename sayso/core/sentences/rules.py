@@ -20,6 +20,7 @@ from sayso.core.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
 from sayso.core.sentences import join_words, name_each, name_reviewers
 from sayso.core.sentences.deadlines import describe_span
 from sayso.core.text.language import _, cut
+from sayso.core.text.numbers import write_number
 from sayso.core.text.summaries import write_leaf
 
 
@@ -81,7 +82,7 @@ def describe_counters(condition: RuleCondition) -> Iterator[str]:
 def _describe_limit(limit: Limit | None) -> str:
     if limit is None:
         return ""
-    calls = "1 call" if limit.count == 1 else f"{limit.count:,} calls"
+    calls = "1 call" if limit.count == 1 else f"{write_number(limit.count)} calls"
     return f"{calls} in {describe_span(limit.per * 1000)}{_write_by(limit.by)}"
 
 
@@ -124,7 +125,7 @@ def describe_rule(rule: PolicyRule) -> str:
         others.append("A call that a person has denied stays denied in its run and thread.")
     if rule.asks is not None:
         parts = [(rule.asks.per_run, "run"), (rule.asks.per_minute, "minute")]
-        limits = join_words([f"{most:,} a {name}" for most, name in parts if most is not None])
+        limits = join_words([f"{write_number(most)} a {name}" for most, name in parts if most is not None])
         others.append(f"It asks about at most {limits}; further calls are denied.")
     others += ["It is a shadow rule: so far it decides nothing."] if rule.mode is Mode.SHADOW else []
     calls, terms = describe_calls(rule), rule.terms
@@ -229,10 +230,10 @@ def describe_shadow_hits(hits: Mapping[str, int]) -> str:
     """Return what a shadow rule would have done, such as `It would have asked 12 and allowed 3 calls.`"""
     asked = sum(hits.get(action, 0) for action in ASKING)
     counts = {"asked": asked, "allowed": hits.get(Action.ALLOW, 0), "denied": hits.get(Action.DENY, 0)}
-    done = [f"{words} {count:,}" for words, count in counts.items() if count]
+    done = [f"{words} {write_number(count)}" for words, count in counts.items() if count]
     sentences = [f"It would have {join_words(done)}."] if done else []
     if failed := hits.get("failed", 0):
-        sentences.append(f"It could not be evaluated for {failed:,}.")
+        sentences.append(f"It could not be evaluated for {write_number(failed)}.")
     return " ".join(sentences) or "It would have decided no call."
 
 

@@ -174,7 +174,7 @@ def explains_space(sign: str, before: str, after: str, *, among_lines: bool) -> 
 def explains_hyphen(before: str, after: str) -> bool:
     """Return whether a soft hyphen parts a long word of a sentence."""
     token = before.rsplit(" ", maxsplit=1)[-1] + "\xad" + after.split(" ", maxsplit=1)[0]
-    return _HYPHENATED.fullmatch(token) is not None and sum(map(str.isalpha, token)) >= 12 and _is_prose(before + after)
+    return _HYPHENATED.fullmatch(token) is not None and sum(map(str.isalpha, token)) >= 12 and is_prose(before + after)
 
 
 def _is_written(before: str, after: str) -> bool:
@@ -192,10 +192,11 @@ def _is_written(before: str, after: str) -> bool:
     if left and right and (_MONEY.match(right) or _MONEY.match(left)):
         return True
     beside = all(side == "" or side.isalpha() or _BESIDE_WORDS.match(side) for side in (left, right))
-    return beside and _is_prose(before + after)
+    return beside and is_prose(before + after)
 
 
-def _is_prose(line: str) -> bool:
+def is_prose(line: str) -> bool:
+    """Return whether a text has words of a sentence, and nothing of commands or code."""
     return _CODE.search(line) is None and sum(1 for _ in _WORD.finditer(line)) >= 4
 
 

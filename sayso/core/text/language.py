@@ -7,7 +7,23 @@ them.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from gettext import NullTranslations
+from gettext import GNUTranslations, NullTranslations
+from typing import NamedTuple
+
+
+class Numbers(NamedTuple):
+    """How a language writes numbers: the signs before decimals and between thousands, and where a currency stands."""
+
+    point: str = "."
+    group: str = ","
+    currency_first: bool = True
+
+
+class Catalogue(GNUTranslations):
+    """The messages of a language, and how it writes numbers."""
+
+    numbers = Numbers()
+
 
 ENGLISH = NullTranslations()
 _SPOKEN: ContextVar[NullTranslations] = ContextVar("language", default=ENGLISH)
@@ -31,6 +47,12 @@ def speaking(catalogue: NullTranslations) -> Iterator[None]:
 def find_spoken() -> NullTranslations:
     """Return the catalogue in use."""
     return _SPOKEN.get()
+
+
+def find_numbers() -> Numbers:
+    """Return how the language in use writes numbers."""
+    spoken = _SPOKEN.get()
+    return spoken.numbers if isinstance(spoken, Catalogue) else Catalogue.numbers
 
 
 def _(message: str, **facts: object) -> str:

@@ -122,6 +122,8 @@ def write_key(key: str) -> str:
 
 def _is_ambiguous(text: str) -> bool:
     body = text.rstrip("\r\n")  # line breaks at the end have their sign
+    if "\n" in body and body.strip():
+        return False  # neither a literal nor a quoted text has several lines
     if body != body.strip() or not body or body[0] in "\"'{[":
         return True
     try:
@@ -188,7 +190,7 @@ def _make_sign(run: str, lines: bool) -> Piece:
     return Piece(run, f"⟨{words}⟩", f"{words}{': ' if names else ''}{', '.join(names)}")
 
 
-_VERSION = 2
+_VERSION = 3
 """Raise it with every change of signs or of the layout of rows: earlier hashes then stay what they were."""
 
 

@@ -19,6 +19,7 @@ from sayso.core.sentences.rules import (
     list_some,
 )
 from sayso.core.text.language import _
+from sayso.core.text.numbers import write_number
 from sayso.features.whatif.explaining import Explanation, Match, Trial
 from sayso.wire.rulebook import Past
 
@@ -67,7 +68,7 @@ def describe_review_time(measured: int, typical_ms: int | None, saved_ms: int, a
         "without one counts as their median, %(typical)s.",
         saved=saved,
         added=added,
-        count=f"{measured:,}",
+        count=write_number(measured),
         typical=describe_span(typical_ms),
     )
 

@@ -45,6 +45,7 @@ from service.core.store.runs.external_events import ExternalEvents
 from service.core.wiring import Wiring
 from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage, additions_of
 from service.edge.web.content import details, edits
+from service.edge.web.content.blocks import make_blocks
 from service.edge.web.content.details import SHOW
 from service.edge.web.content.edits import describe_precedents
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
@@ -376,13 +377,12 @@ def _describe_args(
     args = version.args if version is not None else item.tool.args
     view, minor = render_call(item.tool.name, args, schema), schema is not None and names_minor_unit(schema)
     return {
+        "blocks": (blocks := make_blocks(view, schema, minor=minor)),
         "wanted": _("may already have run") if item.doubt is not None else sentences.describe_wanted(item),
-        "display": edits.make_display(item, version, schema, view if version is None else None).hash,
+        "display": edits.make_display(item, version, schema, blocks).hash,
         "remembered": list_remembered(item),
         "minor": minor,
-        "version_changes": details.compare_args(item.tool.args, version.args, minor=minor)
-        if version is not None
-        else [],
+        "version_changes": [] if version is None else details.compare_args(item.tool.args, args, minor=minor),
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
         "differences": details.list_differences(item, minor=minor),
         "changes": details.compare_args(item.tool.args, decided, minor=minor) if decided is not None else [],

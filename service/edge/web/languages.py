@@ -6,7 +6,7 @@ from the page; see `templates/static/words.js`.
 
 import json
 from functools import cache
-from gettext import GNUTranslations, NullTranslations
+from gettext import NullTranslations
 from io import BytesIO
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from fastapi import Request
 
-from sayso.core.text.language import ENGLISH, speak
+from sayso.core.text.language import ENGLISH, Catalogue, Numbers, speak
 from service.core.settings import CHECKOUT
 from service.edge.http.assets import STATIC
 
@@ -70,7 +70,16 @@ def compile_catalogue(path: Path) -> NullTranslations:
     with path.open("rb") as file:
         write_mo(compiled, read_po(file, locale=path.stem, abort_invalid=True))
     compiled.seek(0)
-    return GNUTranslations(compiled)
+    catalogue = Catalogue(compiled)
+    catalogue.numbers = find_numbers(Locale.parse(path.stem))
+    return catalogue
+
+
+def find_numbers(locale: Locale) -> Numbers:
+    """Return how a language writes numbers, from Unicode's data (CLDR)."""
+    symbols = locale.number_symbols["latn"]
+    pattern = str(locale.currency_formats["standard"].pattern)
+    return Numbers(symbols["decimal"], symbols["group"], pattern.startswith("¤"))
 
 
 @cache

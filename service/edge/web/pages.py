@@ -19,12 +19,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.core.clock import iso_utc, now_ms
 from sayso.core.problems import PROBLEM_TYPES, Problem
-from sayso.core.rendering.money import lacking_decimals
+from sayso.core.rendering.money import lacking_decimals, place_currency
 from sayso.core.sentences import deadlines, join_words
 from sayso.core.sentences.items import DENIAL_PRESETS, DOUBT_CHOICES, describe_characters
 from sayso.core.sentences.outcomes import describe_state
 from sayso.core.text.invisible import UNCHECKED, write_signs
-from sayso.core.text.language import _, mark, speaking, translate, translate_count
+from sayso.core.text.language import _, find_numbers, mark, speaking, translate, translate_count
+from sayso.core.text.numbers import write_number
 from sayso.core.text.summaries import collapse, list_values, write_pretty
 from sayso.core.transitions.freezing import describe_scope
 from sayso.errors import NotFound, SaysoError
@@ -32,7 +33,8 @@ from service.core.operations.open_items import count_mine, show_count
 from service.core.operations.queries import LONGEST_SEARCH
 from service.core.settings import Settings
 from service.edge.http.assets import STATIC, asset, compress
-from service.edge.web.content.trees import group_digits, make_tree, place_rows, reads_backwards
+from service.edge.web.content.blocks import FIRST_ROWS, make_blocks
+from service.edge.web.content.trees import group_digits, make_tree, reads_backwards
 from service.edge.web.languages import COOKIE as LANGUAGE_COOKIE
 from service.edge.web.languages import DEFAULT, choose_language, list_languages, load_catalogue, write_script_words
 from service.edge.web.sessions import (
@@ -194,6 +196,12 @@ def render(
     return compress(request, HTMLResponse(html, code, headers={"Referrer-Policy": "same-origin"}))
 
 
+def _part_fraction(digits: str) -> tuple[str, str, str]:
+    """Return what stands before the point of a number, the point, and its decimals; no point in any other text."""
+    whole, point, rest = digits.partition(".")
+    return (whole, point, rest) if rest.isdecimal() else (digits, "", "")
+
+
 def _make_environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(STATIC.parent),
@@ -223,15 +231,19 @@ def _make_environment() -> Environment:
         "pairs": list_values,
         "pretty": write_pretty,
         "tree": make_tree,
-        "placed": place_rows,
+        "blocks": make_blocks,
         "grouped": group_digits,
         "decimals": lacking_decimals,
+        "partition": _part_fraction,
+        "written": write_number,
+        "priced": place_currency,
         "rtl": reads_backwards,
         "listed": join_words,
         "scope": describe_scope,
         "count": show_count,
     }
     environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "longest_search": LONGEST_SEARCH}
+    environment.globals |= {"FIRST_ROWS": FIRST_ROWS, "numbers": find_numbers}
     environment.globals |= {"main_places": MAIN, "freeze": FREEZE}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment

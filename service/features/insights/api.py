@@ -12,6 +12,7 @@ from sayso.core.records.decisions import ActorKind
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences.deadlines import describe_brief
 from sayso.core.text.language import _, mark
+from sayso.core.text.numbers import write_number
 from sayso.wire.channels import HeadlessReport, HeadlessView, InsightsView, Range
 from sayso.wire.models import SentTimestamp, moment
 from service.core.store.suspensions.reading import id_of
@@ -217,11 +218,13 @@ def list_headlines(insights: Insights) -> list[Headline]:
     median, most = _describe_time(now.p50_ms), _describe_time(now.p95_ms)
     waiting = describe_change(insights.waiting, insights.waiting_before, ago)
     return [
-        Headline(_("Waiting now"), f"{insights.waiting:,}", waiting),
-        Headline(_("Decided"), f"{now.decided:,}", describe_change(now.decided, before.decided, earlier)),
+        Headline(_("Waiting now"), write_number(insights.waiting), waiting),
+        Headline(_("Decided"), write_number(now.decided), describe_change(now.decided, before.decided, earlier)),
         Headline(_("Median time to decision"), median, _compare_times(now.p50_ms, before.p50_ms, earlier)),
         Headline(_("95 % decided within"), most, _compare_times(now.p95_ms, before.p95_ms, earlier)),
-        Headline(_("Went to fallback"), f"{now.fallback:,}", describe_change(now.fallback, before.fallback, earlier)),
+        Headline(
+            _("Went to fallback"), write_number(now.fallback), describe_change(now.fallback, before.fallback, earlier)
+        ),
     ]
 
 
@@ -229,7 +232,7 @@ def describe_change(now: int, before: int, when: str) -> str:
     """Return how a count differs from an earlier one."""
     if now == before:
         return _("as many as %(when)s", when=when) if now else _("none %(when)s either", when=when)
-    count = f"{abs(now - before):,}"
+    count = write_number(abs(now - before))
     if now > before:
         return _("%(count)s more than %(when)s", count=count, when=when)
     return _("%(count)s fewer than %(when)s", count=count, when=when)

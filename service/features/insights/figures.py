@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sayso.core.clock import DAY_MS, HOUR_MS
 from sayso.core.text.language import _, ngettext
+from sayso.core.text.numbers import write_number
 from sayso.wire.channels import Range
 from service.core.store.rules import DEFAULT
 from service.core.wiring import Wiring
@@ -99,8 +100,8 @@ class RuleCost(Outcomes):
     @property
     def sentence(self) -> str:
         name = _("default") if self.by_default else self.rule or _("all others")
-        asks = ngettext("%(number)s ask", "%(number)s asks", self.asked, number=f"{self.asked:,}")
-        denials = ngettext("%(number)s denial", "%(number)s denials", self.denied, number=f"{self.denied:,}")
+        asks = ngettext("%(number)s ask", "%(number)s asks", self.asked, number=write_number(self.asked))
+        denials = ngettext("%(number)s denial", "%(number)s denials", self.denied, number=write_number(self.denied))
         cost = f"{name}: {asks}, {self.time}, {denials}"
         if not self.proposals:
             return cost

@@ -36,6 +36,7 @@ from service.edge.web.pages import receive, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, wiring_of
 from service.features.permissions.desk import Granting, is_ready, reinstate
 from service.features.permissions.store import Trial, Use
+from service.forms.controls import read_typed_number
 
 _PAGE = "pages/grants.html"
 _WAITING = (GrantState.PROBATION, GrantState.WAITING)
@@ -257,7 +258,7 @@ def add_grant(policy: Policy, item: Item, decision: DecisionRequest, post: Post)
 
 def read_grant(policy: Policy, item: Item, decision: DecisionRequest, post: Post, step: str) -> DecisionRequest:
     """Return the decision with what the fold says; an argument whose box is cleared is free. Raises `InvalidInput`."""
-    most: JsonObject = {name.removeprefix(_MOST): value for name, value in _list_typed(post, _MOST)}
+    most: JsonObject = {name.removeprefix(_MOST): read_typed_number(value) for name, value in _list_typed(post, _MOST)}
     only: JsonObject = {name.removeprefix(_ONLY): value for name, value in _list_typed(post, _ONLY)}
     try:
         if step == "offer":
@@ -266,7 +267,7 @@ def read_grant(policy: Policy, item: Item, decision: DecisionRequest, post: Post
         same = [path for path in ticked if path not in most]
         free = _list_freed(policy, item, {*ticked, *most})
         given: dict[str, Any] = {"for_s": post.get("span", ""), "at_most": most, "same": same, "free": free}
-        given |= {name: value for name in ("count", "sum") if (value := post.get(name, "").strip())}
+        given |= {name: read_typed_number(value) for name in ("count", "sum") if (value := post.get(name, "").strip())}
         return decision.model_copy(update={"grant": GrantRequest.model_validate(given)})
     except ValidationError as error:
         raise misfit(error.errors(include_url=False, include_input=False), step) from error

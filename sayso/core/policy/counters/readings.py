@@ -13,6 +13,7 @@ from sayso.core.records.base import Immutable
 from sayso.core.records.decisions import EarlierDenial
 from sayso.core.records.judgements import Assessment, Question
 from sayso.core.records.permissions import Grant, Mandate
+from sayso.core.text.numbers import write_number
 from sayso.errors import InvalidInput
 
 
@@ -87,8 +88,8 @@ def write_amount(units: int) -> str:
     """Return units as a number, such as `1,000` or `19.90`."""
     number = Decimal(units) / UNIT
     if number == number.to_integral_value():
-        return f"{int(number):,}"
-    return f"{number:,.2f}" if number == round(number, 2) else f"{number.normalize():,f}"
+        return write_number(int(number))
+    return write_number(number, 2) if number == round(number, 2) else write_number(number.normalize())
 
 
 def _check_range(units: int, name: str) -> int:

@@ -17,7 +17,6 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.rendering.money import names_minor_unit
 from sayso.core.rendering.renderers import render_call
-from sayso.core.rendering.views import View
 from sayso.core.sentences import join_words
 from sayso.core.sentences.deadlines import Sentence
 from sayso.core.sentences.outcomes import describe_earlier_denial
@@ -30,6 +29,7 @@ from sayso.errors import InvalidInput, NotFound, Unreadable
 from service.core.operations.masking import find_secrets
 from service.core.store.precedents import Precedents, kind_of
 from service.core.wiring import Wiring
+from service.edge.web.content.blocks import Blocks, make_blocks
 from service.edge.web.content.cards import item_href
 from service.edge.web.content.details import Change, ItemView, compare_args
 from service.edge.web.sessions import Post
@@ -139,30 +139,28 @@ _SPAN = re.compile(r"[0-9]{1,15}")
 
 
 class Display(NamedTuple):
-    """The paths of the displayed values in order, and the hash of all their cells."""
+    """The paths of the values in each displayed row in order, and the hash of all their cells."""
 
-    paths: tuple[str, ...]
+    paths: tuple[tuple[str, ...], ...]
     hash: str
 
 
-def make_display(item: Item, version: Version | None, schema: JsonObject | None, view: View | None = None) -> Display:
+def make_display(
+    item: Item, version: Version | None, schema: JsonObject | None, blocks: Blocks | None = None
+) -> Display:
     """Return what the page displays: the arguments, or their comparison with another reviewer's version."""
     if version is not None:
         return compare_display(compare_args(item.tool.args, version.args))
     if not item.tool.args:
-        return _build([])
-    view = view or render_call(item.tool.name, item.tool.args, schema)
-    return _build(
-        [
-            (write_shown(row.path), "".join(write_shown(part.text, breaks=True) for line in row.lines for part in line))
-            for row in (*view.notable, *view.body, *view.rest)
-        ]
-    )
+        return Display((), hash_display([]))
+    blocks = blocks or make_blocks(render_call(item.tool.name, item.tool.args, schema), schema)
+    return Display(tuple(tuple(block.paths) for block in (*blocks.first, *blocks.rest)), blocks.hash)
 
 
 def compare_display(rows: Sequence[Change]) -> Display:
     """Return what the page displays of two arguments beside each other."""
-    return _build([(write_shown(row.path), *_list_cells(row)) for row in rows])
+    cells = [(write_shown(row.path), *_list_cells(row)) for row in rows]
+    return Display(tuple((row.path,) for row in rows), hash_display(cells))
 
 
 def _list_cells(row: Change) -> tuple[str, ...]:
@@ -194,8 +192,8 @@ def read_shown(
     missing = {int(place) for place in unseen.split(",") if place}
     if display is None or max(missing, default=-1) >= len(display.paths):
         return None
-    paths = [path for place, path in enumerate(display.paths) if place not in missing]
-    return make_shown(display.hash, len(display.paths), paths, look_ms, named=not view.has_secrets)
+    paths = [path for place, inside in enumerate(display.paths) if place not in missing for path in inside]
+    return make_shown(display.hash, sum(map(len, display.paths)), paths, look_ms, named=not view.has_secrets)
 
 
 def read_look_ms(post: Post) -> int | None:
@@ -214,10 +212,6 @@ def make_shown(display_hash: str, values: int, paths: Sequence[str], look_ms: in
         paths=tuple(paths) if named else (),
         look_ms=look_ms,
     )
-
-
-def _build(rows: list[tuple[str, ...]]) -> Display:
-    return Display(tuple(row[0] for row in rows), hash_display(rows))
 
 
 MOST_CHANGES = 12

@@ -61,7 +61,7 @@ def place_rows(rows: Sequence[Row], *, minor: bool = False) -> list[PlacedRow]:
     currencies = _find_currencies(rows) if not minor else {}
     before = ""
     for row in rows:
-        above, key = _part(row.path)
+        above, key = part_path(row.path)
         currency = currencies.get(above, "") if row.literal and is_amount(key, row.text) else ""
         placed.append(PlacedRow(row, above, key, above == before, currency))
         before = above
@@ -71,14 +71,14 @@ def place_rows(rows: Sequence[Row], *, minor: bool = False) -> list[PlacedRow]:
 def name_currencies(leaves: Sequence[Leaf], *, minor: bool = False) -> list[Leaf]:
     """Return all leaves of some arguments, an amount with the currency that a leaf beside it names."""
     currencies = _find_currencies(leaves) if not minor else {}
-    parts = ((leaf, *_part(leaf.path)) for leaf in leaves)
+    parts = ((leaf, *part_path(leaf.path)) for leaf in leaves)
     return [_name_currency(leaf, key, currencies.get(above, "")) for leaf, above, key in parts]
 
 
 def _find_currencies(rows: Sequence[Row | Leaf]) -> dict[str, str]:
     beside: dict[str, JsonObject] = {}
     for row in rows:
-        above, key = _part(row.path)
+        above, key = part_path(row.path)
         beside.setdefault(above, {})[key] = row.text
     return {above: currency for above, values in beside.items() if (currency := name_currency(values))}
 
@@ -146,10 +146,18 @@ def _tabulate(value: Sequence[JsonValue], minor: bool) -> tuple[tuple[str, ...],
     return tuple(map(write_key, first)), tuple(rows)
 
 
-def _part(path: str) -> tuple[str, str]:
-    steps = _STEP.findall(path)
+def split_path(path: str) -> list[str]:
+    """Return the steps of a path, such as `items`, `[0]` and `.name`."""
+    return _STEP.findall(path)
+
+
+def part_path(path: str) -> tuple[str, str]:
+    """Return what is above the key of a path, and the key; together they are the path as shown."""
+    steps = split_path(path)
     above, key = "".join(steps[:-1]), steps[-1] if steps else path
     if key.startswith("."):
         above, key = f"{above}.", key[1:]
-    same = above + key == path and write_shown(above) + write_shown(key) == write_shown(path)
-    return (above, key) if same else ("", path)
+    if above + key != path:
+        return "", path
+    plain = path.isascii() and path.isprintable() and " " not in path
+    return (above, key) if plain or write_shown(above) + write_shown(key) == write_shown(path) else ("", path)

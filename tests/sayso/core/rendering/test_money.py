@@ -44,7 +44,7 @@ def test_amount_with_its_currency_inside_is_one_amount() -> None:
 
 def test_payment_without_a_currency_has_no_effect_to_name() -> None:
     view = render_call("bank_account.transfer", {"amount": 5000, "to_account": "saving"})
-    assert (view.headline, view.effect) == ("Bank account transfer 5000 to saving", "")
+    assert (view.headline, view.effect) == ("Bank account transfer 5,000 to saving", "")
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ FOLLOWED = [
     (ATTACHING, "Send the form as multipart/form-data"),
     (HOOKS, EDIT),
     ("service/edge/web/items.py", "Choose again"),
+    ("service/forms/controls.py", "Type one of these"),
     ("service/edge/web/items.py", "Choose one of the new deadlines"),
     ("service/features/people/account_pages.py", "Enter them again"),
     (HOOKS, "Choose the messages to send again"),
@@ -93,7 +94,7 @@ FOLLOWED = [
     (POSTS, "Open the page here and send it again"),
     (POSTS, "Send the form as"),
 ]
-"""Advice that these tests follow, and those of accounts, deadlines, endpoints, grants and second looks."""
+"""Advice that these tests follow, and those of accounts, deadlines, endpoints, grants, numbers and second looks."""
 
 
 @pytest.fixture

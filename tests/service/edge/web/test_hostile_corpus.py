@@ -60,7 +60,7 @@ INSERTED = """
 
 ROWS = """
 () => [...document.querySelectorAll(".what table.pairs tr")].slice(1).map((row) => [
-    row.querySelector("th").textContent,
+    row.querySelector("th").textContent.slice(row.querySelector(".titled")?.textContent.length).trim(),
     [...row.querySelectorAll("td .sign")].map((sign) => `${sign.textContent} ${sign.title}`).join(" "),
     row.querySelector("td").textContent,
 ])

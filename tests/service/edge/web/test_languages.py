@@ -78,7 +78,7 @@ async def test_item_page_speaks_the_chosen_language(settings: Settings) -> None:
         anna.client.cookies.set(COOKIE, "de")
         page = await anna.read(place_of(record))
         for words in (
-            "EUR 250.00 genehmigen</button>",
+            "250,00 EUR genehmigen</button>",
             "Wartet auf eine Entscheidung über refund_payment",
             ">in 4 min",
         ):

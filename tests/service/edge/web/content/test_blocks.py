@@ -1,0 +1,72 @@
+from hypothesis import given, settings
+
+from sayso.core.canonical_json import JsonObject
+from sayso.core.rendering.renderers import render_call
+from sayso.core.text.summaries import list_values
+from service.edge.web.content.blocks import Block, make_blocks
+from tests.sayso.core.rendering.test_table import ARGS
+
+SCHEMA: JsonObject = {
+    "$defs": {"line": {"type": "object", "properties": {"qty": {"type": "integer", "title": "Pieces"}}}},
+    "properties": {
+        "order_id": {"type": "string", "title": "Order Id"},
+        "amount": {"type": "number", "title": "To pay"},
+        "lines": {"type": "array", "items": {"$ref": "#/$defs/line"}},
+        "to": {"type": "object", "properties": {"a.b": {"type": "string", "title": "Street"}}},
+    },
+}
+
+
+def list_blocks(args: JsonObject, schema: JsonObject | None = None) -> list[Block]:
+    blocks = make_blocks(render_call("book", args, schema), schema)
+    return [*blocks.first, *blocks.rest]
+
+
+@settings(deadline=None)
+@given(ARGS)
+def test_every_value_is_in_one_block(args: JsonObject) -> None:
+    blocks = list_blocks(args)
+    found = sorted(path for block in blocks for path in block.paths)
+    assert found == (sorted(leaf.path for leaf in list_values(args)) if args else [])
+    for block in blocks:
+        inside = [value for row in block.table for value in row if value is not None]
+        assert not block.columns or sorted(inside) == sorted(block.values)
+
+
+def test_lists_of_plain_values_are_one_block() -> None:
+    assert [block.cells for block in list_blocks({"tags": ["a", 1, None], "m": [[1, 2], [3]], "e": []})] == [
+        ["tags", "[a, 1, null]"],
+        ["m[0]", "[1, 2]"],
+        ["m[1]", "[3]"],
+        ["e", "[]"],
+    ]
+
+
+def test_lists_that_a_line_would_blur_keep_a_row_for_each_value() -> None:
+    mixed: JsonObject = {
+        "a": ["x, y"],
+        "b": ["two\nlines", "z"],
+        "c": [{"k": 1}, 2],
+        "d": [{"k": 1}],
+        "e": [{}, {"k": 1}],
+    }
+    assert all(len(block.values) == 1 for block in list_blocks(mixed))
+    assert [block.key for block in list_blocks({"lines": [{f"k{place}": 1} for place in range(9)]})] == [
+        "k" + str(place) for place in range(9)
+    ]
+
+
+def test_table_has_every_key_of_its_objects() -> None:
+    (table,) = list_blocks({"lines": [{"a": 1, "b.c": 2}, {"b.c": 3, "a": ""}, {"a": 4}]})
+    assert [column.key for column in table.columns] == ["a", '["b.c"]']
+    assert table.cells == ["lines", "a", '["b.c"]', "1", "2", '""', "3", "4", ""]
+
+
+def test_titles_come_from_the_schema_unless_they_repeat_the_name() -> None:
+    args: JsonObject = {"order_id": "A", "amount": 1, "lines": [{"qty": 1}, {"qty": 2}], "to": {"a.b": "x"}, "new": 1}
+    blocks = {block.paths[0]: block for block in list_blocks(args, SCHEMA)}
+    assert {path: block.title for path, block in blocks.items() if block.title} == {
+        "amount": "To pay",
+        'to["a.b"]': "Street",
+    }
+    assert [column.title for column in blocks["lines[0].qty"].columns] == ["Pieces"]
