@@ -34,6 +34,8 @@
   const ago = (ms) => (ms < 1000 ? _("just now") : _("%(span)s ago", { span: span(ms).split(" ").slice(0, 2).join(" ") }));
   const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  // The next pages have their other times in this zone, too, such as those within sentences.
+  document.cookie = `sayso_zone=${timeZone}; path=/; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`;
 
   function tick(root) {
     const now = Date.now() + skew;

@@ -1,10 +1,11 @@
-"""Times, spans and deadlines in words; every reader sees moments in their own time zone.
+"""Times, spans and deadlines in words; every reader sees moments in their own time zone, else in UTC.
 
 `templates/static/times.js` uses the same words.
 """
 
 import re
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
@@ -17,6 +18,29 @@ from sayso.core.text.language import _, ngettext, translate_count
 from sayso.core.text.summaries import write_leaf
 from sayso.core.transitions.deadlines import escalates_at_deadline, escalation_time_ms, needs_sight, next_step_at_ms
 from sayso.core.transitions.freezing import find_held, lost_ms
+
+_ZONE: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
+
+
+def use_zone(zone: tzinfo) -> None:
+    """Use a time zone for the rest of this task."""
+    _ZONE.set(zone)
+
+
+def name_zone() -> str:
+    """Return the name of the time zone in use, such as `Europe/Berlin`."""
+    return str(_ZONE.get())
+
+
+def _localize(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, tz=_ZONE.get())
+
+
+def _name_offset(at: datetime) -> str:
+    """Return the short name of a moment's zone, such as `UTC`, `CET` or `UTC+05`."""
+    name = at.strftime("%Z")
+    return f"UTC{name}" if name[:1] in "+-" else name
+
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -48,9 +72,9 @@ def describe_due(at_ms: int, now_ms: int) -> str:
         return _("time is up")
     if left_ms < 600_000:
         return describe_span(left_ms if left_ms < 60_000 else left_ms // 60_000 * 60_000)
-    at, now = (datetime.fromtimestamp(ms / 1000, tz=UTC) for ms in (at_ms, now_ms))
+    at, now = _localize(at_ms), _localize(now_ms)
     if at.date() == now.date():
-        return f"{at:%H:%M} UTC"
+        return f"{at:%H:%M} {_name_offset(at)}"
     return _(f"{at:%a}") if (at.date() - now.date()).days < 7 else f"{at.day} {at:%b}"
 
 
@@ -62,8 +86,9 @@ def describe_ago(at_ms: int, now_ms: int) -> str:
 
 
 def describe_clock(at_ms: int) -> str:
-    """Return a moment in UTC: `2026-11-21 12:03:04 UTC`."""
-    return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    """Return a moment with its zone: `2026-11-21 12:03:04 UTC`."""
+    at = _localize(at_ms)
+    return f"{at:%Y-%m-%d %H:%M:%S} {_name_offset(at)}"
 
 
 def describe_local(at_ms: int, zone: tzinfo) -> str:
@@ -72,8 +97,9 @@ def describe_local(at_ms: int, zone: tzinfo) -> str:
 
 
 def describe_hour(at_ms: int) -> str:
-    """Return the time of day in UTC: `12:03:04`."""
-    return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%H:%M:%S")
+    """Return the time of day with its zone: `12:03:04 UTC`."""
+    at = _localize(at_ms)
+    return f"{at:%H:%M:%S} {_name_offset(at)}"
 
 
 def describe_brief(span_ms: int) -> str:
@@ -82,11 +108,12 @@ def describe_brief(span_ms: int) -> str:
 
 
 def describe_when(at_ms: int, now_ms: int) -> str:
-    """Return a past moment in UTC, as briefly as it can be understood: `11:58 UTC` today, else `3 Dec, 11:58 UTC`."""
-    at, now = (datetime.fromtimestamp(ms / 1000, tz=UTC) for ms in (at_ms, now_ms))
+    """Return a past moment as briefly as it can be understood: `11:58 UTC` today, else `3 Dec, 11:58 UTC`."""
+    at, now = _localize(at_ms), _localize(now_ms)
+    clock = f"{at:%H:%M} {_name_offset(at)}"
     if at.date() == now.date():
-        return f"{at:%H:%M} UTC"
-    return f"{at.day} {at:%b}{f' {at.year}' if at.year != now.year else ''}, {at:%H:%M} UTC"
+        return clock
+    return f"{at.day} {at:%b}{f' {at.year}' if at.year != now.year else ''}, {clock}"
 
 
 _PLACE = re.compile(r"%\((\w+)\)s")

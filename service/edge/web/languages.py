@@ -1,28 +1,34 @@
 """The languages of the pages: English, and the catalogues in `templates/languages`.
 
 A person's choice in a cookie wins over what the browser prefers (RFC 9110, section 12.5.4). Scripts have their messages
-from the page; see `templates/static/words.js`.
+from the page; see `templates/static/words.js`. They also say in a cookie in which time zone the browser is.
 """
 
 import json
+from datetime import UTC, tzinfo
 from functools import cache
 from gettext import NullTranslations
 from io import BytesIO
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from babel import Locale, negotiate_locale
 from babel.messages.extract import extract_from_file
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from fastapi import Request
+from fastapi import Request, Response
 
+from sayso.core.calendar import check_time_zone
+from sayso.core.sentences.deadlines import use_zone
 from sayso.core.text.language import ENGLISH, Catalogue, Numbers, speak
-from service.core.settings import CHECKOUT
+from service.core.settings import CHECKOUT, Settings
 from service.edge.http.assets import STATIC
 
 CATALOGUES = CHECKOUT / "templates" / "languages"
 DEFAULT = "en"
 COOKIE = "sayso_language"
+ZONE_COOKIE = "sayso_zone"
+_ZONE_KEPT_S = 365 * 86_400
 
 Message = str | tuple[str, str]  # a message of a script, or its forms for one and for many
 _KEYWORDS = {"_": None, "ngettext": (1, 2)}
@@ -54,8 +60,22 @@ def choose_language(request: Request) -> str:
 
 
 async def speak_language(request: Request) -> None:
-    """Use the visitor's language for the rest of the request."""
+    """Use the visitor's language and time zone for the rest of the request."""
     speak(load_catalogue(choose_language(request)))
+    use_zone(choose_zone(request))
+
+
+def choose_zone(request: Request) -> tzinfo:
+    """Return the time zone of the visitor's browser, or UTC."""
+    try:
+        return ZoneInfo(check_time_zone(request.cookies.get(ZONE_COOKIE, "UTC")))
+    except ValueError:
+        return UTC
+
+
+def set_zone(response: Response, settings: Settings, name: str) -> None:
+    """Keep a person's time zone for pages without scripts; with scripts, that of the browser replaces it."""
+    response.set_cookie(ZONE_COOKIE, name, _ZONE_KEPT_S, path="/", secure=settings.secure_cookies, samesite="lax")
 
 
 @cache

@@ -243,7 +243,7 @@ def _make_environment() -> Environment:
         "count": show_count,
     }
     environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "longest_search": LONGEST_SEARCH}
-    environment.globals |= {"FIRST_ROWS": FIRST_ROWS, "numbers": find_numbers}
+    environment.globals |= {"FIRST_ROWS": FIRST_ROWS, "numbers": find_numbers, "zone_name": deadlines.name_zone}
     environment.globals |= {"main_places": MAIN, "freeze": FREEZE}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment

@@ -20,7 +20,7 @@ from service.core.auth.reviewers import hash_token, id_of_session
 from service.core.operations.people import list_own_keys
 from service.core.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.core.store.people import Session
-from service.edge.web.languages import COOKIE, list_languages
+from service.edge.web.languages import COOKIE, list_languages, set_zone
 from service.edge.web.pages import make_display, receive, set_display, set_language, show
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, read_post, set_session, wiring_of
 
@@ -191,8 +191,11 @@ async def gather(request: Request, visitor: Visitor) -> dict[str, Any]:
 async def save_preferences(request: Request, visitor: SignedIn) -> Response:
     """Save how the visitor is notified."""
     async with receive_own(request, visitor, "typed") as post:
-        await wiring_of(request).duty.save_preferences(visitor.name, read_preferences(post), visitor.name)
-    return RedirectResponse("/me?done=preferences", 303)
+        preferences = read_preferences(post)
+        await wiring_of(request).duty.save_preferences(visitor.name, preferences, visitor.name)
+    response = RedirectResponse("/me?done=preferences", 303)
+    set_zone(response, wiring_of(request).settings, preferences.time_zone)
+    return response
 
 
 @router.post("/me/absences")

@@ -1,3 +1,7 @@
+from collections.abc import Callable
+from contextvars import copy_context
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from sayso.core.sentences.deadlines import (
@@ -8,6 +12,7 @@ from sayso.core.sentences.deadlines import (
     describe_hour,
     describe_span,
     describe_when,
+    use_zone,
 )
 
 SECOND = 1000
@@ -59,9 +64,22 @@ def test_describe_due_is_brief(left_ms: int, words: str) -> None:
     assert describe_due(noon_ms + left_ms, noon_ms) == words
 
 
-def test_clock_and_hour_are_in_utc() -> None:
-    assert describe_clock(1_795_262_584_120) == "2026-11-21 12:03:04 UTC"
-    assert describe_hour(1_795_262_584_120) == "12:03:04"
+def test_clock_and_hour_are_in_utc_unless_a_zone_is_in_use() -> None:
+    noon_ms = 1_795_262_584_120
+    assert describe_clock(noon_ms) == "2026-11-21 12:03:04 UTC"
+    assert describe_hour(noon_ms) == "12:03:04 UTC"
+    assert in_zone("Asia/Tokyo", lambda: describe_clock(noon_ms)) == "2026-11-21 21:03:04 JST"
+    assert in_zone("Asia/Tashkent", lambda: describe_hour(noon_ms)) == "17:03:04 UTC+05"
+    assert in_zone("Europe/Berlin", lambda: describe_due(noon_ms + HOUR, noon_ms)) == "14:03 CET"
+    assert in_zone("Asia/Tokyo", lambda: describe_when(noon_ms, noon_ms + 5 * HOUR)) == "21 Nov, 21:03 JST"
+
+
+def in_zone(name: str, describe: Callable[[], str]) -> str:
+    def run() -> str:
+        use_zone(ZoneInfo(name))
+        return describe()
+
+    return copy_context().run(run)
 
 
 def test_describe_brief_has_tenths_under_ten_seconds() -> None:
