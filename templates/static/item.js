@@ -6,6 +6,7 @@
   const { _, ngettext } = window.sayso;
   const RUNS = ".approval, .edited, .value";
   const TEXTS = ".sheet > :is(section.panel, .prompt) :is(td, p, pre, blockquote)";
+  const FOLDS = "#call .fold";
   const LONG_CHARS = 400;
   if (window !== parent) document.documentElement.classList.add("framed"); // split.js shows it in a frame
   const unread = new Set();
@@ -65,6 +66,7 @@
     if (!next) return;
     document.getElementById("view-read")?.click(); // the other views count as nothing shown
     next.querySelector("button.rest")?.click();
+    if (next.matches(".fold")) next.open = true;
     const { top, bottom } = next.getBoundingClientRect();
     if (top < 8 && bottom > innerHeight - covered()) scrollBy(0, innerHeight * 0.7);
     else next.scrollIntoView({ block: "start" });
@@ -83,9 +85,9 @@
       if (!unread.size) sessionStorage.setItem(readKey(), "1");
       guard();
     }, { root: document, rootMargin: `0px 0px -${covered()}px 0px` });
-    for (const text of document.querySelectorAll(TEXTS)) {
-      const required = text.matches(".what td") || text.textContent.length > LONG_CHARS;
-      if (!required || text.closest("details:not([open]), .tree, .raw, .like")) continue;
+    for (const text of document.querySelectorAll(`${TEXTS}, ${FOLDS}`)) {
+      const required = text.matches(`.what td, ${FOLDS}`) || text.textContent.length > LONG_CHARS;
+      if (!required || text.closest("details:not([open], .fold), .tree, .raw, .like")) continue;
       const end = Object.assign(document.createElement("span"), { className: "end" });
       text.append(end);
       unread.add(text);
@@ -107,6 +109,7 @@
     // Before the review of an edit, the arguments that stay as requested may have been read.
     const unchanged = document.querySelector(".unchanged");
     if (unchanged) unchanged.open = !sessionStorage.getItem(readKey(answers.dataset.values.replace(" reviewed", "")));
+    for (const fold of document.querySelectorAll(FOLDS)) fold.open = false;
     if (!document.getElementById("edit") && !sessionStorage.getItem(readKey())) watch();
     guard();
     for (const region of [answers, document.getElementById("forms")]) {

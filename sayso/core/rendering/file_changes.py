@@ -6,7 +6,7 @@ from sayso.core.rendering.views import Call, Mark, Place, Sketch, name_several, 
 from sayso.core.text.language import _
 
 _PATHS = ("path", "filepath", "file", "filename", "targetfile")
-_OLD = ("oldstring", "oldstr", "oldtext", "old")
+_OLD = ("oldstring", "oldstr", "oldtext", "old", "oldcontent", "oldcontents", "originalcontent", "previouscontent")
 _NEW = ("newstring", "newstr", "newtext", "new")
 _CONTENTS = ("content", "contents", "filetext", "filecontent", "text")
 _WRITES = frozenset(("write", "create", "save", "edit", "append", "overwrite", "update", "replace"))
@@ -19,7 +19,8 @@ def render(call: Call) -> Sketch | None:
     """Return a change of files, with added and removed lines marked."""
     paths = call.find_texts(*_PATHS)
     patches = [leaf for leaf in call.find_texts("diff", "patch", "unifieddiff") if _HUNK.search(read_text(leaf))]
-    old, new, contents = call.find_texts(*_OLD), call.find(*_NEW), call.find_texts(*_CONTENTS)
+    old, contents = call.find_texts(*_OLD), call.find_texts(*_CONTENTS)
+    new = call.find(*_NEW) or contents
     if patches:
         names = [read_text(leaf) for leaf in paths] or _NAME.findall(read_text(patches[0])) or [_("files")]
         body = [Place(leaf.path, "code", _mark_lines(read_text(leaf))) for leaf in patches]

@@ -11,6 +11,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.rendering.views import SHORT_STYLES, Row, View, normalize
 from sayso.core.text.language import cut
 from sayso.core.text.summaries import hash_display, write_shown
+from service.edge.web.content.diffs import Part, compare_lines, number_lines, write_diff
 from service.edge.web.content.trees import PlacedRow, part_path, place_rows, split_path
 from service.forms.controls import TITLE_CHARS
 from service.forms.schemas import find_shape
@@ -18,6 +19,7 @@ from service.forms.schemas import find_shape
 FIRST_ROWS = 50  # of a table; a browser with scripts shows the others when it is asked to
 _SHORT_CHARS = 80
 _MOST_COLUMNS = 8
+_PATCH_KINDS = ("", "added", "removed", "header")
 
 
 class Column(NamedTuple):
@@ -31,8 +33,8 @@ class Column(NamedTuple):
 class Block:
     """One row of the page: a value, or with `is_list` or `columns` all values of a list.
 
-    `table` has the objects of a list by the keys in `columns`; an object without a key has None there. `title` is the
-    schema's name of the value.
+    `table` has the objects of a list by the keys in `columns`; an object without a key has None there. `diff` has the
+    lines of a text, or of an old text and of the new one in its place. `title` is the schema's name of the value.
     """
 
     above: str
@@ -43,11 +45,12 @@ class Block:
     is_list: bool = False
     columns: tuple[Column, ...] = ()
     table: tuple[tuple[PlacedRow | None, ...], ...] = ()
+    diff: tuple[Part, ...] = ()
 
     @property
     def is_long(self) -> bool:
         """Whether the values stand below their name."""
-        return bool(self.columns) or self.values[0].row.style not in SHORT_STYLES
+        return bool(self.columns or self.diff) or self.values[0].row.style not in SHORT_STYLES
 
     @property
     def paths(self) -> list[str]:
@@ -60,6 +63,11 @@ class Block:
         if self.columns:
             heads = [_write_name(column.title, "", column.key) for column in self.columns]
             return [name, *heads, *(_write(value) if value else "" for row in self.table for value in row)]
+        if self.diff:
+            return [
+                " → ".join([name, *(_write_name("", value.above, value.key) for value in self.values[1:])]),
+                write_diff(self.diff),
+            ]
         texts = [_write(value) for value in self.values]
         return [name, f"[{', '.join(texts)}]"] if self.is_list else [name, *texts]
 
@@ -145,6 +153,27 @@ def _join(rows: Sequence[PlacedRow], lists: Counter[str], titles: _Titles) -> It
             if block is not None:
                 yield replace(block, repeated=bool(block.above) and block.above == before)
                 before = block.above
+
+
+def _number(blocks: tuple[Block, ...]) -> Iterator[Block]:
+    """Yield the blocks with numbered lines; an old text and the one that replaces it become one block."""
+    following = iter(zip(blocks, (*blocks[1:], None), strict=True))
+    for block, after in following:
+        row = block.values[0].row
+        new = after.values[0].row if after is not None else None
+        pair = new is not None and (row.style, new.style) == ("removed", "added") and len(block.values) == 1
+        if pair and after is not None and new is not None and (diff := compare_lines(row.text, new.text)):
+            yield replace(block, values=(*block.values, *after.values), diff=diff)
+            next(following)
+        elif row.style == "code" and _is_plain(row) and (diff := number_lines(row.text)):
+            yield replace(block, diff=diff)
+        else:
+            yield block
+
+
+def _is_plain(row: Row) -> bool:
+    """Whether a text has no marks that line numbers would lose; those of a patch are the states of its lines."""
+    return len(row.lines) == 1 and all(part.kind in _PATCH_KINDS for part in row.lines[0])
 
 
 def _make_block(placed: PlacedRow, titles: _Titles) -> Block:

@@ -1,9 +1,7 @@
 """An item as its page shows it: its secrets masked, the agent's claims, the call's result, and what edits change."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -25,50 +23,11 @@ from sayso.errors import InvalidInput
 from service.core.logs import log
 from service.core.operations.masking import collect_secrets, find_secrets, mask_item, mask_record
 from service.core.store.channels import ChannelNotes
+from service.edge.web.content.diffs import Part, Piece, compare_lines, compare_texts
 from service.edge.web.content.facts import Facts
 from service.edge.web.content.timeline import Line
 from service.edge.web.content.trees import name_currencies
 from service.forms.answers import Forms, make_forms
-
-LONG_TEXT_CHARS = 60
-MOST_WORDS = 1_000
-"""Above this number of words between the first and the last change, the comparison would take too long."""
-
-_WORD = re.compile(r"\s+|\S+")
-
-
-class Piece(NamedTuple):
-    """A part of both texts: `same`, `removed` or `added`."""
-
-    state: str
-    text: str
-
-
-def compare_texts(before: str, after: str) -> tuple[Piece, ...]:
-    """Return the pieces of two texts, or nothing if one of them is empty or both fit on one line."""
-    longest = max((before, after), key=len)
-    if not before or not after or (len(longest) <= LONG_TEXT_CHARS and "\n" not in before + after):
-        return ()
-    old, new = _WORD.findall(before), _WORD.findall(after)
-    shortest = min(len(old), len(new))
-    head = next((place for place in range(shortest) if old[place] != new[place]), shortest)
-    rest = shortest - head
-    tail = next((place for place in range(rest) if old[-1 - place] != new[-1 - place]), rest)
-    middle = _compare_words(old[head : len(old) - tail], new[head : len(new) - tail])
-    pieces = [Piece("same", "".join(old[:head])), *middle, Piece("same", "".join(old[len(old) - tail :]))]
-    return tuple(piece for piece in pieces if piece.text)
-
-
-def _compare_words(old: list[str], new: list[str]) -> list[Piece]:
-    if len(old) + len(new) > MOST_WORDS:
-        return [Piece("removed", "".join(old)), Piece("added", "".join(new))]
-    pieces: list[Piece] = []
-    for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new).get_opcodes():
-        if tag == "equal":
-            pieces.append(Piece("same", "".join(old[begin:end])))
-        else:
-            pieces += [Piece("removed", "".join(old[begin:end])), Piece("added", "".join(new[new_begin:new_end]))]
-    return pieces
 
 
 @dataclass(frozen=True)
@@ -138,7 +97,10 @@ class Result(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One leaf of the arguments: same, changed, added or removed. Changed long texts have `pieces`."""
+    """One leaf of the arguments: same, changed, added or removed.
+
+    Changed long texts have `pieces`, and those of several lines `diff` instead.
+    """
 
     path: str
     before: str
@@ -147,6 +109,7 @@ class Change(NamedTuple):
     pieces: tuple[Piece, ...] = ()
     was: Leaf | None = None
     now: Leaf | None = None
+    diff: tuple[Part, ...] = ()
 
 
 def find_why(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> Why:
@@ -209,7 +172,9 @@ def compare_args(requested: JsonObject, decided: JsonObject, *, minor: bool = Fa
         was, now = before.get(path), after.get(path)
         old, new = was.text if was else "", now.text if now else ""
         state = "added" if was is None else "removed" if now is None else "same" if old == new else "changed"
-        rows.append(Change(path, old, new, state, compare_texts(old, new) if state == "changed" else (), was, now))
+        diff = compare_lines(old, new) if state == "changed" else ()
+        pieces = compare_texts(old, new) if state == "changed" and not diff else ()
+        rows.append(Change(path, old, new, state, pieces, was, now, diff))
     return rows
 
 

@@ -32,6 +32,7 @@ from service.core.wiring import Wiring
 from service.edge.web.content.blocks import Blocks, make_blocks
 from service.edge.web.content.cards import item_href
 from service.edge.web.content.details import Change, ItemView, compare_args
+from service.edge.web.content.diffs import write_diff
 from service.edge.web.sessions import Post
 from service.forms.fields import is_change
 
@@ -164,6 +165,8 @@ def compare_display(rows: Sequence[Change]) -> Display:
 
 
 def _list_cells(row: Change) -> tuple[str, ...]:
+    if row.diff:
+        return (write_diff(row.diff),)
     if row.pieces:
         return ("".join(write_shown(piece.text, breaks=True) for piece in row.pieces),)
     before = _("not sent") if row.state == "added" else write_shown(row.before, breaks=True)

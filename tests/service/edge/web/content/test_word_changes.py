@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.edge.web.content.details import MOST_WORDS, compare_texts
+from service.edge.web.content.diffs import MOST_WORDS, compare_texts
 
 LONG = "the quick brown fox jumps over the lazy dog and runs away from here"
 
