@@ -88,7 +88,8 @@ def make_blocks(view: View, schema: JsonObject | None = None, *, minor: bool = F
     lists = Counter(path for row in (*view.notable, *view.body, *view.rest) if (path := _read_list(row).path))
     titles = _Titles(schema or {})
     first, rest = (
-        tuple(_join(place_rows(rows, minor=minor), lists, titles)) for rows in (view.notable, (*view.body, *view.rest))
+        tuple(_number(tuple(_join(place_rows(rows, minor=minor), lists, titles))))
+        for rows in (view.notable, (*view.body, *view.rest))
     )
     return Blocks(first, rest)
 
