@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from sayso.core.canonical_json import JsonObject
@@ -158,7 +158,7 @@ def _join(rows: Sequence[PlacedRow], lists: Counter[str], titles: _Titles) -> It
 
 def _number(blocks: tuple[Block, ...]) -> Iterator[Block]:
     """Yield the blocks with numbered lines; an old text and the one that replaces it become one block."""
-    following = iter(zip(blocks, (*blocks[1:], None), strict=True))
+    following = iter(zip_longest(blocks, blocks[1:]))
     for block, after in following:
         row = block.values[0].row
         new = after.values[0].row if after is not None else None
