@@ -13,7 +13,7 @@ MOST_WORDS = 1_000
 """Above this number of words between the first and the last change, the comparison would take too long."""
 MOST_LINES = 2_000  # longer texts have no numbers
 _CONTEXT = 3  # equal lines that stay beside a change
-_LEAST_FOLDED = 4
+_LEAST_HIDDEN = 4
 
 _WORD = re.compile(r"\s+|\S+")
 _HUNK = re.compile(r"@@ -([0-9]{1,9})(?:,[0-9]+)? \+([0-9]{1,9})")
@@ -35,10 +35,10 @@ class Line(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Lines that stand together; a page may fold those that are the same in both texts."""
+    """Lines that stand together; a page may hide those that are the same in both texts."""
 
     lines: tuple[Line, ...]
-    folds: bool = False
+    collapsed: bool = False
 
 
 def compare_texts(before: str, after: str) -> tuple[Piece, ...]:
@@ -57,7 +57,7 @@ def compare_lines(before: str, after: str) -> tuple[Part, ...]:
     if max(len(old), len(new)) < 2 or len(old) + len(new) > MOST_LINES:
         return ()
     lines: list[Line] = []
-    for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new).get_opcodes():
         if tag == "equal":
             pairs = enumerate(new[new_begin:new_end], new_begin + 1)
             lines += [Line("same", number, (Piece("same", text),)) for number, text in pairs]
@@ -149,8 +149,8 @@ def _fold(lines: Sequence[Line]) -> Iterator[Part]:
     for place, run in enumerate(runs):
         begin = _CONTEXT if place else 0
         end = len(run) - (_CONTEXT if place < len(runs) - 1 else 0)
-        if run[0].state != "same" or len(runs) == 1 or end - begin < _LEAST_FOLDED:
+        if run[0].state != "same" or len(runs) == 1 or end - begin < _LEAST_HIDDEN:
             yield Part(run)
             continue
-        parts = (Part(run[:begin]), Part(run[begin:end], folds=True), Part(run[end:]))
+        parts = (Part(run[:begin]), Part(run[begin:end], collapsed=True), Part(run[end:]))
         yield from (part for part in parts if part.lines)

@@ -1,3 +1,7 @@
+"""Two texts are compared line by line, with numbers, changed words and runs of equal lines."""
+
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +20,7 @@ def test_comparison_has_both_texts_in_order(before: str, after: str) -> None:
     parts = compare_lines(before, after)
     if parts:
         assert (join(parts, "same", "removed"), join(parts, "same", "added")) == (before, after)
-        assert all(line.state == "same" for part in parts if part.folds for line in part.lines)
+        assert all(line.state == "same" for part in parts if part.collapsed for line in part.lines)
 
 
 @given(LINES, LINES)
@@ -32,7 +36,7 @@ def test_numbers_are_those_of_the_old_or_the_new_text(before: str, after: str) -
 def test_long_equal_runs_fold_and_leave_three_lines() -> None:
     before = "".join(f"line {place}\n" for place in range(40))
     parts = compare_lines(before, before.replace("line 20\n", "line twenty\n"))
-    assert [(part.folds, len(part.lines)) for part in parts] == [
+    assert [(part.collapsed, len(part.lines)) for part in parts] == [
         (True, 17),
         (False, 3),
         (False, 2),
@@ -72,3 +76,19 @@ def test_text_of_a_comparison_has_the_signs_of_its_lines(text: str) -> None:
     written = write_diff(number_lines(text))
     assert "↵\n" in written
     assert "\u202e" not in written
+
+
+def test_repeated_lines_are_compared_in_time_that_grows_with_their_number() -> None:
+    """A text of an agent that repeats two lines takes few steps: difflib leaves popular lines out."""
+    steps = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal steps
+        steps += event == "c_call"
+
+    sys.setprofile(count)
+    try:
+        compare_lines("a\n" * 1_000, "a\nb\n" * 500)
+    finally:
+        sys.setprofile(None)
+    assert steps < 200_000
