@@ -147,7 +147,7 @@ def hide(page: Page, hidden: bool) -> None:
 def test_a_silent_line_is_not_shown_as_live(site: Site, open_as: Open) -> None:
     page = open_as("/sign-out")
     page.clock.install()
-    page.route("**/live", swallow)
+    page.route("**/live*", swallow)
     page.goto("/")
     page.clock.run_for(20_000)
     expect(page.locator("#dot")).to_have_attribute("data-state", "stale")

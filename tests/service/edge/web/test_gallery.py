@@ -127,6 +127,7 @@ def test_pages_are_accessible_and_fit_the_screen(
     check_page(page, "denial form")
     page.locator(".tools summary").click()
     page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     check_page(page, "sign-in")
     page.get_by_label("Name").fill("nobody")
     page.get_by_label("Password").fill("wrong password")
@@ -146,24 +147,28 @@ def test_pages_of_admins_are_accessible_and_fit_the_screen(
     page.emulate_media(reduced_motion="reduce")
     for name, place in places.items():
         page.goto(place)
-        for fold in page.locator("main details:not([open]) > summary").all():
+        for fold in page.locator("main details:not([open]) > summary").element_handles():
             fold.click()
         check_page(page, name)
     page.goto("/operate")
     page.get_by_label("What to freeze").select_option("all")
     page.get_by_label("Reason").fill("A drill")
-    page.get_by_role("button", name="Freeze…").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Freeze…").click()
     check_page(page, "freeze")
     page.goto("/people")
-    page.get_by_role("button", name="Deactivate… ben").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Deactivate… ben").click()
     check_page(page, "deactivate")
     page.goto("/keys")
-    page.get_by_role("button", name="Revoke…").first.click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Revoke…").first.click()
     check_page(page, "revoke")
     page.goto("/keys")
     page.get_by_text("Agent. It starts runs").click()
     page.get_by_role("textbox", name="Name").fill("support-bot")
-    page.get_by_role("button", name="Create").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Create").click()
     check_page(page, "new key")
 
 
