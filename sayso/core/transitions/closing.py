@@ -165,7 +165,7 @@ def next_due(record: SuspensionRecord) -> int | None:
     """Return the next due time of a pending suspension, or None without open items."""
     moments: list[int] = []
     for item in record.items:
-        if item.open and item.undoable is not None:
+        if item.undoable is not None:
             moments.append(item.undoable.until_ms)
         elif item.open:
             begun_ms, steps = record.created_at_ms + item.held_ms, item.terms.escalate[item.escalated :]

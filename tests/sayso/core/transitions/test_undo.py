@@ -26,7 +26,7 @@ from sayso.core.transitions.due import tick
 from sayso.core.transitions.freezing import shift_deadlines
 from sayso.core.transitions.inquiring import claim
 from sayso.core.transitions.quorum import take_effect
-from sayso.errors import AlreadyDecided, Conflict, IdempotencyConflict
+from sayso.errors import AlreadyDecided, Conflict, IdempotencyConflict, IllegalTransition
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
 END = T0 + 5_000
@@ -195,6 +195,15 @@ def test_one_decision_that_is_enough_ends_the_time_of_the_others() -> None:
 def test_cancelled_run_learns_of_no_decision() -> None:
     record = cancel(deferred(), person("bot"), None, T0).record
     assert (record.status, record.items[0].outcome) == (Status.CANCELLED, None)
+
+
+def test_nothing_is_undone_or_decided_in_a_cancelled_run() -> None:
+    """Also where the item kept its decision, as a writer to the store could leave it."""
+    record = deferred().model_copy(update={"status": Status.CANCELLED})
+    with pytest.raises(IllegalTransition):
+        retract(record, "i1", person("ada"), T0 + 1)
+    with pytest.raises(IllegalTransition, match="The run was cancelled"):
+        decide(record, word(record, by="ben"), T0 + 1)
 
 
 def test_undo_of_several_rules_is_the_longest() -> None:
