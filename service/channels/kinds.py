@@ -136,4 +136,7 @@ def open_channels(settings: Settings) -> Channels:
 def _find_contact(settings: Settings) -> str:
     """Return where push services reach the operator: the address of the desk, or one at a machine without https."""
     url = settings.public_url
-    return url if url.startswith("https://") and url.isascii() else f"mailto:sayso@{urlsplit(url).hostname}"
+    if url.startswith("https://") and url.isascii():
+        return url
+    host = urlsplit(url).hostname or "localhost"
+    return f"mailto:sayso@{host if host.isascii() else host.encode('idna').decode()}"

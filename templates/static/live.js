@@ -2,7 +2,7 @@
 // Pages work without this script. It never moves the focus and never changes a form in use.
 (() => {
   "use strict";
-  const { _, ngettext } = window.sayso;
+  const { _, ngettext, notices } = window.sayso;
   const SAY_APART_MS = 10000, ANSWER_MS = 15000;
   const { body } = document;
   const announcement = document.getElementById("say");
@@ -34,37 +34,15 @@
     if (pending !== null && number > pending) {
       const text = ngettext("%(num)s item waits for you.", "%(num)s items wait for you.", number, { num: shown });
       say(text);
-      alertHidden(text);
+      notices.alertHidden(text);
     }
     pending = number;
-  }
-
-  // A hidden page shows what it hears, once notifications are turned on, unless the browser's push service does.
-  async function alertHidden(text) {
-    if (!document.hidden || window.Notification?.permission !== "granted") return;
-    const registration = await navigator.serviceWorker?.getRegistration();
-    if (!registration || await registration.pushManager?.getSubscription()) return;
-    registration.showNotification("Sayso", { body: text, tag: "inbox", icon: "/static/icon-192.png", data: { path: "/" } });
   }
 
   function notify(text, action, { target = "", href = location.pathname } = {}) {
     if (notice.textContent.startsWith(text)) return;
     const link = Object.assign(document.createElement("a"), { href, textContent: action, target });
     notice.replaceChildren(document.createTextNode(`${text} `), link);
-  }
-
-  // Each person is offered notifications once in a browser, on the inbox.
-  function offer() {
-    const name = `offered ${document.querySelector(".who")?.textContent}`;
-    if (location.pathname !== "/" || !("PushManager" in window) || window.Notification?.permission !== "default") return;
-    try {
-      if (localStorage.getItem(name)) return;
-      localStorage.setItem(name, "1");
-    } catch { return; } // without storage it would be offered on each page
-    notify(_("This browser can notify you of items that wait for you."), _("Turn on notifications"), { href: "/me/notifications" });
-    const later = Object.assign(document.createElement("button"), { type: "button", textContent: _("Not now") });
-    later.addEventListener("click", () => notice.replaceChildren());
-    notice.append(" ", later);
   }
 
   function changed(control) {
@@ -166,6 +144,6 @@
   });
 
   window.sayso.changed = changed; // for split.js
-  offer();
+  notices.offer(notice, notify);
   document.addEventListener("refresh", refresh); // from inbox.js
 })();

@@ -67,7 +67,7 @@ def _combine(left: bytes, right: bytes) -> bytes:
 
 STATIC = CHECKOUT / "templates" / "static"
 BUNDLES = {
-    "page.js": ("times", "menus", "connection", "presence", "live", "stream", "keys"),
+    "page.js": ("times", "menus", "connection", "presence", "notices", "live", "stream", "keys"),
     "list.js": ("rows", "inbox", "alike", "pane", "split", "select", "filters", "more"),
     "call.js": ("edit", "item"),
     "decision.js": ("settle", "arm", "shown", "folds", "leave"),

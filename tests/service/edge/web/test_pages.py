@@ -44,6 +44,7 @@ def test_static_files_load_nothing_external() -> None:
         "rows",
         "insights",
         "menus",
+        "notices",
         "pane",
         "split",
         "select",
