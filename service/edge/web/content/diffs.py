@@ -6,6 +6,7 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import NamedTuple
 
+from sayso.core.text.invisible import has_rtl
 from sayso.core.text.summaries import write_shown
 
 LONG_TEXT_CHARS = 60
@@ -15,6 +16,8 @@ MOST_LINES = 2_000  # longer texts have no numbers
 _CONTEXT = 3  # equal lines that stay beside a change
 _LEAST_HIDDEN = 4
 
+_BLANKS = re.compile(r"\n(?:[^\S\n]*\n){3}")
+"""Blank lines that could push a text out of view: they are shown as one sign, without numbers."""
 _WORD = re.compile(r"\s+|\S+")
 _HUNK = re.compile(r"@@ -([0-9]{1,9})(?:,[0-9]+)? \+([0-9]{1,9})")
 
@@ -54,7 +57,7 @@ def compare_texts(before: str, after: str) -> tuple[Piece, ...]:
 def compare_lines(before: str, after: str) -> tuple[Part, ...]:
     """Return both texts line by line; nothing if both have one line, or one of them too many."""
     old, new = _split(before), _split(after)
-    if max(len(old), len(new)) < 2 or len(old) + len(new) > MOST_LINES:
+    if max(len(old), len(new)) < 2 or len(old) + len(new) > MOST_LINES or _BLANKS.search(f"{before}\0{after}"):
         return ()
     lines: list[Line] = []
     for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new).get_opcodes():
@@ -73,9 +76,9 @@ def write_diff(parts: Sequence[Part]) -> str:
 
 
 def number_lines(text: str) -> tuple[Part, ...]:
-    """Return a text with numbered lines, those of a patch with the numbers of the files; nothing for too many."""
+    """Return a text with numbered lines, those of a patch with the numbers of the files; or nothing."""
     lines = _split(text)
-    if not 2 <= len(lines) <= MOST_LINES:
+    if not 2 <= len(lines) <= MOST_LINES or _BLANKS.search(text) or has_rtl(text):
         return ()
     patch = any(map(_HUNK.match, lines))
     return (Part(tuple(_number_patch(lines) if patch else _number(lines))),)
