@@ -151,8 +151,8 @@ class ApiKeys:
 
 def find_by_prefix(keys: Sequence[ApiKey], given: str) -> ApiKey | None:
     """Return the key with whose prefix the text begins; None for an id, for any other text, and where several fit."""
-    found = [key for key in keys if key.prefix and given.startswith(key.prefix) and key.revoked_at_ms is None]
-    return found[0] if len(found) == 1 else None
+    matching = [key for key in keys if key.prefix and given.startswith(key.prefix) and key.revoked_at_ms is None]
+    return matching[0] if len(matching) == 1 else None
 
 
 def _not_found(key_id: str) -> NotFound:

@@ -284,11 +284,11 @@ def require_network(terms: KeyTerms, address: str) -> None:
 
 def _lies_in(address: str, networks: Iterable[str]) -> bool:
     try:
-        found = ip_address(address)
+        client = ip_address(address)
     except ValueError:
         return False
-    found = found.ipv4_mapped or found if isinstance(found, IPv6Address) else found
-    return any(found in ip_network(network) for network in networks)
+    client = client.ipv4_mapped or client if isinstance(client, IPv6Address) else client
+    return any(client in ip_network(network) for network in networks)
 
 
 def require_own_password(principal: Principal) -> None:
