@@ -1,4 +1,4 @@
-"""What is unusual about a call among earlier approved calls of the same agent and tool."""
+"""What is unusual about a call among earlier approved calls of the same agent and tool, and which calls are near."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from statistics import median
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from sayso.core.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.rendering.money import AMOUNTS, CURRENCIES, NUMBER, TO, TO_ALSO
 from sayso.core.rendering.views import Flag, normalize, shorten
 from sayso.core.text.language import _
@@ -177,3 +177,44 @@ def _check_recipients(measures: Measures, earlier: Sequence[Measures]) -> Iterat
                 count=len(addressed),
             )
             yield Flag(sentence, label=_("new recipient"))
+
+
+_SUBJECTS = re.compile(
+    r"(id|no|key|order|ordernumber|customer|user|person|ticket|case|invoice|contract|path|file|filename|url|uri|host"
+    r"|hostname|server|cluster|email|address|table|bucket|repo|repository|service|resource|target|channel|iban|to)$"
+)
+"""Endings of names whose values say what a call is about."""
+_EVERYWHERE = frozenset(
+    ("from", "fromaccount", "source", "sourceaccount", "debtor", "sender", "tenant", "tenantid", "workspaceid", "orgid")
+)
+"""Names whose values most calls of an agent share."""
+_MOST_SUBJECTS = 8
+
+
+def name_subjects(args: JsonObject) -> tuple[str, ...]:
+    """Return names that hide what a call is about, and all of it but its quantities; near calls share a name."""
+    values = _read_values(args)
+    subjects = [[path, value] for path, (value, is_subject) in values.items() if is_subject][:_MOST_SUBJECTS]
+    whole = [[path, value] for path, (value, _) in values.items()]
+    return tuple(sha256(canonical_json(part)).hexdigest()[:16] for part in (*subjects, *([whole] if whole else ())))
+
+
+def is_near(before: JsonObject, after: JsonObject) -> bool:
+    """Whether two calls of a tool are about the same: quantities aside, they share a subject and half of the rest."""
+    old, new = _read_values(before), _read_values(after)
+    same = {path for path in old.keys() & new.keys() if old[path] == new[path]}
+    differing = len(old.keys() | new.keys()) - len(same)
+    return differing <= len(same) if any(new[path][1] for path in same) else bool(same) and not differing
+
+
+def _read_values(args: JsonObject) -> dict[str, tuple[str, bool]]:
+    """Return the first values by path, each with whether it says what the call is about, without quantities."""
+    values: dict[str, tuple[str, bool]] = {}
+    for path, name, is_recipient, value in islice(_walk(args), _MOST_VALUES):
+        written = value if isinstance(value, str) else _write_number(value)
+        if not written.strip() or read_quantity(name, written, is_text=isinstance(value, str)) is not None:
+            continue
+        is_subject = name not in _EVERYWHERE and (is_recipient or _SUBJECTS.search(name) is not None)
+        key = f"{path} {len(values)}" if path in values else path
+        values[key] = (written.strip().casefold(), is_subject)
+    return values

@@ -188,6 +188,16 @@ def describe_earlier_denial(denial: EarlierDenial, run_id: str, thread_id: str |
     return compose(template, who=denial.by, when=Moment(denial.at_ms))
 
 
+def describe_near_denial(denial: EarlierDenial, run_id: str, thread_id: str | None) -> Sentence:
+    """Return who denied a near call before, when and where."""
+    template = _("%(who)s denied a similar call %(when)s, for the same agent")
+    if denial.thread_id == thread_id and thread_id is not None:
+        template = _("%(who)s denied a similar call %(when)s, in the same thread")
+    if denial.run_id == run_id:
+        template = _("%(who)s denied a similar call %(when)s, in the same run")
+    return compose(template, who=denial.by, when=Moment(denial.at_ms))
+
+
 def describe_outcome(item: _Decided) -> str:
     """Return the item's outcome and who decided it; empty while it is open."""
     outcome = item.outcome

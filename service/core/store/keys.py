@@ -155,6 +155,10 @@ class TenantKeys:
         """The measures of the latest approved calls of an agent's tool."""
         return f"{self.prefix}precedents:{_hash(owner, agent, tool)}"
 
+    def near_denials(self, owner: str, tool: str) -> str:
+        """The latest denials of an owner's calls of a tool, to find those of near calls."""
+        return f"{self.prefix}near-denials:{_hash(owner, tool)}"
+
     def last_approval(self, reviewer: str, owner: str, agent: str, tool: str) -> str:
         """The latest item of an agent's tool that a reviewer approved."""
         return f"{self.prefix}last-approval:{_hash(reviewer, owner, agent, tool)}"

@@ -1,8 +1,11 @@
 """Earlier approvals and denials, to compare open items with. The commits of decisions write them."""
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+from pydantic_core import to_json
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import DAY_MS, monotonic_ms
@@ -14,7 +17,7 @@ from sayso.core.policy.counters.restraining import (
     list_denials,
     name_denials,
 )
-from sayso.core.precedents import Measures, find_measures, read_measures, write_measures
+from sayso.core.precedents import Measures, find_measures, name_subjects, read_measures, write_measures
 from sayso.core.records.decisions import ActorKind, DecisionAction, EarlierDenial, Verdict
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
@@ -27,6 +30,8 @@ from service.core.store.keys import TenantKeys
 from service.core.store.tenants import TenantStore
 
 MOST_PRECEDENTS = 200
+MOST_NEAR = 50  # the latest denials of a tool that are searched for near calls
+MOST_COMPARED = 3  # the denied calls that are read to compare one with them
 _KEPT_MS = 180 * DAY_MS
 
 
@@ -45,6 +50,11 @@ def note_precedents(commit: Commit, keys: TenantKeys, update: Update) -> None:
         earlier = find_item(before, item.item_id)
         if item is earlier or item.drill is not None:
             continue
+        if earlier.open and is_denied(item):
+            key = keys.near_denials(run.owner, item.tool.name)
+            commit.write("RPUSH", key, _write_near(after, item))
+            commit.write("LTRIM", key, -MOST_NEAR, -1)
+            commit.write("PEXPIRE", key, _KEPT_MS)
         for decision in item.decisions[len(earlier.decisions) :]:
             if decision.by.kind is ActorKind.HUMAN and decision.action is DecisionAction.APPROVE:
                 key = keys.last_approval(decision.by.id, run.owner, run.agent, item.tool.name)
@@ -64,6 +74,7 @@ def list_forgotten(keys: TenantKeys, record: SuspensionRecord) -> Iterator[tuple
         if is_denied(item):
             name, denial = describe_denial(record, item)
             yield "LREM", keys.denials(name), 0, denial.model_dump_json()
+            yield "LREM", keys.near_denials(record.run.owner, item.tool.name), 0, _write_near(record, item)
         measures = find_measures(_find_args(item))
         if _is_approved(item) and measures:
             key = keys.precedents(record.run.owner, record.run.agent, item.tool.name)
@@ -74,6 +85,13 @@ def _find_args(item: Item) -> JsonObject:
     outcome = item.outcome
     args = item.tool.args if outcome is None or outcome.args is None else outcome.args
     return redact(args, None, item.terms.secrets).args if item.terms.secrets else args
+
+
+def _write_near(record: SuspensionRecord, item: Item) -> str:
+    """Return what tells where a call was denied, and names of what it was about."""
+    run = record.run
+    args = redact(item.tool.args, None, item.terms.secrets).args if item.terms.secrets else item.tool.args
+    return to_json([record.id, item.item_id, run.id, run.agent, run.thread_id, *name_subjects(args)]).decode()
 
 
 def _is_approved(item: Item) -> bool:
@@ -145,6 +163,20 @@ class Precedents:
             return None
         key = self._keys.denials(name_denials(record.run.owner, item.tool.name, item.tool.args))
         return find_last(parse_denials(await self._redis.lrange(key, 0, -1)), record.run, (record.id, item.item_id))
+
+    async def find_near(self, record: SuspensionRecord, item: Item) -> list[tuple[str, str]]:
+        """Return the latest denied items that may be near, of this run, thread or agent, at most `MOST_COMPARED`."""
+        if not item.open or item.doubt is not None or item.mandate is not None or not item.tool.args:
+            return []
+        run = record.run
+        subjects = {*name_subjects(item.tool.args)}
+        places = list[tuple[str, str]]()
+        for entry in reversed(await self._redis.lrange(self._keys.near_denials(run.owner, item.tool.name), 0, -1)):
+            suspension_id, item_id, run_id, agent, thread_id, *names = json.loads(entry)
+            about = agent == run.agent or run_id == run.id or (thread_id is not None and thread_id == run.thread_id)
+            if about and not subjects.isdisjoint(names) and (suspension_id, item_id) != (record.id, item.item_id):
+                places.append((suspension_id, item_id))
+        return places[:MOST_COMPARED]
 
 
 def kind_of(record: SuspensionRecord, tool: str) -> Kind:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sayso.core.precedents import Measures, find_measures, find_unusual
+from sayso.core.precedents import Measures, find_measures, find_unusual, is_near, name_subjects
 
 
 def labels(earlier: list[Measures], **args: Any) -> list[str]:
@@ -51,3 +51,41 @@ def test_sentence_names_the_number_and_the_median() -> None:
     assert flag.sentence == (
         "38x usual: amount EUR 4,890 is above 95% of the last 6 approved calls of this agent; their median is 129."
     )
+
+
+REFUND: dict[str, Any] = {"order_id": "A-1", "customer": "D-1", "amount": 100, "currency": "EUR", "reason": "broken"}
+PAYMENT: dict[str, Any] = {"from": "our account", "to": "Mara", "amount": 100, "currency": "EUR"}
+FILE: dict[str, Any] = {"path": "/etc/hosts", "content": "127.0.0.1 localhost"}
+PLAIN: dict[str, Any] = {"command": "deploy", "count": 3}
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "near"),
+    [
+        (REFUND, {"amount": 99}, True),
+        (REFUND, {"amount": "99.00", "reason": "it came late"}, True),
+        (REFUND, {"customer": "d-1 ", "amount": 5}, True),
+        (REFUND, {"order_id": "A-2"}, True),
+        (REFUND, {"order_id": "A-2", "customer": "D-2"}, False),
+        (PAYMENT, {"amount": 2}, True),
+        (PAYMENT, {"to": "Ben"}, False),
+        (FILE, {"content": "10.0.0.1 localhost"}, True),
+        (FILE, {"path": "/etc/passwd"}, False),
+        (PLAIN, {"count": 4}, True),
+        (PLAIN, {"command": "destroy"}, False),
+    ],
+)
+def test_near_calls_share_what_they_are_about(before: Any, changes: Any, near: bool) -> None:
+    after = {**before, **changes}
+    assert is_near(before, after) is near
+    assert is_near(after, before) is near
+    if near:
+        assert set(name_subjects(before)) & set(name_subjects(after))
+
+
+def test_subjects_hide_their_values_and_are_few() -> None:
+    names = name_subjects({f"{place}_id": f"secret {place}" for place in range(500)})
+    assert len(names) == 9
+    assert all(len(name) == 16 and "secret" not in name for name in names)
+    assert name_subjects({"amount": 5}) == ()
+    assert not is_near({"amount": 5}, {"amount": 6})

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import DAY_MS
+from sayso.core.policy.counters.restraining import describe_denial, is_denied
 from sayso.core.policy.external import FinalJudgement
 from sayso.core.policy.rules import ASKING
-from sayso.core.precedents import find_measures
+from sayso.core.precedents import find_measures, is_near
 from sayso.core.records.decisions import DecisionAction, Shown
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.suspensions import SuspensionRecord
@@ -19,7 +20,7 @@ from sayso.core.rendering.money import names_minor_unit
 from sayso.core.rendering.renderers import render_call
 from sayso.core.sentences import join_words
 from sayso.core.sentences.deadlines import Sentence
-from sayso.core.sentences.outcomes import describe_earlier_denial
+from sayso.core.sentences.outcomes import describe_earlier_denial, describe_near_denial
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.redaction import Redacted
 from sayso.core.text.summaries import hash_display, write_shown
@@ -218,6 +219,7 @@ def make_shown(display_hash: str, values: int, paths: Sequence[str], look_ms: in
 
 
 MOST_CHANGES = 12
+MOST_DIFFERING = 4  # the values that are named of a near call
 
 
 class Since(NamedTuple):
@@ -235,11 +237,13 @@ class Since(NamedTuple):
 
 
 class Denied(NamedTuple):
-    """The last denial of the same call: its sentence, its reason and its item's page."""
+    """The last denial of the same call, or of a near one: its sentence, its reason, its item's page, what differs."""
 
     sentence: Sentence
     reason: str
     href: str
+    changes: tuple[Change, ...] = ()
+    more: int = 0
 
 
 async def describe_precedents(
@@ -252,18 +256,51 @@ async def describe_precedents(
 ) -> dict[str, Denied | Since | None]:
     """Return what an item's page shows of earlier decisions, with secrets masked."""
     denied, since = await asyncio.gather(
-        find_denied(wiring, record, item, secrets), find_since(wiring, record, item, reviewer, definition)
+        find_denied(wiring, record, item, definition, secrets),
+        find_since(wiring, record, item, reviewer, definition),
     )
     return {"denied": denied, "since": since}
 
 
-async def find_denied(wiring: Wiring, record: SuspensionRecord, item: Item, secrets: Redacted) -> Denied | None:
-    """Return the last denial of the same call in this run or thread, or of this agent; None without one."""
+async def find_denied(
+    wiring: Wiring, record: SuspensionRecord, item: Item, definition: ToolDefinition | None, secrets: Redacted
+) -> Denied | None:
+    """Return the last denial of the same call, else of a near one, in this run or thread, or of this agent."""
     denial = await wiring.part(Precedents).find_denial(record, item)
     if denial is None:
-        return None
+        return await _find_near(wiring, record, item, definition, secrets)
     sentence = describe_earlier_denial(denial, record.run.id, record.run.thread_id)
     return Denied(sentence, secrets.scrub(denial.message), f"/items/{denial.suspension_id}/{denial.item_id}")
+
+
+async def _find_near(
+    wiring: Wiring, record: SuspensionRecord, item: Item, definition: ToolDefinition | None, secrets: Redacted
+) -> Denied | None:
+    schema = definition.parameters if definition is not None else None
+    for suspension_id, item_id in await wiring.part(Precedents).find_near(record, item):
+        try:
+            earlier = (await wiring.desk.suspensions.read(suspension_id)).record
+            last = find_item(earlier, item_id)
+        except (NotFound, Unreadable):
+            continue
+        if last.erasure is None and is_denied(last):
+            rows = await asyncio.to_thread(_compare_near, last, item, schema)
+            if rows:
+                denial = describe_denial(earlier, last).denial
+                sentence = describe_near_denial(denial, record.run.id, record.run.thread_id)
+                reason = find_secrets(last, schema).scrub(secrets.scrub(denial.message))
+                first = tuple(rows[:MOST_DIFFERING])
+                return Denied(sentence, reason, item_href(earlier, last), first, len(rows) - len(first))
+    return None
+
+
+def _compare_near(last: Item, item: Item, schema: JsonObject | None) -> list[Change]:
+    """Return what differs between near calls, with secrets masked; empty for other calls."""
+    before, after = find_secrets(last, schema).args, find_secrets(item, schema).args
+    if not is_near(before, after):
+        return []
+    minor = schema is not None and names_minor_unit(schema)
+    return [row for row in compare_args(before, after, minor=minor) if row.state != "same"]
 
 
 async def find_since(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.decisions import Actor
+from sayso.core.records.decisions import Actor, Outcome
 from sayso.core.records.events import EventType, TrailEntry
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Item
@@ -112,6 +112,7 @@ class ClosedRow(NamedTuple):
     view: View
     state: str
     outcome: str
+    decided: Outcome | None
     subagent: str
     erased: bool
 
@@ -166,6 +167,7 @@ def _close(record: SuspensionRecord, item: Item, definitions: Definitions, outco
         view=view,
         state=find_item_state(record, item),
         outcome=outcome,
+        decided=item.outcome,
         subagent=item.subagent or "",
         erased=item.erasure is not None,
     )

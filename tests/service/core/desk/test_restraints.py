@@ -76,6 +76,16 @@ async def test_last_denial_is_found_in_the_run_thread_or_of_the_agent(wiring: Wi
     assert await wiring.part(Precedents).find_denial(another, another.items[0]) is None
 
 
+async def test_denied_near_call_is_found_in_the_run_thread_or_of_the_agent(wiring: Wiring) -> None:
+    denied = await ask(wiring, "other", {**ARGS, "count": 1}, thread_id="t1")
+    await decide(wiring, denied)
+    for thread, agent, places in (("t2", "demo", 1), ("t1", "another", 1), ("t2", "another", 0)):
+        near = (await ask(wiring, "other", {**ARGS, "count": 2}, thread_id=thread, agent=agent)).record
+        assert len(await wiring.part(Precedents).find_near(near, near.items[0])) == places, (thread, agent)
+    others = (await ask(wiring, "other", {**ARGS, "count": 2}, thread_id="t1", owner="other")).record
+    assert await wiring.part(Precedents).find_near(others, others.items[0]) == []
+
+
 async def test_every_channel_reads_the_last_denial_for_its_card(wiring: Wiring) -> None:
     await decide(wiring, await ask(wiring, "other", ARGS, thread_id="t1"))
     record = (await ask(wiring, "other", ARGS, thread_id="t1")).record

@@ -11,7 +11,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.store.connection.connecting import connect
-from service.core.store.precedents import MOST_PRECEDENTS, Kind, Precedents
+from service.core.store.precedents import MOST_COMPARED, MOST_NEAR, MOST_PRECEDENTS, Kind, Precedents
 from service.core.wiring import Wiring
 from tests.builders import store_of
 from tests.service.edge.web.stories import asked, decide, make_ask
@@ -86,3 +86,19 @@ async def test_find_earlier_reads_each_kind_of_open_call_once(wiring: Wiring) ->
     assert {kind: len(found) for kind, found in earlier.items()} == {KIND: 1}
     await decide(wiring, records[0], "approve")
     assert len((await wiring.part(Precedents).find_earlier(records))[KIND]) == 1, "cached"
+
+
+async def test_denials_of_near_calls_are_bounded_and_the_latest_found(wiring: Wiring, redis: Redis) -> None:
+    key = store_of(redis).keys.near_denials("demo", "refund_payment")
+    old = [await ask(wiring, amount) for amount in (1, 2)]
+    for record in old:
+        await decide(wiring, record, "deny")
+    await redis.lpush(key, *['["sus_0","i1","run_0","support",null]'] * MOST_NEAR)
+    latest = [await ask(wiring, amount) for amount in range(3, 3 + MOST_COMPARED)]
+    for record in latest:
+        await decide(wiring, record, "deny")
+    assert await redis.llen(key) == MOST_NEAR
+    assert 0 < await redis.pttl(key) <= 180 * 86_400_000
+    near = await ask(wiring, 9)
+    places = await wiring.part(Precedents).find_near(near, near.items[0])
+    assert places == [(record.id, "i1") for record in reversed(latest)]

@@ -83,3 +83,18 @@ def test_denial_is_red_and_leads_the_next_item(site: Site, open_as: Open, viewpo
         box = page.locator(later).bounding_box()
         assert box is not None
         assert first["y"] + first["height"] <= box["y"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_call_approved_by_its_deadline_is_amber_in_history_and_run(site: Site, open_as: Open, scheme: str) -> None:
+    async def approve_both(wiring: Wiring) -> SuspensionRecord:
+        await decide(wiring, await asked(wiring, agent="by-hand"), "approve")
+        alone = {"timeout_s": 0, "fallback": {"action": "approve"}, "unattended_approval": True}
+        return await asked(wiring, make_ask(terms=alone), agent="by-itself")
+
+    record = site.act(approve_both)
+    page = open_as("/history", viewport=DESKTOP, color_scheme=scheme)
+    for agent, tone in (("by-itself", "--wait"), ("by-hand", "--good")):
+        expect_colour(page.locator("tbody tr", has_text=agent).locator(".state"), tone)
+    page.goto(f"/runs/{record.run.id}")
+    expect_colour(page.locator(".items .state"), "--wait")

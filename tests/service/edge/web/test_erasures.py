@@ -2,11 +2,12 @@
 
 from sayso.core.records.decisions import Actor, ActorKind
 from service.core.settings import Settings
+from service.core.store.precedents import Precedents
 from service.core.store.runs.erasures import Why
 from service.core.wiring import Wiring
 from tests.builders import person
 from tests.service.edge.web.sites import visit
-from tests.service.edge.web.stories import asked, decide, finish, make_ask, place_of
+from tests.service.edge.web.stories import REFUND_ARGS, asked, decide, finish, make_ask, place_of
 from tests.service.edge.web.test_freezes import make_admin
 
 ORDER = "A-1932"
@@ -73,3 +74,13 @@ async def test_erased_value_and_denial_are_shown_without_texts(settings: Setting
                 assert f"Not {ORDER}" not in page, place
                 assert f"Order {ORDER}" not in page, place
             assert "as the settings say" in await anna.read(place_of(record))
+
+
+async def test_erased_denial_is_kept_for_no_near_call(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await finish(anna.wiring, await decide(anna.wiring, await asked(anna.wiring), "deny"))
+        near = await asked(anna.wiring, make_ask(args={**REFUND_ARGS, "amount": 249}))
+        assert "denied a similar call" in await anna.read(place_of(near))
+        await anna.wiring.retention.erasures.erase(record.run.id, await make_why(anna.wiring))
+        assert "denied a similar call" not in await anna.read(place_of(near))
+        assert await anna.wiring.part(Precedents).find_near(near, near.items[0]) == []

@@ -107,3 +107,33 @@ async def test_page_leads_with_the_last_denial_of_the_same_call(settings: Settin
         assert "denied this call" not in await anna.read(place_of(other))
         await decide(anna.wiring, again, "approve", name="ben")
         assert "denied this call" not in await anna.read(place_of(again))
+
+
+async def test_page_leads_with_the_denial_of_a_near_call_and_what_differs(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await decide(anna.wiring, await asked(anna.wiring, make_ask(args=ARGS)), "approve", name="anna")
+        denied = await asked(anna.wiring, make_ask(args=ARGS))
+        await decide(anna.wiring, denied, "deny", name="ben", message="never for <Mara>")
+        near = await asked(anna.wiring, make_ask(args={**ARGS, "amount": 128}))
+        page = await anna.read(place_of(near))
+        line = page[page.index("ben denied a similar call") : page.index(HEADING)]
+        assert ", for the same agent: never for &lt;Mara&gt;" in line
+        assert f'href="{place_of(denied)}"' in line
+        assert "What differs:" in line
+        assert line.count("<code>") == 1
+        assert ">129</span>" in line[: line.index("<ins>")]
+        assert ">128</span>" in line[line.index("<ins>") :]
+        far = await asked(anna.wiring, make_ask(args={**ARGS, "to": "Ben"}))
+        assert "denied a similar call" not in await anna.read(place_of(far))
+
+
+async def test_page_masks_secrets_of_a_near_denied_call(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        terms = {"secrets": ["note"]}
+        denied = await asked(anna.wiring, make_ask(args={**ARGS, "note": "hunter2"}, terms=terms))
+        await decide(anna.wiring, denied, "deny", message="not with hunter2")
+        near = await asked(anna.wiring, make_ask(args={**ARGS, "amount": 1, "note": "swordfish"}, terms=terms))
+        page = await anna.read(place_of(near))
+        assert "denied a similar call" in page
+        assert "hunter2" not in page
+        assert "swordfish" not in page
