@@ -37,6 +37,8 @@ from service.features.operate.pages import Checks
 from service.features.pages import ADDITIONS, PAGES
 from service.features.pages import router as pages
 from service.features.routers import api, health_router, metrics_router
+from service.features.scim.mount import PREFIX as SCIM
+from service.features.scim.mount import scim
 from service.features.webhooks.inbound import router as webhook_router
 from service.features.whatif.replays import RuleReplays
 
@@ -45,7 +47,7 @@ _ABOUT = (
     "The approval desk for AI agents. Agents start runs and read them; reviewers decide items. Bodies are "
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
-_MACHINES = ("/api", "/channels", "/hooks", "/sdk", "/healthz", "/readyz", "/metrics")
+_MACHINES = ("/api", "/scim", "/channels", "/hooks", "/sdk", "/healthz", "/readyz", "/metrics")
 _CHANNELS_PAGE = "/channels"  # the routes of providers are below it
 _SUSPENSIONS = "/api/v1/suspensions"  # these requests may include the state of a framework's run, in base64
 _PROVIDERS = (kind.router for kind in KINDS.values() if kind.router is not None)
@@ -96,6 +98,7 @@ def create_app(settings: Settings, weak_durability: str | None = None, *, quick:
     serve_document(app, "/api/openapi.json")
     app.state.weak_durability, app.state.additions = weak_durability, ADDITIONS
     app.mount(AAP, create_aap(app.state, VERSION))
+    app.mount(SCIM, scim)
     app.mount("/static", Assets())
     guard = partial(
         Guards,

@@ -207,7 +207,7 @@ KINDS = get_args(KeyKind)
 @keys.command("create")
 def create(
     name: Annotated[str, typer.Argument(help="The name of the agent or reviewer.")],
-    kind: Annotated[str, typer.Option(help="agent, reviewer or provisioner.")] = "agent",
+    kind: Annotated[str, typer.Option(help="agent, reviewer, provisioner or directory.")] = "agent",
     context: Annotated[str, typer.Option(help="Facts about the holder for rules, as a JSON object.")] = "{}",
     owner: Annotated[str | None, typer.Option(help="The person who owns an agent's key.")] = None,
     scope: Annotated[list[str] | None, typer.Option(help="What it may do: ask, run, read or webhooks.")] = None,

@@ -22,9 +22,9 @@ class ActorKind(StrEnum):
     WORKER = "worker"
 
 
-KeyKind = Literal["agent", "reviewer", "provisioner"]
+KeyKind = Literal["agent", "reviewer", "provisioner", "directory"]
 """An agent starts and reads its own runs; a reviewer decides as that person; a provisioner manages instances of the
-Agent Approval Protocol."""
+Agent Approval Protocol; a directory keeps people and groups over SCIM."""
 
 KeyScope = Literal["ask", "run", "read", "webhooks"]
 """What an agent's key may do: send calls for approval, start runs, only read, and manage webhooks."""

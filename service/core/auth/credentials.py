@@ -9,7 +9,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import monotonic_ms, now_ms
-from sayso.core.records.decisions import Actor, ActorKind, KeyScope, Represented
+from sayso.core.records.decisions import Actor, ActorKind, KeyKind, KeyScope, Represented
 from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
 from service.core.auth.person_tokens import PersonTokens
 from service.core.auth.reviewers import NOBODY, Reviewers, describe_actor, hash_token
@@ -111,9 +111,10 @@ class Credentials:
             self._refresher.note_use(self._refresh)
         return checked.principal
 
-    async def find_provisioner(self, token: str) -> ApiKey | None:
+    async def find_machine(self, token: str, kind: KeyKind) -> ApiKey | None:
+        """Return the valid key of a provisioner or directory."""
         key = await self._tokens.find_key(hash_token(token))
-        if key is None or key.kind != "provisioner" or not key.holds(now_ms()):
+        if key is None or key.kind != kind or not key.holds(now_ms()):
             return None
         await self._note_use(key.tenant, key.id)
         return key
@@ -191,7 +192,7 @@ class Credentials:
 
     async def _find_key_holder(self, key: ApiKey) -> Principal | None:
         """Return the holder of a key. A reviewer's key has only the role of a reviewer, even if an admin holds it."""
-        if not key.holds(now_ms()) or key.kind == "provisioner":
+        if not key.holds(now_ms()) or key.kind in ("provisioner", "directory"):
             return None
         if key.kind == "agent":
             await self._note_use(key.tenant, key.id)

@@ -1,6 +1,6 @@
 """Rules of groups: their names, and who may change them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sayso.core.calendar import WorkingHours, check_country
 from sayso.core.clock import now_ms
@@ -68,6 +68,20 @@ class Groups:
             return group.model_copy(update={"members": members, "editors": editors, "working_hours": working_hours})
 
         return _found(await self._store.change(name, update), name)
+
+    async def fill(self, name: str, names: Iterable[str], kept: Collection[str]) -> Group:
+        """Create a group or replace those of its members that are `kept` by a directory; raises `Conflict`."""
+
+        def fill(group: Group | None) -> Group:
+            group = group or Group(name=name, created_at_ms=now_ms())
+            members = tuple(sorted({*names, *(member for member in group.members if member not in kept)}))
+            if len(members) > MOST_MEMBERS:
+                raise Conflict(f"A group has at most {MOST_MEMBERS} people, not {len(members)}. Make several groups.")
+            return group.model_copy(update={"members": members})
+
+        if await self._store.find(name) is None and len(await self.list_all()) >= MOST_GROUPS:
+            raise Conflict(f"There are {MOST_GROUPS} groups already. Delete one first.")
+        return _found(await self._store.change(name, fill), name)
 
     async def delete(self, name: str, by: str) -> None:
         """Delete a group; raises `NotFound`. Rules that still name it find nobody."""

@@ -114,6 +114,11 @@ class Reviewers:
             raise Conflict(f"There is already a reviewer named {name}. Choose another name.")
         return reviewer
 
+    async def add_managed(self, name: str, managed_by: str) -> None:
+        """Create a reviewer without a password, whom something else manages; one that exists stays as they are."""
+        reviewer = Reviewer(name=name, password_hash="", created_at_ms=now_ms(), managed_by=managed_by)
+        await self._people.add_reviewer(reviewer)
+
     async def set_password(self, name: str, password: str, by: str = "") -> None:
         """Set a password, marked as that of `by` if somebody else, and end the sessions; raises `NotFound`."""
         await self._known(name)
@@ -128,7 +133,7 @@ class Reviewers:
 
     async def has_password(self, name: str, password: str) -> bool:
         """Return whether the reviewer has this password; raises `NotFound`."""
-        return await self._passwords.verify(password, (await self._known(name)).password_hash)
+        return await self._passwords.verify(password, (await self._known(name)).password_hash or None)
 
     async def change_password(self, session: Session, current: str, password: str, origin: Origin) -> SignIn:
         """Change a person's password, end all sessions and open one; raises `NotAllowed` for a wrong `current`."""
@@ -230,7 +235,7 @@ class Reviewers:
         pair = await self._count(name, origin.address)
         began_at_ms = now_ms()  # before the read: a password set during it ends this session, too
         reviewer = await self._people.find_reviewer(name)
-        fits = await self._passwords.verify(password, reviewer.password_hash if reviewer else None)
+        fits = await self._passwords.verify(password, (reviewer.password_hash or None) if reviewer else None)
         if reviewer is None or not fits or not reviewer.active:
             raise NotAuthenticated("That name and password do not go together. Check both and try again.")
         await self._attempts.forget(BY_PAIR, pair)

@@ -156,9 +156,14 @@ async def sign_in(parts: Wiring, name: str, password: str, origin: Origin, door:
 
 async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
     """Create a reviewer; raises `InvalidInput`, or `Conflict` for a name that is taken by a person or an agent."""
+    await refuse_agents_name(parts, name)
+    return await parts.reviewers.add(name, password, roles, by)
+
+
+async def refuse_agents_name(parts: Wiring, name: str) -> None:
+    """Raise `Conflict` for the name of an agent."""
     if any(key.name.casefold() == name and key.kind != "reviewer" for key in await parts.api_keys.list_all()):
         raise Conflict(f"An agent is named {name}, and names must not be confused. Choose another name.")
-    return await parts.reviewers.add(name, password, roles, by)
 
 
 async def deactivate_reviewer(parts: Wiring, name: str, by: str) -> Reviewer:

@@ -92,6 +92,8 @@ class TenantKeys:
         self.decided = f"{prefix}decided"
         self.definitions = f"{prefix}definitions"
         self.deliveries = f"{prefix}deliveries"
+        self.directory = f"{prefix}directory"  # users and groups of a company's directory, by id
+        self.directory_names = f"{prefix}directory-names"  # their ids by the names that none may have twice
         self.endpoints = f"{prefix}endpoints"
         self.facts = f"{prefix}facts"  # what commits asked and decided, until it is counted
         self.failures = f"{prefix}failures"

@@ -16,6 +16,7 @@ from service.core.store.suspensions.reading import try_read
 from service.core.store.tenants import Connections, StorePart, TenantStore
 
 _SCANNED = 1_000
+DIRECTORY: KeyKind = "directory"  # a company's directory: the kind of its key, and what manages its people
 PERSON = "person:"  # the prefix of a person's name where uses of keys and of sessions are kept together
 Kept = TypeVar("Kept", "Reviewer", "ApiKey")
 
@@ -44,6 +45,7 @@ class Reviewer(Immutable):
     reset_by: str = ""  # who else set a password last, and when; it stays when the person changes it
     reset_at_ms: int = 0
     sessions_end_at_ms: int = 0  # sessions opened earlier are invalid
+    managed_by: str = Field(default="", exclude_if=is_empty)  # what adds and deactivates the person, if no admin does
 
     @property
     def made(self) -> Made:

@@ -165,11 +165,13 @@ KINDS = {
     "provisioner": mark(
         "It creates and deletes instances of the Agent Approval Protocol. It cannot read runs or decide."
     ),
+    "directory": mark("It adds and deactivates people and keeps groups over SCIM. It cannot read runs or decide."),
 }
 _TRIALS = {
     "agent": "/api/v1/agents",
     "reviewer": "/api/v1/suspensions",
     "provisioner": "/api/aap/v1/instances -H 'Idempotency-Key: trial-1' --json '{\"instance_name\": \"trial\"}'",
+    "directory": "/scim/v2/Users",
 }
 """A first request for each kind."""
 

@@ -81,7 +81,7 @@ class KeyRequest(RequestBody):
     kind: KeyKind = Field(
         default="agent",
         description="`agent` starts runs; `reviewer` decides in the name of an existing person; `provisioner` creates "
-        "instances of the Agent Approval Protocol under `/api/aap`.",
+        "instances of the Agent Approval Protocol under `/api/aap`; `directory` keeps people and groups over SCIM.",
     )
     context: Context = Field(
         default={}, description="Verified facts about the key's holder, such as `env`. Rules read it as `context`."

@@ -87,7 +87,7 @@ Id = Annotated[str, Depends(id_of)]
 
 async def _find_scope(request: Request) -> Scope:
     token, process = _token_of(request)
-    key = await process.credentials.find_provisioner(token)
+    key = await process.credentials.find_machine(token, "provisioner")
     if key is not None:
         request.state.wiring = process.tenant(key.tenant)
         require_network(key.terms, origin_of(request).address)
@@ -106,7 +106,7 @@ async def find_instance(request: Request) -> Instance:
         request.state.wiring = process.tenant(instance.tenant)
         admit_body(request)
         return instance
-    if await process.credentials.find_provisioner(token) is not None:
+    if await process.credentials.find_machine(token, "provisioner") is not None:
         raise Refusal(403, "instance_required", "A provisioner cannot create requests. Use an instance's token.")
     raise NotAuthenticated("This is not a token of an instance, or the instance was deleted.")
 
