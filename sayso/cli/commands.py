@@ -67,6 +67,11 @@ COMMANDS: Commands = {
     "channels": ("cli.channels:channels", "Check the channels over which people are notified."),
     "history": ("cli.channels:history", "List decided items, or export them as CSV or JSON."),
     "report": ("cli.channels:reports", "Report decisions."),
+    "keyfile": ("features.evidence.commands:key_file", "Make the file of keys that lies outside of the store."),
+    "checkpoints": (
+        "features.evidence.commands:app",
+        "List signed checkpoints, and compare a sink's file with the desk.",
+    ),
     "drills": ("features.control:drills", "Plant false calls that test whether reviewers look."),
     "second-looks": ("features.control:app", "Judge calls that were drawn by chance after they were decided."),
     "absence": ("cli.duty:absence", "Say when you are absent, and who decides for you."),

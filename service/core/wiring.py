@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar, cast
 
 from service.core.auth.api_keys import ApiKeys, RevocationCache
@@ -61,7 +62,7 @@ class Wiring:
             self.freezes.sure_until_ms,
             self.intake,
             attempts,
-            settings.environment,
+            partial(self.freezes.check_delivered, settings.checkpoints_required_h),
         )
         self.reviewers = Reviewers(tenant, people, duty, tokens, attempts, process.passwords, settings, refresher)
         self.api_keys, self.groups = ApiKeys(tenant, people, tokens), Groups(GroupStore(store), people)

@@ -16,6 +16,7 @@ from service.core.wiring import Wiring
 from service.features.control.drills import plant_scheduled
 from service.features.control.store import forget_drawn
 from service.features.discussions.store import delete_discussion
+from service.features.evidence.keeping import keep_checkpoints
 from service.features.insights.facts import note_facts, note_taken
 from service.features.permissions.desk import Permissions, propose_learned
 from service.features.permissions.store import note_lessons
@@ -56,6 +57,7 @@ FEATURES = (
     Feature("precedents", writers=(note_precedents,)),
     Feature("webhooks", writers=(announce,)),
     Feature("insights", writers=(note_facts,)),
+    Feature("evidence", ticks=(Tick(keep_checkpoints, 10, "checkpoint_failed"),)),
     Feature("counters", writers=(write_counters,)),
 )
 HOOKS = Hooks(

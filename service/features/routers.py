@@ -6,6 +6,7 @@ from service.edge.api import calls, external_events, freezes, health, runs, sess
 from service.features import saved_views
 from service.features.control import api as control
 from service.features.discussions import api as discussions
+from service.features.evidence import api as evidence
 from service.features.history import api as history
 from service.features.insights import api as insights
 from service.features.operate import api as operate
@@ -38,6 +39,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     operate.channels,
     history.router,
     insights.reports,
+    evidence.router,
     control.drills,
     control.second_look,
     whatif.replays,

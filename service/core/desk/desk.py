@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sayso.core.policy.engine import Policy
 from service.core.desk.changes import Changes, KnownFreezes, no_freezes
 from service.core.desk.client_execution import ClientExecution
-from service.core.desk.reviewing import Reviewing
+from service.core.desk.reviewing import Check, Reviewing, allow
 from service.core.desk.scheduling import Scheduling
 from service.core.desk.second_look import SecondLooking
 from service.core.desk.suspending import Suspending
@@ -30,10 +30,11 @@ class Desk:
         sure_until_ms: Callable[[], int] = lambda: 0,
         intake: Intake | None = None,
         attempts: Attempts | None = None,
-        environment: str = "",
+        check: Check = allow,
     ) -> None:
         self.suspensions, self.runs = suspensions, runs
         self.evaluations = Evaluations()
+        environment = intake.limits.environment if intake is not None else ""
         changes = Changes(suspensions, freezes, sure_until_ms)
         handing = Handing(changes, policy)
         suspending = Suspending(suspensions, runs, policy, self.evaluations, intake, environment, handing)
@@ -43,7 +44,7 @@ class Desk:
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
         self.may_start, self.take_back = handing.may_start, handing.take_back
-        reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts, handing)
+        reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts, handing, check)
         self.decide, self.extend, self.see = timed("decide", reviewing.decide), reviewing.extend, reviewing.see
         self.judge_edit, self.void_decisions = reviewing.judge_edit, reviewing.void_decisions
         self.retract = reviewing.retract

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from sayso.core.clock import new_id
+from sayso.core.clock import HOUR_MS, new_id
 from sayso.core.records.decisions import Actor
 from sayso.core.records.freezes import JUMP_MS, TIME, ClockReading, Freeze, describe_jump
 from sayso.core.sentences import join_words
-from sayso.errors import Conflict, InvalidInput, NotFound
+from sayso.errors import Conflict, InvalidInput, NotFound, Unavailable
 from service.core.cache import Cache, Refresher
 from service.core.store.freezes import FreezeStore, Kept
 
@@ -40,6 +40,21 @@ class Freezes:
         """Return the time up to which the last read allows a start; 0 before the first read."""
         at_ms = self._last().at_ms
         return at_ms + HOLDS_WITHIN_MS if at_ms else 0
+
+    def delivered_ms(self) -> int:
+        """Return the time up to which all sinks have the checkpoints, as of the last read, or 0."""
+        return self._last().delivered_ms
+
+    async def check_delivered(self, within_h: int | None) -> None:
+        """Raise `Unavailable` where the sinks miss the checkpoints of so many hours."""
+        if within_h is None:
+            return
+        kept = await self._cache.find()
+        if kept.at_ms - kept.delivered_ms > within_h * HOUR_MS:
+            raise Unavailable(
+                f"No checkpoint was delivered within {within_h} h (SAYSO_CHECKPOINTS_REQUIRED_H), so nothing is "
+                "decided. Ask the operator to correct the sinks; `sayso doctor` says what is wrong."
+            )
 
     async def freeze(self, scope: str, reason: str, by: Actor) -> Freeze:
         """Freeze a scope; a scope that is frozen stays unchanged. Raises `InvalidInput` for a pattern."""

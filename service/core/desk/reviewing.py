@@ -1,6 +1,6 @@
 """Record what people do: decide, extend, cancel, withdraw, revive; claim items, and ask their requesters."""
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +37,14 @@ NUMBERS = Allowance("match-number", most=3, window_s=600)  # wrong numbers that 
 GUESSES = Allowance("match-numbers", most=10, window_s=3_600)  # wrong numbers that one reviewer may type for all items
 
 
+Check = Callable[[], Awaitable[None]]
+"""Raises where nothing may be decided."""
+
+
+async def allow() -> None:
+    """Let everything be decided."""
+
+
 @dataclass(frozen=True)
 class Reviewing:
     """Operations of people and owners on suspensions and runs."""
@@ -48,6 +56,7 @@ class Reviewing:
     scheduling: Scheduling
     attempts: Attempts | None
     handing: Handing
+    check: Check = allow
 
     async def decide(
         self,
@@ -75,6 +84,7 @@ class Reviewing:
         renewed = await self._check_answer(suspension_id, item_id, request, by.id) if changed else None
         if renewed is not None and request.grant is not None:
             raise InvalidInput("These arguments need another decision. Approve them first, and grant like calls then.")
+        await self.check()
         await self.handing.prepare()
         freezes, policy = await self.changes.freezes(), self.policy()
         consequences = self.changes.suspensions.hooks.consequences

@@ -91,7 +91,16 @@ NO_ACTS = frozenset(
         *("createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents", "startRun"),
         *("decideItem", "extendItem", "claimItem", "releaseItem", "askRequester", "answerInquiry", "addComment"),
         "retractDecision",
-        *("attachFile", "takeSecondLook", "checkRules", "explainCall", "showWho", "startReplay", "deleteReplay"),
+        *(
+            "attachFile",
+            "takeSecondLook",
+            "checkRules",
+            "checkCheckpoints",
+            "explainCall",
+            "showWho",
+            "startReplay",
+            "deleteReplay",
+        ),
         *("reportShadow", "saveOwnView", "deleteOwnView", "signIn", "proposeMandate"),
     )
 )

@@ -69,7 +69,7 @@ class Posts:
         }
         return await self.send(url, headers, body)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, *, method: str = "POST") -> Answer:
         """Make one attempt; raises `UnsafeUrl` if the URL leads to a forbidden address."""
         self.check_url(url)
         if self._pool is None:  # most processes never send
@@ -86,7 +86,7 @@ class Posts:
         try:
             async with (
                 asyncio.timeout(self._attempt_s),
-                self._pool.stream("POST", url, headers=sent, content=body) as response,
+                self._pool.stream(method, url, headers=sent, content=body) as response,
             ):
                 received = {name.lower(): value for name, value in response.headers}
                 retry_after = received.get(b"retry-after", b"").decode("latin-1") or None

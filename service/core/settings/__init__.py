@@ -15,6 +15,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from sayso.errors import InvalidInput
+from service.core.settings.evidence import EvidenceSettings
 from service.core.settings.limits import EdgeSettings, LimitSettings, PeriodSettings, WebhookSettings, Words
 
 STORE_SCHEMES = ("redis", "rediss", "unix")
@@ -128,7 +129,7 @@ class InvalidSettings(InvalidInput):
     """The settings are invalid; correct them and start again."""
 
 
-class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
+class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """All settings, immutable."""
 
     model_config = SettingsConfigDict(

@@ -15,11 +15,15 @@ _KEPT_MS = 2 * LONGEST_WAIT_S * 1000
 
 @dataclass(frozen=True)
 class Kept:
-    """All freezes as of `at_ms`, the oldest first, and the mark; 0 before the first reading."""
+    """All freezes as of `at_ms`, the oldest first, and the mark; 0 before the first reading.
+
+    All sinks have the checkpoints up to `delivered_ms`.
+    """
 
     freezes: tuple[Freeze, ...] = ()
     mark_ms: int = 0
     at_ms: int = 0
+    delivered_ms: int = 0
 
 
 class FreezeStore(StorePart):
@@ -32,9 +36,9 @@ class FreezeStore(StorePart):
         """Return the freezes and the mark, and note the server's time for changes that begin without a read."""
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hvals(self._keys.freezes)
-            pipe.hget(self._keys.clock, "mark")
+            pipe.hmget(self._keys.clock, "mark", "delivered")
             pipe.time()
-            raws, mark, time = await pipe.execute()
+            raws, (mark, delivered), time = await pipe.execute()
         at_ms = as_ms(*time)
         self._store.connections.time_read = (at_ms, monotonic_ms())
         reason = "A freeze in the store cannot be read. Run the version of Sayso that wrote it."
@@ -43,7 +47,12 @@ class FreezeStore(StorePart):
             name = name_stored("freeze", raw)
             read = self._readings.read_other(Freeze, raw, name)  # an unreadable one may hold anything
             freezes.append(read or Freeze(id=name, scope="all", reason=reason, by="desk", at_ms=at_ms))
-        return Kept(tuple(sorted(freezes, key=lambda freeze: (freeze.at_ms, freeze.id))), int(mark or 0), at_ms)
+        return Kept(
+            tuple(sorted(freezes, key=lambda freeze: (freeze.at_ms, freeze.id))),
+            int(mark or 0),
+            at_ms,
+            int(delivered or 0),
+        )
 
     async def save(self, freeze: Freeze, mark_ms: int | None = None) -> None:
         async with self._redis.pipeline(transaction=True) as pipe:

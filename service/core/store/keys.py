@@ -126,6 +126,7 @@ class TenantKeys:
         self.rush = f"{prefix}rush"  # while many deadlines pass at once
         self.waiting = f"{prefix}waiting"  # workers that take runs at once, and until when
         self._name_rules(prefix)
+        self._name_evidence(prefix)
 
     def _name_rules(self, prefix: str) -> None:
         self.grants = f"{prefix}grants"  # grants by id
@@ -139,6 +140,14 @@ class TenantKeys:
         self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
         self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.shadows = f"{prefix}shadows"  # candidates that judge or judged calls in shadow, the latest first
+
+    def _name_evidence(self, prefix: str) -> None:
+        self.unchecked = f"{prefix}unchecked"  # new events since the last checkpoint, by run
+        self.checking = f"{prefix}checking"  # runs of the checkpoint under way
+        self.checkpoint = f"{prefix}checkpoint"  # the last checkpoint
+        self.checkpoints = f"{prefix}checkpoints"  # checkpoints by their number
+        self.checkpoint_of = f"{prefix}checkpoint-of"  # number of the latest checkpoint, by chain
+        self.checkpoint_sinks = f"{prefix}checkpoint-sinks"  # the last delivered checkpoint, by sink
 
     def channel_note(self, channel: str, name: str) -> str:
         return f"{self.prefix}channel-note:{sha256(f'{channel} {name}'.encode()).hexdigest()[:32]}"

@@ -59,6 +59,10 @@ _TAGS = [
     {"name": "grants", "description": "Standing grants, which let calls run that a rule would ask about."},
     {"name": "channels", "description": "The configured channels, for admins."},
     {"name": "reports", "description": "Reports on decisions, for people."},
+    {
+        "name": "evidence",
+        "description": "Signed checkpoints, and evidence of what was decided, for admins and auditors.",
+    },
     {"name": "duty", "description": "When people want to be notified, and when they are absent."},
     {"name": "keys", "description": "API keys of agents, for admins."},
     {"name": "webhooks", "description": "Endpoints that receive events, and senders of signed decisions."},

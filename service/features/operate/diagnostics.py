@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from sayso.core.clock import now_ms
+from sayso.core.clock import HOUR_MS, now_ms
 from sayso.core.records.items import CardDelivery, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences.deadlines import describe_clock, describe_span
@@ -106,6 +106,7 @@ async def read_circuits(notes: ChannelNotes, channel: str) -> list[OpenCircuit]:
 CLOCK_DRIFT_MS = 2_000
 QUEUED_MS = 60_000  # idle workers take a ready run at once
 OVERDUE_MS = 5_000  # a running clock ticks ten times a second, so nothing stays due for this long
+LATE_CHECKPOINT_MS = 2 * HOUR_MS  # one is made each hour
 _NAMED = 5
 
 
@@ -133,6 +134,8 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_trails(wiring)
         yield await _check_keys(wiring)
         yield await _check_activity(wiring)
+        if wiring.settings.checkpoints:
+            yield await _check_checkpoints(wiring)
         yield await _check_holders(wiring)
         if (held := wiring.rules.held_back) is not None:
             yield Finding("rules held back", False, *describe_held_back(held))
@@ -206,6 +209,16 @@ async def _check_freezes(wiring: Wiring) -> Finding:
     more = f"; and {len(freezes) - _NAMED} more" if len(freezes) > _NAMED else ""
     text = f"{len(freezes)} in force, so nothing in their scope starts: {named}{more}."
     return Finding("freezes", False, text, "Unfreeze on /operate, or with `sayso unfreeze`, once the cause is gone.")
+
+
+async def _check_checkpoints(wiring: Wiring) -> Finding:
+    await wiring.freezes.known(fresh=True)
+    at_ms = wiring.freezes.delivered_ms()
+    text = f"All sinks have those up to {describe_clock(at_ms)}." if at_ms else "No sink has all of them yet."
+    if await wiring.schedule.now_ms() - at_ms <= LATE_CHECKPOINT_MS:
+        return Finding("checkpoints", True, text)
+    todo = "Start a clock with SAYSO_CHECKPOINTS and correct the sinks that its log names."
+    return Finding("checkpoints", False, text, todo)
 
 
 async def _check_limits(wiring: Wiring) -> Finding:

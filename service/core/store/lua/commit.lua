@@ -113,6 +113,13 @@ them.
   sayso:{t}:last-approval:<hash>  string  "<suspension> <item>": the last item of an agent's tool that a reviewer approved;
                                     180 days
   sayso:{t}:used            hash    id of a key, or "person:" and a name -> the last use, ms; at most once a minute and process
+  sayso:{t}:unchecked       hash    run -> its new events since the last checkpoint
+  sayso:{t}:checking        hash    the same of the checkpoint under way; written outside of this script
+  sayso:{t}:checkpoint      string  "number|SHA-256 of its statement|time, ms" of the last checkpoint
+  sayso:{t}:checkpoints     zset    checkpoint with its leaves, as JSON -> its number
+  sayso:{t}:checkpoint-of   hash    chain, such as "run <run>" -> the number of the last checkpoint with it
+  sayso:{t}:checkpoint-sinks  hash  digest of a sink -> the number of the last checkpoint that it has; "begun": all runs are
+                                    covered since checkpoints were turned on; written outside of this script
   sayso:{t}:views           hash    person -> their saved views as JSON; written outside of this script
   sayso:{t}:definitions     hash    digest of a tool definition -> the definition as JSON
   sayso:changes:<topic>     channel of a tenant, suspension or run: a hint that it changed

@@ -279,6 +279,7 @@ class Erasures(StorePart):
         commit.write("DEL", keys.trail(run_id))
         for some in _split([*map(write_entry, trail), *added]):
             commit.write("RPUSH", keys.trail(run_id), *some)
+        commit.write("HINCRBY", keys.unchecked, run_id, 1)
         commit.write("DEL", keys.state(run_id))
         commit.write("DEL", keys.external_events(run_id))
         await write_deletions(commit, self._store, EndedRun(run_id, trail, erased=True))

@@ -82,6 +82,7 @@ def build_commit(
     _move_run(commit, keys, before, last)
     if entries:
         commit.write("RPUSH", keys.trail(after.run.id), *entries)
+        commit.write("HINCRBY", keys.unchecked, after.run.id, len(entries))
     if change.state is not None:
         commit.write("SET", keys.state(after.run.id), change.state.blob)
     if change.ready:

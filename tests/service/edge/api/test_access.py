@@ -189,6 +189,8 @@ ROWS: dict[str, Row] = {
     "listKeys": people(),
     "revokeKey": Row((401, 401, 403, 403, 404, 200)),
     "listActivity": admins(),
+    "listCheckpoints": admins(),
+    "checkCheckpoints": admins(200, {"heads": []}),
 }
 
 OPERATIONS = {

@@ -16,8 +16,8 @@ KEYS = TenantKeys("default")
 STATE = seal_state(b"{}")
 ALWAYS = ["SET s:sus_1", "PUBLISH default", "PUBLISH sus_1", "PUBLISH run_1"]
 """What every commit of the suspension writes: the record, and that it moved."""
-BESIDE = ("ZADD IF announcements", "ZADD facts")
-"""What its own tests check: announcements for endpoints, and facts for the insights."""
+BESIDE = ("ZADD IF announcements", "ZADD facts", "HINCRBY unchecked")
+"""What its own tests check: announcements for endpoints, facts for the insights, and events for checkpoints."""
 
 
 def build(before: SuspensionRecord | None, change: Change, seen: Idempotency | None = None) -> Commit:

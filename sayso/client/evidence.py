@@ -1,0 +1,19 @@
+"""Requests for checkpoints and evidence."""
+
+from collections.abc import Sequence
+
+from sayso.client.requests import Request
+from sayso.core.canonical_json import JsonObject
+from sayso.wire import evidence as views
+
+
+def list_checkpoints(after: int, limit: int) -> Request[views.CheckpointPage]:
+    """List checkpoints after a number, the oldest first."""
+    query = {"after": str(after), "limit": str(limit)}
+    return Request("GET", "/api/v1/checkpoints", views.CheckpointPage, query=query)
+
+
+def check_heads(heads: Sequence[views.HeadToCheck]) -> Request[views.HeadsChecked]:
+    """Compare heads of chains with the store."""
+    body: JsonObject = {"heads": [head.model_dump() for head in heads]}
+    return Request("POST", "/api/v1/checkpoints/check", views.HeadsChecked, body=body)

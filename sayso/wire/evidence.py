@@ -1,0 +1,65 @@
+"""Views of checkpoints, and how the heads of chains compare with the store."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sayso.wire.models import RequestBody, Timestamp, View
+
+MOST_HEADS = 200
+
+
+class CheckpointView(View):
+    """A signed checkpoint. `statement` names the Merkle root, and the SHA-256 of the statement before."""
+
+    number: int
+    at: Timestamp = Field(validation_alias="at_ms")
+    size: int = Field(description="The number of chains whose heads it holds.")
+    statement: str = Field(description="The signed text, as JSON.")
+    signature: str = Field(description="An Ed25519 signature in base64.")
+
+
+class SinkView(View):
+    """A sink of checkpoints, without its credentials."""
+
+    name: str
+    number: int = Field(description="The last checkpoint that it confirmed; 0 for none.")
+
+
+class CheckpointPage(View):
+    """Checkpoints, the oldest first."""
+
+    checkpoints: list[CheckpointView]
+    last: int = Field(description="The number of the last checkpoint; 0 before the first.")
+    sinks: list[SinkView]
+    keys: dict[str, str] = Field(description="The public keys of the key file in base64, by id.")
+
+
+class HeadToCheck(RequestBody):
+    """The head of a chain as a checkpoint has it."""
+
+    chain: str = Field(max_length=120, examples=["run run_019aa4a2f0d1b3c45d6e7f8091a2b3c4"])
+    seq: int = Field(ge=0)
+    hash: str = Field(max_length=64)
+    at_ms: int = Field(ge=0, description="The time of the checkpoint.")
+
+
+class HeadsToCheck(RequestBody):
+    """Heads that a sink's file has."""
+
+    heads: Annotated[list[HeadToCheck], Field(max_length=MOST_HEADS)]
+
+
+class ChainFault(View):
+    """A chain that is not as its checkpoint has it."""
+
+    chain: str
+    fault: str
+
+
+class HeadsChecked(View):
+    """What differs between checkpoints and the store."""
+
+    checked: int
+    expired: int = Field(description="How many were deleted because of their age, as the settings say.")
+    faults: list[ChainFault]
