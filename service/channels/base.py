@@ -18,7 +18,10 @@ from service.channels.config import ChannelConfig
 
 
 class CardAction(StrEnum):
-    """A control on a card. Every card has `open`, the link to the item's page; `ask` asks the requester."""
+    """A control on a card. Every card has `open`, the link to the item's page; `ask` asks the requester.
+
+    `undo` takes a decision back before it takes effect, and is all that a card then has beside `open`.
+    """
 
     OPEN = "open"
     APPROVE = "approve"
@@ -26,6 +29,7 @@ class CardAction(StrEnum):
     DENY = "deny"
     VALUE = "value"
     ASK = "ask"
+    UNDO = "undo"
 
 
 class Recipient(NamedTuple):
@@ -132,6 +136,8 @@ def allowed_actions(card: Card, *, complete: bool, decides: frozenset[CardAction
     """Return the actions of a card: those that the item and the channel allow, without approval if it is incomplete."""
     if not card.live:
         return frozenset({CardAction.OPEN})
+    if card.undoable:
+        return frozenset({CardAction.OPEN, *({CardAction.UNDO} & decides)})
     wanted = {CardAction.ASK, *(CardAction(answer) for answer in card.answers)} & decides
     if not complete:
         wanted -= {CardAction.APPROVE, CardAction.EDIT, CardAction.VALUE}

@@ -40,7 +40,7 @@ class Card:
 
     `facts` were computed by Sayso; `claims` come from the agent and are not checked. `args` are the arguments that will
     run, with secrets masked if `masked`. `live` says whether the item can still be decided, and `closing` how it ended.
-    `ended` is `closing` without the reason that a person wrote.
+    `ended` is `closing` without the reason that a person wrote. `undoable` says that a decision takes effect soon.
     """
 
     suspension_id: str
@@ -65,6 +65,7 @@ class Card:
     decisions: tuple[str, ...] = ()
     live: bool = False
     urgent: bool = False
+    undoable: bool = False
 
     @property
     def deadline(self) -> str:
@@ -131,6 +132,7 @@ def build_card(
         ended="" if live else describe_end(record, item),
         link=item_link(public_url, record.id, item.item_id),
         urgent=item.terms.urgent,
+        undoable=item.undoable is not None,
     )
 
 
@@ -178,6 +180,7 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
             if item.claim is not None and is_live(record, item)
             else "",
         ),
+        Line("Decided", items.describe_undo(item.undoable) if item.undoable is not None else ""),
         Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),
         *(Line(f"Question of {inquiry.by.id}", inquiry.text) for inquiry in item.inquiries[-_LATEST:]),
         Line(

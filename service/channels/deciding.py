@@ -11,7 +11,7 @@ from sayso.core.records.decisions import Actor, DecisionRequest
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
-from sayso.core.sentences.deliveries import ASKED, LINKED
+from sayso.core.sentences.deliveries import ASKED, LINKED, UNDONE
 from sayso.core.sentences.items import describe_quorum
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.deliveries import is_live
@@ -91,7 +91,7 @@ async def decide_on_card(
     """Record a channel's decision, once for a `key`; raises `NotAllowed` for what the card does not offer."""
     record = (await parts.desk.suspensions.read(card.suspension_id)).record
     item = find_item(record, card.item_id)
-    if is_live(record, item):
+    if is_live(record, item) and item.undoable is None:  # the desk knows the same decision again
         action = CardAction.EDIT if request.args is not None else CardAction(request.action)
         await _check_offered(parts, channel, record, item, action)
     saved = await parts.desk.decide(
@@ -99,6 +99,12 @@ async def decide_on_card(
     )
     item = find_item(saved.record, card.item_id)
     return Decided(saved.record, item, describe_result(saved.record, item))
+
+
+async def undo_on_card(parts: Wiring, card: CardRef, by: Actor) -> str:
+    """Take back a decision before it takes effect, for its author; repeatable."""
+    await parts.desk.retract(card.suspension_id, card.item_id, by)
+    return UNDONE
 
 
 async def ask_on_card(parts: Wiring, channel: Channel, card: CardRef, text: str, by: Actor, key: str) -> str:
@@ -116,7 +122,7 @@ def describe_result(record: SuspensionRecord, item: Item) -> str:
     if not item.open:
         return describe_closing(record, item)
     if item.undoable is not None:
-        return f"Your decision takes effect at {iso_utc(item.undoable.until_ms)}. Undo it on the item's page."
+        return f"Your decision takes effect at {iso_utc(item.undoable.until_ms)}. Until then, Undo takes it back."
     return f"Your decision is recorded. {describe_quorum(item)}."
 
 

@@ -55,7 +55,7 @@ class Wiring:
         self.freezes, self.runs, self.schedule = Freezes(FreezeStore(store), refresher), Runs(store), Schedule(store)
         self.intake, self.waiters = Intake(store, settings), Waiters(settings.waits_per_key)
         self.desk = Desk(
-            Suspensions(store, self.freezes.mark_ms, process.assessors.ask),
+            Suspensions(store, self.freezes.mark_ms, process.assessors.ask, settings.undo),
             self.runs,
             self.rules.policy,
             self.freezes.known,

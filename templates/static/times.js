@@ -32,7 +32,12 @@
   }
 
   const ago = (ms) => (ms < 1000 ? _("just now") : _("%(span)s ago", { span: span(ms).split(" ").slice(0, 2).join(" ") }));
-  const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+  // A text that counts adds and removes no node: settle.js would take that for another button.
+  function put(node, text) {
+    if (node.textContent === text) return;
+    if (node.firstChild instanceof Text && node.childNodes.length === 1) node.firstChild.data = text;
+    else node.textContent = text;
+  }
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   // The next pages have their other times in this zone, too, such as those within sentences.
   document.cookie = `sayso_zone=${timeZone}; path=/; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`;
@@ -45,6 +50,7 @@
       put(node, left > 0 ? _("in %(span)s", { span: span(left) }) : _("time is up"));
       node.classList.toggle("soon", left < 60000);
     }
+    for (const node of root.querySelectorAll("[data-until]")) put(node, span(Number(node.dataset.until) - now + 999));
     for (const node of root.querySelectorAll("[data-due-at]")) {
       const at = Number(node.dataset.dueAt);
       put(node, due(at, now));

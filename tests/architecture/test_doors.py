@@ -84,10 +84,14 @@ ACTS: Mapping[str, Act] = {
     ),
     "retract a decision": Act(
         "the person who decided",
-        ("desk.retract", "client.retract"),
+        ("desk.retract", "undo_on_card", "client.retract"),
         {
             "API": (f"{API}/suspensions.py:retract_decision",),
             "page": (f"{PAGES}/handling.py:retract",),
+            "Slack": (f"{SLACK}:press",),
+            "Teams": (f"{TEAMS}:_act",),
+            "Telegram": (f"{TELEGRAM}:_press",),
+            "card of any channel": ("service/channels/deciding.py:undo_on_card",),
             "command line": (f"{CLI}/reviews.py:retract",),
         },
     ),

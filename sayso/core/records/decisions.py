@@ -181,25 +181,6 @@ class VoidedDecision(Immutable):
     retracted: bool = Field(default=False, exclude_if=is_empty, description="Whether its author took it back.")
 
 
-class UndoableDecision(Immutable):
-    """A decision that decides its item at `until_ms`, unless its author takes it back before."""
-
-    decision: Decision
-    until_ms: int
-
-    @property
-    def id(self) -> str:
-        return self.decision.id
-
-    @property
-    def action(self) -> DecisionAction:
-        return self.decision.action
-
-    @property
-    def by(self) -> Actor:
-        return self.decision.by
-
-
 class EarlierDenial(Immutable):
     """A person's denial of a call, with the run and thread in which the agent requested it."""
 

@@ -16,7 +16,6 @@ from sayso.core.records.decisions import (
     Erasure,
     Outcome,
     Permit,
-    UndoableDecision,
     Verdict,
     VoidedDecision,
 )
@@ -24,6 +23,7 @@ from sayso.core.records.envelopes import Offered
 from sayso.core.records.judgements import Assessment, Charge, Remembered, place_charges
 from sayso.core.records.permissions import Envelope, Learning
 from sayso.core.records.terms import RuleTerms, Terms, freeze_terms
+from sayso.core.records.undoing import UndoableDecision
 
 CLAIM_MS = 15 * 60_000  # how long a claim lasts
 LONGEST_TEXT = 2000

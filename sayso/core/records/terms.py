@@ -112,6 +112,9 @@ def _join(values: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for names in values for name in names))
 
 
+UNDO_PATTERN = "^([1-9]|[1-5][0-9]|60)s$"
+
+
 def read_undo_s(undo: str | None) -> int:
     """Return the seconds of `undo`, such as `5s`."""
     return int(undo.removesuffix("s")) if undo is not None else 0
@@ -161,7 +164,7 @@ class RuleTerms(Immutable):
     undo: Annotated[
         str | None,
         Term("The time in which a reviewer can undo a decision before it takes effect, 1s to 60s.", _max_undo),
-    ] = Field(default=None, pattern="^([1-9]|[1-5][0-9]|60)s$", exclude_if=is_empty)
+    ] = Field(default=None, pattern=UNDO_PATTERN, exclude_if=is_empty)
     remind_after_s: Annotated[
         tuple[Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)], ...],
         Term("Seconds after which the reviewers are reminded."),

@@ -93,6 +93,7 @@ STALE_CARD = "The item has changed since this card was sent. Open the item's pag
 PRIVATE_ONLY = "Decisions are taken in the private chat with this bot only."
 NOT_A_CARD = "Reply to a card's question, or press a button on a card. To link this chat send: {}"
 ASKED = "Your question was sent to {}. The answer appears on the card and on the item's page."
+UNDONE = "Your decision was taken back, and nothing ran. You can decide anew."
 UNKNOWN_BUTTON = "This button belongs to no item. Open the item's page to decide."
 
 _MOST_CHOICES = 20

@@ -7,10 +7,12 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject, canonical_json
+from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor, Decision, DecisionAction, list_filled
 from sayso.core.records.items import Answer, Item, ItemKind
 from sayso.core.records.suspensions import Progress, RunRef, SuspensionRecord
 from sayso.core.records.terms import Quorum, group_of, may_reach
+from sayso.core.records.undoing import UndoableDecision
 from sayso.core.sentences import join_words, name_each, name_reviewers
 from sayso.core.sentences.deadlines import describe_fallback
 from sayso.core.text.language import _, mark, ngettext
@@ -211,6 +213,12 @@ def _describe_undoable(decision: Decision, by: Actor) -> str:
     if decision.by.id != by.id:
         return _("%(who)s has decided this. It takes effect in a moment.", who=decision.by.id)
     return _(_UNDOABLE[decision.action])
+
+
+def describe_undo(undoable: UndoableDecision) -> str:
+    """Return for cards, which many may read, that somebody has decided, and when it takes effect."""
+    who = undoable.by.id
+    return f"by {who}, from {iso_utc(undoable.until_ms)} on, unless {who} undoes it before"
 
 
 def describe_resemblance(names: Sequence[str]) -> str:

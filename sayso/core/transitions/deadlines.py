@@ -119,11 +119,12 @@ def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE
     record = change.record
     if held or record.status is not Status.PENDING or (record.due_at_ms or 0) > now_ms:
         return change
-    return Change(record.model_copy(update={"due_at_ms": next_due(record)}), change.events, ready=change.ready)
+    return change._replace(record=record.model_copy(update={"due_at_ms": next_due(record)}))
 
 
 def _then(first: Change, second: Change) -> Change:
-    return Change(second.record, first.events + second.events, ready=first.ready or second.ready)
+    events, ready = first.events + second.events, first.ready or second.ready
+    return first._replace(record=second.record, events=events, ready=ready)
 
 
 def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:

@@ -7,11 +7,13 @@ from collections.abc import Collection
 
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
-from sayso.core.records.decisions import Actor, ActorKind, Decision, UndoableDecision, Verdict, VoidedDecision
+from sayso.core.records.decisions import Actor, ActorKind, Decision, Verdict, VoidedDecision
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item, ItemDraft, PresetOutcome, freeze_item
+from sayso.core.records.permissions import Grant
 from sayso.core.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolResult
+from sayso.core.records.undoing import UndoableDecision
 from sayso.core.text.redaction import redact
 from sayso.core.transitions import closing
 from sayso.core.transitions.deadlines import expire
@@ -85,11 +87,26 @@ def decide(
 
 
 def _find_undo_end(item: Item, decision: Decision, now_ms: int, lost_ms: int) -> int:
-    """Return when a decision takes effect; at once if it completes no quorum, or does more than decide a call."""
-    if item.is_void or decision.suspends or not completes_quorum(item, decision):
+    """Return when a decision takes effect; at once if it completes no quorum."""
+    if not completes_quorum(item, decision):
         return now_ms
     longest_s = min(item.terms.undo_s, item.terms.start_by_s)
     return min(now_ms + longest_s * 1000, item.terms.deadline_at_ms + lost_ms)
+
+
+def defer_effects(record: SuspensionRecord, change: Change, item_id: str, suspended: tuple[Grant, ...] = ()) -> Change:
+    """Return the change of a decision that also suspends grants.
+
+    What it does beside deciding its item waits with it while it can be undone. A repeated decision does nothing.
+    """
+    if change.record is record:
+        return change
+    item = find_item(change.record, item_id)
+    if item.undoable is None:
+        return change._replace(suspended=suspended)
+    effects = {"grant": change.grant, "mandate": change.mandate, "suspended": suspended}
+    deferred = item.model_copy(update={"undoable": item.undoable.model_copy(update=effects)})
+    return change._replace(record=change.record.with_item(deferred), grant=None, mandate=None)
 
 
 def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:

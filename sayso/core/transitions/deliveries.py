@@ -26,7 +26,8 @@ def card_version(record: SuspensionRecord, item: Item) -> str:
     inquiries = [[[inquiry.id, inquiry.open] for inquiry in item.inquiries]] if item.inquiries else []
     live = is_live(record, item)
     claims = [["claim", item.claim.by.id, item.claim.shown_until_ms]] if live and item.claim is not None else []
-    shown = [item.digest, live, closed, decisions, [*item.terms.reviewers], *inquiries, *claims]
+    undo = [["undo", item.undoable.by.id, item.undoable.until_ms]] if live and item.undoable is not None else []
+    shown = [item.digest, live, closed, decisions, [*item.terms.reviewers], *inquiries, *claims, *undo]
     return digest_json(shown)[:16]
 
 

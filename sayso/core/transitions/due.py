@@ -23,7 +23,7 @@ def tick(
         after = kept.record
         if held and after.status is Status.PENDING and (after.due_at_ms or 0) <= now_ms:
             after = hold(after, now_ms).record
-        return Change(after, shifted.events + kept.events, ready=kept.ready)
+        return kept._replace(record=after, events=shifted.events + kept.events)
     if record.status in (Status.DECIDED, Status.RESUMING):
         return _requeue(record, freezes, now_ms, queued_since_ms)
     return Change(record)

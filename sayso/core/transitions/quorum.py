@@ -60,16 +60,31 @@ def record_decision(record: SuspensionRecord, item: Item, decision: Decision, no
 
 
 def take_effect(record: SuspensionRecord, now_ms: int) -> Change:
-    """Let every decision count whose time to be undone is over."""
+    """Let every decision count whose time to be undone is over, up to one that does more than decide its item.
+
+    The others stay due, because a change holds what one decision does.
+    """
     check_step(record, "take_effect")
     change = Change(record)
     for place in range(len(record.items)):
         item = change.record.items[place]  # closing one item may have closed the others
         undoable = item.undoable
-        if undoable is not None and now_ms >= undoable.until_ms:
-            free = item.model_copy(update={"undoable": None})
-            second = record_decision(change.record, free, undoable.decision, now_ms)
-            change = Change(second.record, change.events + second.events, ready=second.ready)
+        if undoable is None or now_ms < undoable.until_ms:
+            continue
+        free = item.model_copy(update={"undoable": None})
+        second = record_decision(change.record, free, undoable.decision, now_ms)
+        outcome = second.record.items[place].outcome
+        mandate = undoable.mandate if outcome is not None and outcome.may_run else None
+        change = Change(
+            second.record,
+            change.events + second.events,
+            ready=second.ready,
+            grant=undoable.grant,
+            mandate=mandate,
+            suspended=undoable.suspended,
+        )
+        if change.grant or change.mandate or change.suspended:
+            break
     return change
 
 

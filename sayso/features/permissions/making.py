@@ -25,7 +25,7 @@ from sayso.core.records.items import Item, ItemKind
 from sayso.core.records.permissions import MANDATE_PREFIX, Envelope, Grant, GrantSum, Mandate
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.text.redaction import MASK, redact
-from sayso.core.transitions.deciding import decide, find_item
+from sayso.core.transitions.deciding import decide, find_item, list_made
 from sayso.errors import InvalidInput
 from sayso.features.permissions.grants import digest_rest, digest_rule, find_granting, follow
 from sayso.features.permissions.mandates import find_permitting
@@ -285,19 +285,21 @@ def decide_with_grant(
     The false call of a drill grants nothing. Raises what `decide` raises, and `InvalidInput` for a grant that the rule
     does not allow.
     """
-    more = request.grant is not None or request.offer is not None
-    change = decide(record, decision, now_ms, lost_ms, at_once=more)
-    mandate = make_mandate(policy, change.record, find_item(change.record, decision.item_id), now_ms)
-    if mandate is not None and change.record is not record:
-        return change._replace(mandate=mandate)
-    if change.record is record or not more:
-        return change
+    change = decide(record, decision, now_ms, lost_ms)
     item, grant_id = find_item(record, decision.item_id), decision.id.replace("dec_", "gra_", 1)
-    if item.drill is not None:
+    more = request.grant is not None or request.offer is not None
+    if change.record is record or item.drill is not None:
         return change
-    by = find_item(change.record, decision.item_id).decisions[-1].by
+    if item.mandate is not None:
+        decided = decide(record, decision, now_ms, lost_ms, at_once=True).record
+        mandate = make_mandate(policy, decided, find_item(decided, item.item_id), now_ms)
+        if mandate is not None:
+            return change._replace(mandate=mandate)
+    if not more:
+        return change
+    by = list_made(find_item(change.record, decision.item_id))[-1].by
     grant = make_grant(policy, record, item, request, by, grant_id, now_ms)
     if grant is None:
         return change
     granted = decision.model_copy(update={"grant_id": grant.id, "offer": describe_offered(grant)})
-    return decide(record, granted, now_ms, lost_ms, at_once=True)._replace(grant=grant)
+    return decide(record, granted, now_ms, lost_ms)._replace(grant=grant)

@@ -17,7 +17,7 @@ from sayso.core.transitions.deliveries import is_live
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, describe_closing
-from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card
+from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card, undo_on_card
 from service.channels.slack import blocks as kit
 from service.channels.slack import limits, views
 from service.channels.slack.blocks import Block
@@ -78,6 +78,10 @@ class SlackDesk:
                         if done.item.open:
                             self.channel.background.later(self.say(sent.response_url, done.sentence))
                         self.channel.background.later(self._refresh(origin, done.record))
+            elif action is CardAction.UNDO:
+                async with self.channel.background.turns:
+                    undone = await undo_on_card(self.parts, CardRef(origin.suspension_id, origin.item_id), by)
+                self.channel.background.later(self.say(sent.response_url, undone))
             else:
                 await self._open(action, origin, by, sent)
         except SaysoError as error:

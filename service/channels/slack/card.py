@@ -23,7 +23,7 @@ DECISIONS = 10
 CLOSING_CHARS = 1000
 INLINE_CHARS = 80  # longer values, and those with line breaks, get a block of their own
 NOTE_CHARS = 500  # kept free for the notes about hidden text and masked values
-DECIDES = frozenset({CardAction.APPROVE, CardAction.EDIT, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
+DECIDES = frozenset(CardAction) - {CardAction.OPEN}
 
 _BUTTONS = (
     (CardAction.APPROVE, "Approve", "primary"),
@@ -31,6 +31,7 @@ _BUTTONS = (
     (CardAction.EDIT, "Edit…", ""),
     (CardAction.DENY, "Deny…", "danger"),
     (CardAction.ASK, "Ask…", ""),
+    (CardAction.UNDO, "Undo", ""),
 )
 
 

@@ -24,7 +24,7 @@ DECISIONS = 5
 MOST_CHOICES = 50
 REASON_CHARS = 2000
 
-DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
+DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK, CardAction.UNDO})
 CARD_TYPE = "application/vnd.microsoft.card.adaptive"
 
 _FUNCTIONS = re.compile(r"\{\{\s*(DATE|TIME)\s*\(", re.IGNORECASE)
@@ -120,6 +120,8 @@ def _write_actions(card: Card, actions: frozenset[CardAction]) -> Iterator[Eleme
         question = {"type": "Input.Text", "id": "question", "isMultiline": True, "maxLength": LONGEST_TEXT}
         asked = {**question, "label": "Question to the requester"}
         yield _ask("Ask…", asked, _execute("Send question", CardAction.ASK, card))
+    if CardAction.UNDO in actions:
+        yield _execute("Undo", CardAction.UNDO, card)
 
 
 def _write_input(card: Card) -> Element:

@@ -202,6 +202,9 @@ class Chat:
         if action.verb == CardAction.ASK:
             await deciding.ask_on_card(self.parts, self.channel, ref, data.question, by, self.activity.id)
             return
+        if action.verb == CardAction.UNDO:
+            await deciding.undo_on_card(self.parts, ref, by)
+            return
         fields: dict[str, Any] = {"action": action.verb, "digest": data.digest}
         if action.verb == CardAction.DENY:
             if len(data.reason) > chats.LONGEST_REASON:

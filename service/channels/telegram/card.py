@@ -15,15 +15,22 @@ CALLBACK_BYTES = 64  # the most bytes that a button carries
 LINE_UNITS = 140
 CLOSING_UNITS = 400
 DECISIONS = 3  # with all parts at their longest, the message has room for the note that the arguments do not fit
-DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
+DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK, CardAction.UNDO})
 
 _BUTTONS = (
     (CardAction.APPROVE, "Approve"),
     (CardAction.VALUE, "Enter value…"),
     (CardAction.DENY, "Deny…"),
     (CardAction.ASK, "Ask…"),
+    (CardAction.UNDO, "Undo"),
 )
-_CODES = {CardAction.APPROVE: "a", CardAction.VALUE: "v", CardAction.DENY: "d", CardAction.ASK: "q"}
+_CODES = {
+    CardAction.APPROVE: "a",
+    CardAction.VALUE: "v",
+    CardAction.DENY: "d",
+    CardAction.ASK: "q",
+    CardAction.UNDO: "u",
+}
 _ACTIONS = {code: action for action, code in _CODES.items()}
 _PREFIX = "sus_"
 _MARK_CHARS = 22  # the least of the digest that a button carries: 128 bits

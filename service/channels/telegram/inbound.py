@@ -202,6 +202,8 @@ class Inbox:
                 ref = CardRef(record.id, item.item_id)
                 return (await deciding.decide_on_card(self.parts, self.channel, ref, request, by, press.id)).sentence
             action = control.action
+            if action is CardAction.UNDO:
+                return await deciding.undo_on_card(self.parts, CardRef(record.id, item.item_id), by)
             headline = (await deciding.read_card(self.parts, record, item)).headline
             text = {
                 CardAction.DENY: chats.request_reason(headline),

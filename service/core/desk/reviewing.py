@@ -18,7 +18,7 @@ from sayso.core.records.permissions import Denial, Grant
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.schemas.validators import has_whole_fraction, settle_integers, settle_object
 from sayso.core.transitions.deadlines import see
-from sayso.core.transitions.deciding import ask_again, cancel, extend, find_item, retract, void_decisions
+from sayso.core.transitions.deciding import ask_again, cancel, defer_effects, extend, find_item, retract, void_decisions
 from sayso.core.transitions.decision_checks import check_canceller, check_draft, check_open
 from sayso.core.transitions.execution import revive
 from sayso.core.transitions.freezing import check_in_time, lost_ms
@@ -112,10 +112,9 @@ class Reviewing:
             if renewed is not None:
                 return ask_again(record, decision, renewed, now_ms, frozen_ms)
             change = consequences.decide(policy, record, decision, request, now_ms, frozen_ms)
-            if not covering or change.record is record:
-                return change
             denial = Denial(by=by.id, at_ms=now_ms, suspension_id=suspension_id, item_id=item_id)
-            return change._replace(suspended=tuple(grant.model_copy(update={"denial": denial}) for grant in covering))
+            suspended = tuple(grant.model_copy(update={"denial": denial}) for grant in covering)
+            return defer_effects(record, change, item_id, suspended)
 
         async with (
             self._ticking(suspension_id),
@@ -322,7 +321,7 @@ class Reviewing:
         renewed = renewed.model_copy(update={"learning": None})  # its arguments are a person's, not the agent's
         if item.drawn and renewed.terms.quorum.approve >= item.terms.quorum.approve:
             renewed = renewed.model_copy(update={"drawn": item.drawn})  # it keeps the approval that it was drawn for
-            return assign_numbers((renewed,), new_number)[0]
+            return assign_numbers(self.changes.suspensions.sampling.add_undo((renewed,)), new_number)[0]
         return assign_numbers(await self.changes.suspensions.sampling.draw((renewed,), record.run), new_number)[0]
 
     async def _find_denied(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:

@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, parse_qs, parse_qsl, quote, urlsplit
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from sayso.core.records.terms import UNDO_PATTERN
 from sayso.errors import InvalidInput
 from service.core.settings.evidence import EvidenceSettings
 from service.core.settings.limits import EdgeSettings, LimitSettings, PeriodSettings, WebhookSettings, Words
@@ -171,6 +172,9 @@ class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings,
     """YAML file with the rules that judge every tool call."""
     policy_attestations: int = Field(default=0, ge=0, le=2)
     """How many admins must attest the exact bytes of a file of rules before it takes force."""
+    undo: str | None = Field(default=None, pattern=UNDO_PATTERN)
+    """Time in which a reviewer can undo a decision before it takes effect, `1s` to `60s`, where no rule states one.
+    Without it, decisions take effect at once."""
     channels: Path | None = None
     """YAML file with the channels over which reviewers are asked, and their secrets. Without it nobody is notified."""
     drills: Path | None = None

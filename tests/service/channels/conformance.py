@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from sayso.core.canonical_json import JsonObject
+from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.items import MOST_INQUIRIES, Doubt, Inquiry, ItemTool, Prompt
 from sayso.core.records.suspensions import SuspensionRecord
@@ -162,6 +163,14 @@ class ChannelConformance(ABC):
         rendered = channel.render(card_of(closed))
         assert rendered.actions == {CardAction.OPEN}
         assert "ada approved this over api" in rendered.text
+
+    def test_card_offers_undo_alone_before_a_decision_takes_effect(self, channel: Channel) -> None:
+        record = record_of(ARGS["small"])
+        terms = record.items[0].terms.model_copy(update={"undo_s": 5})
+        record = record.with_item(record.items[0].model_copy(update={"terms": terms}))
+        rendered = channel.render(card_of(decide(record, word(record), T0).record))
+        assert rendered.actions == {CardAction.OPEN, *([CardAction.UNDO] if self.decides else [])}
+        assert not self.decides or f"by ada, from {iso_utc(T0 + 5_000)} on, unless ada undoes it" in rendered.text
 
     async def test_sent_card_loses_its_buttons_when_it_closes(
         self, channel: Channel, provider: Provider, recipient: Recipient

@@ -124,14 +124,27 @@ class SuspensionLookups(StorePart):
 
 
 class Sampling:
-    """The draw of one tenant. The secret is made when it is first needed, and never changes."""
+    """The draw of one tenant, and the time to undo decisions where rules state none.
 
-    def __init__(self, store: TenantStore) -> None:
+    The secret is made when it is first needed, and never changes.
+    """
+
+    def __init__(self, store: TenantStore, undo: str | None = None) -> None:
         self._redis, self._keys = store.redis, store.keys
-        self._secret = b""
+        self._secret, self._undo = b"", undo
+
+    def add_undo(self, drafts: Sequence[ItemDraft]) -> Sequence[ItemDraft]:
+        """Return the drafts, with the setting's time to undo in terms that have none."""
+        if self._undo is None:
+            return drafts
+        return [
+            draft.model_copy(update={"terms": draft.terms.model_copy(update={"undo": draft.terms.undo or self._undo})})
+            for draft in drafts
+        ]
 
     async def draw(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
-        """Return the drafts of a run, with one more approval for those that are drawn."""
+        """Return the drafts of a run, with the time to undo, and one more approval for those that are drawn."""
+        drafts = self.add_undo(drafts)
         if all(draft.terms.sample is None or draft.terms.sample.before is None for draft in drafts):
             return drafts
         return draw_samples(drafts, await self.read_secret(), (self._keys.tenant, run.owner, run.agent))
@@ -148,11 +161,15 @@ class Suspensions(SuspensionLookups):
     """The suspensions of one tenant; `mark_ms` returns the latest time that a clock confirmed, `ask` asks assessors."""
 
     def __init__(
-        self, store: TenantStore, mark_ms: Callable[[], int] = lambda: 0, ask: AskAssessors = ask_nobody
+        self,
+        store: TenantStore,
+        mark_ms: Callable[[], int] = lambda: 0,
+        ask: AskAssessors = ask_nobody,
+        undo: str | None = None,
     ) -> None:
         super().__init__(store)
         self._ask, self.tenant, self.mark_ms = ask, store.keys.tenant, mark_ms
-        self.sampling = Sampling(store)
+        self.sampling = Sampling(store, undo)
         self.find_inactive = People(store).find_inactive
         self.due_batches = DueBatches(store, mark_ms)
         self.waiting = WaitingWorkers(store.connections, store.keys)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sayso.core.policy.strictness import strictest_terms
-from sayso.core.records.decisions import Decision, Verdict
+from sayso.core.records.decisions import Verdict
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Drill
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
@@ -17,6 +17,7 @@ from sayso.core.transitions.deciding import (
     ask_again,
     cancel,
     decide,
+    defer_effects,
     extend,
     retract,
     void_decisions,
@@ -27,6 +28,8 @@ from sayso.core.transitions.freezing import shift_deadlines
 from sayso.core.transitions.inquiring import claim
 from sayso.core.transitions.quorum import take_effect
 from sayso.errors import AlreadyDecided, Conflict, IdempotencyConflict, IllegalTransition
+from tests.sayso.features.permissions.test_shadowing import make as make_grant
+from tests.sayso.runner.test_revalidation_mandates import make as make_mandate
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
 END = T0 + 5_000
@@ -57,7 +60,7 @@ def test_decision_says_until_when_it_can_be_undone() -> None:
     change = decide(record, word(record), T0)
     assert types_of(change) == ["decision_deferred"]
     assert (change.events[0].data["until_ms"], change.ready) == (END, False)
-    assert card_version(record, record.items[0]) == card_version(change.record, change.record.items[0])
+    assert card_version(record, record.items[0]) != card_version(change.record, change.record.items[0])
 
 
 def test_undone_decision_counts_no_longer() -> None:
@@ -134,18 +137,71 @@ def test_decision_that_completes_no_quorum_is_recorded_at_once() -> None:
     assert types_of(second) == ["decision_deferred"]
 
 
-def test_decision_that_does_more_takes_effect_at_once() -> None:
-    record = pending(ask(undo="5s"))
-    assert types_of(decide(record, word(record), T0, at_once=True)) == ["decision_recorded", "decided"]
-    denied: Decision = word(record, "deny", suspends=("gra_1",))
-    assert types_of(decide(record, denied, T0)) == ["decision_recorded", "decided"]
+def test_effects_of_a_decision_wait_with_it() -> None:
+    record, grant = pending(ask(undo="5s")), make_grant()
+    decided = decide(record, word(record, grant_id=grant.id), T0)._replace(grant=grant)
+    change = defer_effects(record, decided, "i1", (grant,))
+    assert (change.grant, change.suspended) == (None, ())
+    effect = tick(change.record, (), END)
+    assert (effect.record.status, effect.grant, effect.suspended) == (Status.DECIDED, grant, (grant,))
+    undone = retract(change.record, "i1", person("ada"), END - 1)
+    assert tick(undone.record, (), END).grant is None
 
 
-def test_drill_is_decided_at_once() -> None:
+def test_effects_of_a_decision_without_undo_are_immediate() -> None:
+    record, grant = pending(ask()), make_grant()
+    decided = decide(record, word(record), T0)._replace(grant=grant)
+    change = defer_effects(record, decided, "i1", (grant,))
+    assert (change.grant, change.suspended, change.record) == (grant, (grant,), decided.record)
+
+
+def test_repeated_decision_has_no_effects() -> None:
+    record, grant = pending(ask(undo="5s")), make_grant()
+    decided = decide(record, word(record), T0)._replace(grant=grant)
+    deferred = defer_effects(record, decided, "i1").record
+    again = decide(deferred, word(deferred), T0 + 1)
+    assert defer_effects(deferred, again, "i1", (grant,)) is again
+
+
+def take_two(*effects: dict[str, Any]) -> Change:
+    """Return the first tick after two decisions that can be undone until the same time, with these effects."""
+    record = pending(ask(0, undo="5s"), ask(1, undo="5s"))
+    for item_id, effect in zip(("i1", "i2"), effects, strict=True):
+        decided = decide(record, word(record, item_id=item_id), T0)._replace(**effect)
+        record = defer_effects(record, decided, item_id, effect.get("suspended", ())).record
+    return tick(record, (), END)
+
+
+@pytest.mark.parametrize(
+    "effect", [{"grant": make_grant()}, {"mandate": make_mandate()}, {"suspended": (make_grant(),)}]
+)
+def test_decisions_with_effects_take_effect_one_after_the_other(effect: dict[str, Any]) -> None:
+    first = take_two(effect, effect)
+    assert (first.record.status, first.record.due_at_ms) == (Status.PENDING, END)
+    second = tick(first.record, (), END)
+    assert second.record.status is Status.DECIDED
+    for name, value in effect.items():
+        assert (getattr(first, name), getattr(second, name)) == (value, value)
+
+
+def test_plain_decisions_take_effect_together() -> None:
+    assert take_two({}, {}).record.status is Status.DECIDED
+
+
+def test_plan_is_in_force_only_if_the_decision_on_it_counts() -> None:
+    record = pending(ask(undo="5s", quorum=Quorum(approve=2)))
+    record = decide(record, word(record, by="ben"), T0).record
+    decided = decide(record, word(record), T0)._replace(mandate=make_mandate())
+    record = defer_effects(record, decided, "i1").record
+    assert tick(record, (), END).mandate == make_mandate()
+    assert tick(void_decisions(record, ("ben",), T0 + 1).record, (), END).mandate is None
+
+
+def test_drill_can_be_undone_as_any_item() -> None:
     record = pending(ask(undo="5s"))
     drill = Drill(template="refund", signs=(), planted_by="root")
     record = record.with_item(record.items[0].model_copy(update={"drill": drill}))
-    assert types_of(decide(record, word(record, "deny"), T0)) == ["decision_recorded", "decided"]
+    assert types_of(decide(record, word(record, "deny"), T0)) == ["decision_deferred"]
 
 
 def test_decision_of_a_deactivated_person_does_not_take_effect() -> None:

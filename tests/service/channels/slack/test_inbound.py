@@ -9,6 +9,7 @@ import pytest
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.items import ItemKind
 from sayso.core.records.terms import Quorum, RuleTerms
+from sayso.core.sentences.deliveries import UNDONE
 from tests.builders import approve, ask, make_person
 from tests.fakes.slack import form_of, sign
 from tests.fakes.slack_api import ANNA
@@ -41,6 +42,17 @@ async def test_repeated_press_changes_nothing(slack_world: SlackWorld) -> None:
     for _ in range(3):
         await slack_world.interact(sent)
     assert len((await slack_world.read(record)).decisions) == 1
+
+
+async def test_undo_button_takes_back_the_decision(slack_world: SlackWorld) -> None:
+    await slack_world.link()
+    record, message = await slack_world.ask(ask(terms=RuleTerms(undo="60s")))
+    assert "Until then, Undo takes it back." in await slack_world.press(message, "approve")
+    _, held = await slack_world.send(record)
+    assert set(held.buttons) == {"sayso:undo", "sayso:open"}
+    assert await slack_world.press(held, "undo") == UNDONE
+    item = await slack_world.read(record)
+    assert (item.undoable, item.voided[0].retracted) == (None, True)
 
 
 async def test_late_press_is_told_who_was_first(slack_world: SlackWorld) -> None:

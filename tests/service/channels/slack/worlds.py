@@ -58,9 +58,13 @@ class SlackWorld:
 
     async def ask(self, *drafts: ItemDraft, to: str = ROOM, **fields: Any) -> tuple[SuspensionRecord, Message]:
         """Return a pending suspension, and its card in a room."""
-        record = await make_pending(self.world.wiring, *drafts, **fields)
+        return await self.send(await make_pending(self.world.wiring, *drafts, **fields), to)
+
+    async def send(self, record: SuspensionRecord, to: str = ROOM) -> tuple[SuspensionRecord, Message]:
+        """Send the card of a suspension as it is now."""
+        record = (await self.world.wiring.desk.suspensions.read(record.id)).record
         card = build_card(record, record.items[0], REFUND, self.world.wiring.settings.public_url)
-        await self.channel.send(Recipient("", to), card, record.id)
+        await self.channel.send(Recipient("", to), card, f"{record.id} {record.version}")
         return record, self.slack.messages[-1]
 
     async def read(self, record: SuspensionRecord) -> Item:

@@ -100,6 +100,17 @@ async def test_press_of_approve_decides_and_returns_the_closed_card(office: Offi
     assert not list_verbs(answer["value"])
 
 
+async def test_press_of_undo_takes_back_the_decision(office: Office) -> None:
+    await office.link("anna", ANNA)
+    record = await make_pending(office.world.wiring, ask(terms=RuleTerms(undo="60s")))
+    held = (await office.post(office.press(record, "approve"))).json()["value"]
+    assert list_verbs(held) == {"undo"}
+    again = (await office.post(office.press(record, "undo"))).json()["value"]
+    assert "approve" in list_verbs(again)
+    item = (await office.read(record)).items[0]
+    assert (item.undoable, item.voided[0].retracted) == (None, True)
+
+
 @pytest.mark.parametrize(("reason", "message"), [(" Not now. ", "Not now."), ("", None)])
 async def test_press_of_deny_takes_the_reason(office: Office, reason: str, message: str | None) -> None:
     await office.link("anna", ANNA)

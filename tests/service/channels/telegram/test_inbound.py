@@ -7,6 +7,7 @@ import pytest
 
 from sayso.core.records.items import ItemKind
 from sayso.core.records.terms import Quorum, RuleTerms
+from sayso.core.sentences.deliveries import UNDONE
 from service.channels.base import CardAction
 from service.channels.cards import build_card
 from service.channels.telegram.card import write_data
@@ -40,6 +41,21 @@ async def test_press_of_approve_decides_for_the_linked_person(bot: Bot) -> None:
     assert not alert
     assert not message.data
     assert "Closed: anna approved this over tg" in message.text
+
+
+async def test_press_of_undo_takes_back_the_decision_for_its_author(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    await bot.link("ben", BEN)
+    record = await make_pending(bot.wiring, ask(terms=RuleTerms(undo="60s")))
+    message = await bot.show(record)
+    notice, _ = await bot.press(message, "Approve")
+    assert "Until then, Undo takes it back." in notice
+    held, theirs = [await bot.show(await bot.read(record), chat) for chat in (ANNA, BEN)]
+    assert set(held.data) == {"Undo"}
+    assert (await bot.press(theirs, "Undo"))[0].startswith("A decision on this item takes effect at ")
+    assert await bot.press(held, "Undo") == (UNDONE, False)
+    item = (await bot.read(record)).items[0]
+    assert (item.undoable, item.voided[0].retracted) == (None, True)
 
 
 @pytest.mark.parametrize(("reply", "reason"), [("Not this <month>", "Not this <month>"), ("-", None)])

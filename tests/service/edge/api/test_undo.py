@@ -23,7 +23,12 @@ rules:
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
     policy = tmp_path / "policy.yaml"
     policy.write_text(RULES)
-    return Settings(redis_url=clean_store_url, policy=policy)
+    return Settings(redis_url=clean_store_url, policy=policy, undo="7s")
+
+
+async def test_setting_holds_decisions_of_rules_without_undo(world: World) -> None:
+    terms = [(await ask(world, tool, "demo"))["items"][0]["terms"] for tool in ("other", "pay")]
+    assert [stated["undo_s"] for stated in terms] == [7, 60]
 
 
 async def read_item(world: World, who: str, suspension: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Approved, and undone on the same page; nothing has run before."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -24,6 +25,10 @@ def test_approval_is_undone_with_one_press(site: Site, open_as: Callable[..., Pa
     page.get_by_role("button", name="Approve EUR 250.00").click()
     expect(page.get_by_text("Approved. Nothing has run yet.")).to_be_visible()
     assert page.locator(".decide").evaluate("bar => bar.offsetHeight") <= MOST_PX
+    countdown = page.get_by_role("button", name="Undo", exact=True).locator("[data-until]")
+    first = countdown.inner_text()
+    expect(countdown).not_to_have_text(first)
+    expect(countdown).to_have_text(re.compile(r"^\d+ s$|^1 min$"))
     other = open_as(place_of(record), "carla", viewport=viewport)
     expect(other.get_by_text("anna has decided this. It takes effect in a moment.")).to_be_visible()
     expect(other.get_by_role("button", name="Undo")).to_have_count(0)
