@@ -4,7 +4,7 @@
 (() => {
   "use strict";
   const { _, ngettext } = window.sayso;
-  const RUNS = ".approval, .edited, .value";
+  const RUNS = ".approval, .edited, .value, .alternative";
   const TEXTS = ".sheet > :is(section.panel, .prompt) :is(td, p, pre, blockquote)";
   const FOLDS = "#call .fold";
   const LONG_CHARS = 400;
@@ -52,7 +52,7 @@
         if (!names.has(button)) names.set(button, button.textContent);
         if (!unread.size) button.removeAttribute("aria-disabled");
         else if (!button.hasAttribute("aria-disabled")) button.setAttribute("aria-disabled", "true"); // else no change
-        const name = unread.size ? `${nameOf(button)} · ${rest}` : nameOf(button);
+        const name = unread.size && !form.matches(".alternative") ? `${nameOf(button)} · ${rest}` : nameOf(button);
         if (button.textContent !== name) button.firstChild.data = name; // typing does not unsettle the bar, see settle.js
       }
     }
@@ -104,7 +104,7 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     answers = document.getElementById("answers");
-    answers.addEventListener("click", press);
+    document.addEventListener("click", press);
     for (const type of ["input", "change"]) document.addEventListener(type, guard);
     // Before the review of an edit, the arguments that stay as requested may have been read.
     const unchanged = document.querySelector(".unchanged");

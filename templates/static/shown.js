@@ -4,7 +4,7 @@
   "use strict";
   const { ngettext } = window.sayso;
   const TABLES = ":is(#call > table, #call > .first > table, #call > .unchanged > table) > tbody > tr";
-  const RUNS = ".approval, .edited, .value";
+  const RUNS = ".approval, .edited, .value, .alternative";
 
   document.addEventListener("DOMContentLoaded", () => {
     const answers = document.getElementById("answers"), forms = document.getElementById("forms");
@@ -33,7 +33,8 @@
     let sent = null; // other scripts read forms that are not sent
     addEventListener("submit", ({ defaultPrevented, target }) => { sent = defaultPrevented ? null : target; });
     document.addEventListener("formdata", ({ target, formData }) => {
-      if (target !== sent || !(answers.contains(target) || forms.contains(target)) || !formData.has("answer") || !display) return;
+      const own = answers.contains(target) || forms.contains(target) || target.matches(".alternative");
+      if (target !== sent || !own || !formData.has("answer") || !display) return;
       formData.set("display", display);
       formData.set("unseen", unseen().join());
       formData.set("look_ms", lookMs());

@@ -20,7 +20,7 @@ from sayso.core.text.lookalikes import count_lookalikes
 from sayso.core.text.summaries import list_texts
 from sayso.core.text.suspicions import count_hidden
 from sayso.core.transitions.closing import args_of
-from sayso.core.transitions.decision_checks import entitle, find_alike
+from sayso.core.transitions.decision_checks import MOST_VOIDED, count_voided, entitle, find_alike
 from sayso.core.transitions.quorum import find_counted, list_agreeing
 
 _AFTER_DENIAL = {
@@ -201,6 +201,8 @@ def _describe_earlier(record: SuspensionRecord, item: Item, by: Actor, entitled:
     if (alike := find_alike(item, by)) is not None:
         names = {"person": alike.by.id, "rest": _describe_lack(item, alike)}
         return _("%(person)s decided by a credential that you made or reset, which counts as yours. %(rest)s", **names)
+    if count_voided(item, by.id) >= MOST_VOIDED:
+        return _("You have changed your decision too often, so another reviewer must decide this.")
     counted = find_counted(item, entitled)
     if counted is not None:
         rest = _describe_lack(item, counted)

@@ -223,6 +223,27 @@ def retract(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int, lost
     return closing.put_item(record, _take_out(item, own, now_ms, retracted=True), events, now_ms)
 
 
+def replace_own(
+    record: SuspensionRecord, item_id: str, replaced: str, by: Actor, now_ms: int, lost_ms: int = 0
+) -> Change:
+    """Take back the decision of this id, which its author makes anew in the same commit; raises as `retract` does."""
+    item = find_item(record, item_id)
+    if (replaced, by.id) not in [(decision.id, decision.by.id) for decision in item.decisions]:
+        raise Conflict("The decision that you change no longer counts. Nothing was changed; read the item again.")
+    return retract(record, item_id, by, now_ms, lost_ms)
+
+
+def find_own(item: Item, person: str) -> Decision | None:
+    """Return a person's decision that counts, which they may change; None while one takes effect."""
+    own = (decision for decision in item.decisions if decision.by.id == person)
+    return next(own, None) if item.open and item.undoable is None else None
+
+
+def without_own(item: Item, own: Decision, now_ms: int) -> Item:
+    """Return the item as it is once a decision was taken back."""
+    return _take_out(item, (own,), now_ms, retracted=True)
+
+
 def list_made(item: Item) -> tuple[Decision, ...]:
     """Return the decisions that count, and the one that takes effect soon."""
     return (*item.decisions, item.undoable.decision) if item.undoable is not None else item.decisions

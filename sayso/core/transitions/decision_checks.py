@@ -23,6 +23,9 @@ from sayso.errors import (
     WrongNumber,
 )
 
+MOST_VOIDED = 20
+"""The most decisions of one person that an item keeps as void: of who changed their mind, or was deactivated."""
+
 
 def check_open(record: SuspensionRecord, now_ms: int) -> None:
     """Raise `AlreadyDecided` or `DeadlinePassed` when an item can no longer be decided or withdrawn."""
@@ -139,6 +142,11 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
             f"{counted.by.id} has already decided on this item, for the same reviewer; it waits for other reviewers.",
             decided_by=counted.by.id,
         )
+    if count_voided(item, by.id) >= MOST_VOIDED:
+        raise AlreadyDecided(
+            f"{MOST_VOIDED} decisions of {by.id} on this item no longer count. Another reviewer must decide.",
+            decided_by=by.id,
+        )
     by = entitled.model_copy(update={"counts_as": counts_as}) if counts_as else entitled
     if (earlier := find_alike(item, by)) is None:
         return by
@@ -149,6 +157,11 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
         "Another reviewer must decide, or the person with a password and keys of their own.",
         decided_by=other.id,
     )
+
+
+def count_voided(item: Item, person: str) -> int:
+    """Return how many decisions of a person on an item no longer count."""
+    return sum(decision.by.id == person for decision in item.voided)
 
 
 def check_person(by: Actor) -> None:

@@ -18,7 +18,17 @@ from sayso.core.records.permissions import Denial, Grant
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.schemas.validators import has_whole_fraction, settle_integers, settle_object
 from sayso.core.transitions.deadlines import see
-from sayso.core.transitions.deciding import ask_again, cancel, defer_effects, extend, find_item, retract, void_decisions
+from sayso.core.transitions.deciding import (
+    ask_again,
+    cancel,
+    defer_effects,
+    extend,
+    find_item,
+    list_made,
+    replace_own,
+    retract,
+    void_decisions,
+)
 from sayso.core.transitions.decision_checks import check_canceller, check_draft, check_open
 from sayso.core.transitions.execution import revive
 from sayso.core.transitions.freezing import check_in_time, lost_ms
@@ -67,10 +77,12 @@ class Reviewing:
         key: str | None = None,
         asker: str | None = None,
         shown: Shown | None = None,
+        replaced: str = "",
     ) -> Saved:
         """Record one reviewer's decision on one item. `asker` owns the key when that is not the reviewer.
 
-        `shown` is recorded with it, and None means not measured.
+        `shown` is recorded with it, and None means not measured. It takes the place of the reviewer's own decision
+        `replaced`, in one commit; raises `Conflict` if that no longer counts.
 
         Edited arguments and given values must fit the tool's schema. If the rules deny the final arguments, raises
         `PolicyForbids`; another rule that needs approval renews the item. Raises what the transition raises, and
@@ -120,8 +132,24 @@ class Reviewing:
             self._ticking(suspension_id),
             self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}", by.id),
         ):
-            handing = self.handing.hand_on(transition, freezes)
+            verb = self._replace(transition, item_id, decision_id, replaced, by, freezes) if replaced else transition
+            handing = self.handing.hand_on(verb, freezes)
             return await self.changes.change_counted(suspension_id, item_id, handing, seen)
+
+    def _replace(
+        self, decide: Verb, item_id: str, decision_id: str, replaced: str, by: Actor, freezes: tuple[Freeze, ...]
+    ) -> Verb:
+        """Return a decision that takes the place of its author's earlier one; repeated, it changes nothing."""
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            if decision_id in [decision.id for decision in list_made(find_item(record, item_id))]:
+                return decide(record, now_ms)
+            frozen_ms = self.frozen_ms(record, item_id, freezes, now_ms)
+            taken = replace_own(record, item_id, replaced, by, now_ms, frozen_ms)
+            change = decide(taken.record, now_ms)
+            return change._replace(events=taken.events + change.events)
+
+        return transition
 
     async def judge_edit(self, suspension_id: str, item_id: str, request: DecisionRequest, by: Actor) -> FinalJudgement:
         """Return what the rules say of edited arguments. Records nothing; raises as `decide`, but for the number."""

@@ -55,7 +55,10 @@ def note_precedents(commit: Commit, keys: TenantKeys, update: Update) -> None:
             commit.write("RPUSH", key, _write_near(after, item))
             commit.write("LTRIM", key, -MOST_NEAR, -1)
             commit.write("PEXPIRE", key, _KEPT_MS)
-        for decision in item.decisions[len(earlier.decisions) :]:
+        known = {decision.id for decision in earlier.decisions}
+        for decision in item.decisions:
+            if decision.id in known:
+                continue
             if decision.by.kind is ActorKind.HUMAN and decision.action is DecisionAction.APPROVE:
                 key = keys.last_approval(decision.by.id, run.owner, run.agent, item.tool.name)
                 commit.write("SET", key, f"{after.id} {item.item_id}", "PX", _KEPT_MS)

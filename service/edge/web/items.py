@@ -44,7 +44,7 @@ from service.core.store.precedents import Precedents, kind_of
 from service.core.store.runs.external_events import ExternalEvents
 from service.core.wiring import Wiring
 from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage, additions_of
-from service.edge.web.content import details, edits
+from service.edge.web.content import details, edits, versions
 from service.edge.web.content.blocks import make_blocks
 from service.edge.web.content.details import SHOW
 from service.edge.web.content.edits import describe_precedents
@@ -187,12 +187,12 @@ async def _review(visit: _Visit) -> edits.EditReview:
 async def _decide(visit: _Visit) -> None:
     item, decision, shown = await _read_decision(visit)
     # A reviewer decides once per digest, and again after a decision was taken out; a repeated form is the same request.
-    turn = visit.post.get("turn", "")[:10]
-    key = f"web-{visit.item_id}-{decision.digest}" + (f"-{turn}" if turn else "")
+    turn, replaced = (visit.post.get(name, "")[:60] for name in ("turn", "replaced"))
+    key = "-".join(filter(None, ("web", visit.item_id, decision.digest, turn, replaced)))
     for part in _list_parts(visit.request):
         decision = await part.complete(_make_form(visit, item, decision))
     desk = wiring_of(visit.request).desk
-    await desk.decide(visit.suspension_id, visit.item_id, decision, by=visit.by, key=key, shown=shown)
+    await desk.decide(visit.suspension_id, visit.item_id, decision, visit.by, key, shown=shown, replaced=replaced)
 
 
 async def _read_decision(visit: _Visit) -> tuple[Item, DecisionRequest, Shown | None]:
@@ -206,8 +206,8 @@ async def _read_decision(visit: _Visit) -> tuple[Item, DecisionRequest, Shown | 
     decision = await asyncio.to_thread(
         lambda: read_answer(make_forms(item, definition, nested=True), post, limit_bytes)
     )
-    if edits.VERSION in post:
-        decision = decision.model_copy(update={"args": edits.find_version(item, post[edits.VERSION]).args})
+    if versions.VERSION in post:
+        decision = decision.model_copy(update={"args": versions.find_version(item, post[versions.VERSION]).args})
     shown = await asyncio.to_thread(edits.read_shown, view, definition, decision.args, post)
     return item, decision, shown
 
@@ -252,9 +252,9 @@ async def _gather(visit: _Visit) -> dict[str, Any]:
     if view.shown:
         await details.note_shown(wiring.part(ChannelNotes), visit.visitor.name, record, item)
     forms = await asyncio.to_thread(view.make_forms, definition)
-    versions = edits.list_versions(item) if view.shown or not view.has_secrets else []
-    chosen = post.get(edits.VERSION) or request.query_params.get(edits.VERSION)
-    version = next((version for version in versions if version.digest == chosen), None)
+    listed = versions.list_versions(item) if view.shown or not view.has_secrets else []
+    chosen = post.get(versions.VERSION) or request.query_params.get(versions.VERSION)
+    version = next((version for version in listed if version.digest == chosen), None)
     lines = view.mask_lines(describe_both(trail, external.entries))
     page = ItemPage(wiring, visit.visitor.name, item, view, lines, post, suspension.now_ms)
     freezes, fault, precedents, added = await asyncio.gather(
@@ -273,8 +273,6 @@ async def _gather(visit: _Visit) -> dict[str, Any]:
         "hold": deadlines.describe_hold(record, item, freezes, suspension.now_ms),
         **followed,
         "definition": definition,
-        "versions": versions,
-        "version": version,
         "external_cut": external.cut,
         "trail_fault": end.fault or fault,
         "forms": forms,
@@ -283,6 +281,9 @@ async def _gather(visit: _Visit) -> dict[str, Any]:
         **_describe_trail(record, item, view, definition, trail),
         **await asyncio.to_thread(_describe, record, item, visit.by, suspension.now_ms, version),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
+        **await asyncio.to_thread(
+            versions.describe_versions, view.record, view.item, visit.by, listed, version, definition, earlier
+        ),
         **precedents,
         **{name: value for part in added for name, value in part.items()},
     }
@@ -320,7 +321,7 @@ def _link_repeated(record: SuspensionRecord, item: Item) -> dict[str, str]:
 
 
 def _describe(
-    record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int, version: edits.Version | None
+    record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int, version: versions.Version | None
 ) -> dict[str, object]:
     return {
         "review": None,
@@ -329,7 +330,6 @@ def _describe(
         "item_state": find_item_state(record, item),
         "extensions": details.list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
-        "ineligibility": sentences.describe_ineligibility(record, item, visitor),
         "fallback": deadlines.describe_fallback(record, item),
         "deadline": deadlines.describe_deadline(record, item),
         "next_step": deadlines.describe_next_step(record, item),
@@ -348,26 +348,14 @@ def _describe(
         "waits_for_answer": find_open_inquiry(item.inquiries) is not None,
         "outcome": describe_outcome(item),
         "outcome_when": describe_outcome_when(item),
-        **_describe_quorum(record, item, visitor, version),
-    }
-
-
-def _describe_quorum(
-    record: SuspensionRecord, item: Item, visitor: Actor, version: edits.Version | None
-) -> dict[str, str]:
-    if not item.open or Answer.APPROVE not in item.allowed:
-        return {"approval": "", "tally": ""}
-    args = version.args if version is not None else item.tool.args
-    return {
-        "approval": sentences.describe_approval(record, item, visitor, args),
-        "tally": sentences.count_approval(record, item, visitor, args),
+        **versions.describe_right(record, item, visitor, version),
     }
 
 
 def _describe_args(
     record: SuspensionRecord,
     item: Item,
-    version: edits.Version | None,
+    version: versions.Version | None,
     definition: ToolDefinition | None,
     earlier: Sequence[Measures],
 ) -> dict[str, object]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import DAY_MS
 from sayso.core.policy.counters.restraining import describe_denial, is_denied
 from sayso.core.policy.external import FinalJudgement
@@ -18,15 +18,13 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.rendering.money import names_minor_unit
 from sayso.core.rendering.renderers import render_call
-from sayso.core.sentences import join_words
 from sayso.core.sentences.deadlines import Sentence
 from sayso.core.sentences.outcomes import describe_earlier_denial, describe_near_denial
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.redaction import Redacted
 from sayso.core.text.summaries import hash_display, write_shown
-from sayso.core.transitions.closing import args_of
 from sayso.core.transitions.deciding import find_item
-from sayso.errors import InvalidInput, NotFound, Unreadable
+from sayso.errors import NotFound, Unreadable
 from service.core.operations.masking import find_secrets
 from service.core.store.precedents import Precedents, kind_of
 from service.core.wiring import Wiring
@@ -34,6 +32,7 @@ from service.edge.web.content.blocks import Blocks, make_blocks
 from service.edge.web.content.cards import item_href
 from service.edge.web.content.details import Change, ItemView, compare_args
 from service.edge.web.content.diffs import write_diff
+from service.edge.web.content.versions import Version, list_versions
 from service.edge.web.sessions import Post
 from service.forms.fields import is_change
 
@@ -97,41 +96,6 @@ def _describe(judged: FinalJudgement) -> str:
             rule=name,
         )
     return _("Still asks: %(rule)s.", rule=name) if decision.action in ASKING else _("Allowed: %(rule)s.", rule=name)
-
-
-VERSION = "version"  # the control and the query parameter that name a version by its digest
-
-
-class Version(NamedTuple):
-    """Edited arguments, and the reviewers who approved exactly them."""
-
-    digest: str
-    args: JsonObject
-    reviewers: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return _("%(who)s’s version", who=join_words(self.reviewers))
-
-
-def list_versions(item: Item) -> list[Version]:
-    """Return the versions of an open item that waits for more approvals, in the order of their first approval."""
-    versions: dict[str, Version] = {}
-    for decision in item.decisions if item.open else ():
-        args = args_of(item, decision)
-        if decision.action is DecisionAction.APPROVE and args != item.tool.args:
-            digest = digest_json(args)
-            earlier = versions[digest].reviewers if digest in versions else ()
-            versions[digest] = Version(digest, args, (*earlier, decision.by.id))
-    return list(versions.values())
-
-
-def find_version(item: Item, digest: str) -> Version:
-    """Return the version of that digest; raises `InvalidInput`."""
-    for version in list_versions(item):
-        if version.digest == digest:
-            return version
-    raise InvalidInput(_("No reviewer has approved that version. Choose one of the versions on the item's page."))
 
 
 MOST_PATHS, MOST_PATH_CHARS = 20, 200

@@ -6,7 +6,8 @@ from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.suspensions import Change, Status
 from sayso.core.records.terms import Quorum
 from sayso.core.transitions.deadlines import needs_sight
-from sayso.core.transitions.deciding import decide, retract, void_decisions
+from sayso.core.transitions.deciding import decide, find_own, replace_own, retract, void_decisions, without_own
+from sayso.core.transitions.decision_checks import MOST_VOIDED
 from sayso.errors import AlreadyDecided, Conflict, DeadlinePassed, NotAllowed
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
@@ -118,3 +119,46 @@ def test_decision_made_anew_is_taken_back_as_well() -> None:
         record = decide(record, word(record, by="ada", id=id_), T0).record
         record = retract(record, "i1", person("ada"), T0).record
     assert ([one.id for one in record.items[0].voided], record.items[0].decisions) == (["dec_1", "dec_2"], ())
+
+
+def test_replace_own_takes_back_that_decision_of_that_person_alone() -> None:
+    record = pending(ask(quorum=Quorum(approve=3)))
+    for who in ("ada", "ben"):
+        record = decide(record, word(record, by=who, id=f"dec_{who}"), T0).record
+    change = replace_own(record, "i1", "dec_ada", person("ada"), T0 + 5)
+    (item,) = change.record.items
+    assert ([one.id for one in item.decisions], [one.id for one in item.voided]) == (["dec_ben"], ["dec_ada"])
+    assert types_of(change) == ["decision_retracted"]
+    for replaced, who in (("dec_ben", "ada"), ("dec_ada", "ben"), ("dec_gone", "ada")):
+        with pytest.raises(Conflict, match="no longer counts"):
+            replace_own(record, "i1", replaced, person(who), T0)
+    with pytest.raises(DeadlinePassed):
+        replace_own(record, "i1", "dec_ada", person("ada"), record.items[0].terms.deadline_at_ms)
+
+
+def test_own_decision_can_be_changed_while_it_counts_and_none_takes_effect() -> None:
+    record = pending(ask(quorum=Quorum(approve=2)))
+    record = decide(record, word(record, by="ada"), T0).record
+    (item,) = record.items
+    own = find_own(item, "ada")
+    assert own is not None
+    assert find_own(item, "ben") is None
+    assert without_own(item, own, T0).decisions == ()
+    closed = decide(record, word(record, by="ben"), T0).record.items[0]
+    assert find_own(closed, "ada") is None
+    soon = pending(ask(quorum=Quorum(approve=2), undo="3s"))
+    for who in ("ada", "ben"):
+        soon = decide(soon, word(soon, by=who), T0).record
+    assert soon.items[0].undoable is not None
+    assert find_own(soon.items[0], "ada") is None
+
+
+def test_one_person_leaves_a_bounded_number_of_void_decisions() -> None:
+    record = pending(ask(quorum=Quorum(approve=2)))
+    for number in range(MOST_VOIDED):
+        record = decide(record, word(record, by="ada", id=f"dec_{number}"), T0).record
+        record = retract(record, "i1", person("ada"), T0).record
+    with pytest.raises(AlreadyDecided, match="20 decisions of ada on this item no longer count"):
+        decide(record, word(record, by="ada", id="dec_last"), T0)
+    assert len(record.items[0].voided) == MOST_VOIDED
+    assert len(decide(record, word(record, by="ben"), T0).record.items[0].decisions) == 1

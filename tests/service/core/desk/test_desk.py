@@ -326,3 +326,32 @@ async def test_what_is_read_is_what_is_there(wiring: Wiring, desk: Desk) -> None
     gone = await wiring.runs._redis.exists(TenantKeys(TENANT).suspension("sus_none"))
     assert gone == 0
     assert await desk.suspensions.read_many(["sus_none", record.id]) == [record]
+
+
+async def test_decision_takes_the_place_of_ones_own_in_one_commit(desk: Desk, wiring: Wiring) -> None:
+    record = await make_pending(wiring, ask(terms=RuleTerms.model_validate({"quorum": {"approve": 2}})))
+    first = (await desk.decide(record.id, "i1", word(record), person("ben"), key="k1")).record
+    (own,) = first.items[0].decisions
+    denied = [
+        (await desk.decide(record.id, "i1", word(record, "deny"), person("ben"), "k2", replaced=own.id)).record
+        for _ in range(2)
+    ]
+    assert denied[0] == denied[1]
+    (item,) = denied[0].items
+    assert ([made.action for made in item.decisions], [made.id for made in item.voided]) == (["deny"], [own.id])
+    assert denied[0].version == first.version + 1
+    assert (await trail(wiring, record))[-3:] == ["decision_retracted", "decision_recorded", "decided"]
+
+
+async def test_replaced_decision_stays_where_the_new_one_is_refused(desk: Desk, wiring: Wiring) -> None:
+    record = await make_pending(wiring, ask(terms=RuleTerms.model_validate({"quorum": {"approve": 2}})))
+    first = (await desk.decide(record.id, "i1", word(record), person("ben"), key="k1")).record
+    (own,) = first.items[0].decisions
+    for refused, by, replaced in (
+        (word(record, "deny").model_copy(update={"digest": "0" * 64}), "ben", own.id),
+        (word(record, "deny"), "anna", own.id),
+        (word(record, "deny"), "ben", "dec_gone"),
+    ):
+        with pytest.raises((StaleDigest, Conflict)):
+            await desk.decide(record.id, "i1", refused, person(by), "k2", replaced=replaced)
+    assert (await desk.suspensions.read(record.id)).record == first

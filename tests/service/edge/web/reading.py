@@ -8,8 +8,9 @@ from playwright.sync_api import Page, expect
 def read_to_the_end(page: Page) -> None:
     """Have every text shown to its end: until then the main button leads to the next of them."""
     page.wait_for_load_state()  # the button is held back from then on
-    while page.locator(".decide [aria-disabled]").count():
-        page.evaluate("document.querySelector('.decide [aria-disabled]')?.click()")
+    held = ".decide [aria-disabled], .alternative [aria-disabled]"
+    while page.locator(held).count():
+        page.evaluate("held => document.querySelector(held)?.click()", held)
 
 
 def unfold(page: Page, heading: str) -> None:

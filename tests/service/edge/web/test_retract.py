@@ -37,6 +37,33 @@ def test_reviewer_takes_a_decision_back_and_denies(
     assert site.act(read) == [("anna", True)]
 
 
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_reviewer_changes_a_decision_with_one_press(
+    site: Site, open_as: Callable[..., Page], size: dict[str, int]
+) -> None:
+    record = site.act(lambda wiring: asked(wiring, make_ask(terms={**TERMS, "quorum": {"approve": 2, "deny": 2}})))
+    page = open_as(place_of(record), viewport=size)
+    read_to_the_end(page)
+    page.get_by_role("button", name="Approve EUR 250.00").click()
+    expect(page.locator(".ineligible")).to_have_text("You approved. Waiting for 1 more.")
+    expect(page.get_by_role("button", name="Approve EUR 250.00")).to_have_count(0)
+    bar = page.locator(".decide").bounding_box()
+    assert bar is not None
+    assert bar["height"] <= 96
+    page.get_by_role("link", name="Deny…").click()
+    page.get_by_role("button", name="Deny", exact=True).click()
+    expect(page.locator(".ineligible")).to_have_text("You denied. Waiting for 1 more.")
+    expect(page.get_by_role("link", name="Deny…")).to_have_count(0)
+    page.get_by_role("button", name="Approve EUR 250.00").click()
+    expect(page.locator(".ineligible")).to_have_text("You approved. Waiting for 1 more.")
+
+    async def read(wiring: Wiring) -> tuple[list[str], list[str]]:
+        item = (await wiring.desk.suspensions.read(record.id)).record.items[0]
+        return [made.action for made in item.decisions], [made.action for made in item.voided]
+
+    assert site.act(read) == (["approve"], ["approve", "deny"])
+
+
 def test_form_sent_again_after_a_retraction_decides_nothing(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, make_ask(terms=TERMS)))
     stale = open_as(place_of(record))

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
 
 from sayso.core.records.suspensions import SuspensionRecord
 from service.core.wiring import Wiring
-from tests.service.edge.web.reading import read_to_the_end
+from tests.browser import DESKTOP, PHONE
+from tests.service.edge.web.reading import press_approve, read_to_the_end, settle
 from tests.service.edge.web.sites import Site
 from tests.service.edge.web.stories import REFUND_ARGS, asked, decide, make_ask, place_of
 
@@ -67,3 +69,74 @@ def test_switch_appears_when_somebody_edits_meanwhile(site: Site, open_as: Calla
     expect(page.get_by_role("link", name="ben’s version")).to_be_visible()
     expect(page.locator("#differing")).to_contain_text("ben approved amount 48.25; you see 250.")
     expect(page.get_by_role("button", name="Approve EUR 250.00 as requested (1 of 2)")).to_be_visible()
+
+
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_each_version_is_a_button_that_approves_it(
+    site: Site, open_as: Callable[..., Page], size: ViewportSize
+) -> None:
+    async def edit_twice(wiring: Wiring) -> SuspensionRecord:
+        record = await decide(wiring, await asked(wiring, make_ask(terms=TERMS)), "approve", args=EDITED)
+        return await decide(wiring, record, "approve", name="carla", args={**REFUND_ARGS, "amount": 100})
+
+    record = site.act(edit_twice)
+    page = open_as(place_of(record), viewport=size)
+    card = page.locator(".versions > div", has_text="carla’s version")
+    expect(card).to_contain_text("amount 250 → 100")
+    read_to_the_end(page)
+    settle(page)
+    card.get_by_role("button", name="Approve carla’s version (2 of 2)").click()
+    expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
+
+    async def read(wiring: Wiring) -> tuple[object, object]:
+        item = (await wiring.desk.suspensions.read(record.id)).record.items[0]
+        return item.outcome and item.outcome.args, item.decisions[-1].shown and item.decisions[-1].shown.values_shown
+
+    assert site.act(read) == ({**REFUND_ARGS, "amount": 100}, 7)
+
+
+def test_unread_or_long_versions_are_not_approved_unopened(site: Site, open_as: Callable[..., Page]) -> None:
+    async def edit_both(wiring: Wiring) -> SuspensionRecord:
+        record = await asked(wiring, make_ask(args={**REFUND_ARGS, "note": "long " * 2_000}, terms=TERMS))
+        record = await decide(wiring, record, "approve", args={**REFUND_ARGS, "note": "long " * 2_000, "amount": 1})
+        return await decide(wiring, record, "approve", name="carla", args={**REFUND_ARGS, "note": "other " * 900})
+
+    record = site.act(edit_both)
+    page = open_as(place_of(record), viewport=PHONE)
+    cards = page.locator(".versions > div")
+    expect(cards.filter(has_text="carla’s version").get_by_role("button")).to_have_count(0)
+    unread = page.locator(".versions").get_by_role("button", name="Approve ben’s version")
+    expect(unread).to_have_attribute("aria-disabled", "true")
+    unread.dispatch_event("click")
+    expect(page.locator(".ineligible")).to_have_count(0)
+    assert site.act(lambda wiring: wiring.desk.suspensions.read(record.id)).record.version == record.version
+
+
+def test_version_with_a_severe_warning_asks_once_more(site: Site, open_as: Callable[..., Page]) -> None:
+    async def edit(wiring: Wiring) -> SuspensionRecord:
+        args = {**REFUND_ARGS, "note": "hooks.ex\u0430mple.net"}
+        return await decide(wiring, await asked(wiring, make_ask(terms=TERMS)), "approve", args=args)
+
+    page = open_as(place_of(site.act(edit)))
+    read_to_the_end(page)
+    settle(page)
+    page.locator(".versions").get_by_role("button", name="Approve ben’s version").click()
+    expect(page.locator(".question")).to_be_visible()
+    expect(page.locator(".what .changes")).to_be_visible()
+    read_to_the_end(page)
+    settle(page)
+    press_approve(page)
+    expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
+
+
+def test_own_approval_moves_to_another_version_with_one_press(site: Site, open_as: Callable[..., Page]) -> None:
+    async def approve(wiring: Wiring) -> SuspensionRecord:
+        record = await decide(wiring, await asked(wiring, make_ask(terms=TERMS)), "approve", name="anna")
+        return await decide(wiring, record, "approve", args=EDITED)
+
+    page = open_as(place_of(site.act(approve)))
+    read_to_the_end(page)
+    settle(page)
+    expect(page.locator(".ineligible")).to_have_text("You approved. Waiting for 1 more.")
+    page.locator(".versions").get_by_role("button", name="Approve ben’s version (2 of 2)").click()
+    expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
