@@ -16,6 +16,8 @@ DOCS := $(DOCS_VENV)/.installed
 RESTATE_VENV := .venv-restate
 # Restate's server comes from npm; without npm, `make bench` skips it.
 RESTATE := $(if $(shell command -v npm),$(RESTATE_VENV)/.installed)
+# An identity provider of the journeys comes from npm; without npm, its journey is skipped.
+PROVIDER := $(if $(shell command -v npm),tests/journeys/provider/node_modules/.installed)
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 SDK := $(VENV)/sdk/.built
@@ -45,14 +47,15 @@ demo: $(SDK) ## show the whole job once, unattended, on free ports
 test: $(DEV) $(SDK) ## run all tests but those of the other targets (TESTS=tests/workers for some)
 	@$(call pytest,worksteal) $(TESTS) -m "not browser and not drawn"
 
-fuzz: $(DEV) ## compare random shell texts with what bash and dash do (COUNT=100000 SEED=1)
+fuzz: $(DEV) ## compare random shell texts with what bash and dash do, and forge tokens (COUNT=100000 SEED=1)
 	@COUNT=$(COUNT) SEED=$(SEED) $(PYTHON) -m tests.shells
+	@FORGED=$(or $(COUNT),1000000) SEED=$(or $(SEED),1) $(PYTHON) -m pytest tests/service/features/sign_in/test_forgeries.py -q
 
 pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser
 	@$(call pytest,worksteal) tests/service -m browser
 
-journeys: $(DEV) $(SDK) ## start whole installations, kill their processes, follow the tutorials
+journeys: $(DEV) $(SDK) $(PROVIDER) ## start whole installations, kill their processes, follow the tutorials
 	@$(PYTHON) -m launch.browser
 	@$(call pytest,loadgroup) $(JOURNEYS)
 
@@ -132,6 +135,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile benchmarks/peers/restate/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file benchmarks/peers/restate/requirements.lock
 	cd benchmarks/peers/restate && npm install --package-lock-only --omit-lockfile-registry-resolved
+	cd tests/journeys/provider && npm install --package-lock-only --omit-lockfile-registry-resolved
 	for extra in pydantic-ai openai-agents langgraph autogen parsimony; do \
 		$(VENV)/bin/uv pip compile pyproject.toml $$(ls tests/frameworks/locks/$$extra.in 2>/dev/null) --group server --extra $$extra \
 			--constraints requirements.lock --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
@@ -162,7 +166,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 
 clean: ## remove environments and caches; the data directory stays
 	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(DOCS_VENV) $(OPENAPI_VENV) $(RESTATE_VENV) \
-		tests/conformance/openapi/node_modules benchmarks/peers/restate/node_modules $(CACHES)
+		tests/conformance/openapi/node_modules benchmarks/peers/restate/node_modules tests/journeys/provider/node_modules $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list the targets
@@ -184,6 +188,10 @@ $(AAP): tests/conformance/requirements.lock
 $(OPENAPI): tests/conformance/openapi/requirements.lock tests/conformance/openapi/package-lock.json
 	@launch/install.sh $(OPENAPI_VENV) tests/conformance/openapi/requirements.lock $(UV_VERSION)
 	@cd tests/conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm ci --silent --no-audit --no-fund
+	@touch $@
+
+$(PROVIDER): tests/journeys/provider/package-lock.json
+	@cd tests/journeys/provider && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
 $(DOCS): docs/requirements.lock

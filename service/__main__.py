@@ -15,12 +15,13 @@ from sayso.errors import Unavailable
 from service.app import begin_closing, create_app
 from service.channels.config import InvalidChannels
 from service.channels.kinds import open_channels
+from service.core.auth.providers import InvalidSignIn
 from service.core.logs import configure_logs, start
 from service.core.outgoing.assessors import InvalidAssessors, assessors_of, check_receivers
 from service.core.policy.publishing import rulebook_of
 from service.core.settings import Settings
 from service.core.store.connection.connecting import OtherFormat, WeakDurability, check_durability, check_format
-from service.core.wiring import settle_memory
+from service.core.wiring import providers_of, settle_memory
 from service.edge.http.connections import ServerConfig
 from service.features.control.drills import InvalidDrills, drills_of
 
@@ -73,6 +74,7 @@ def main(settings: Settings) -> int:
         rulebook_of(settings.policy)
         open_channels(settings)
         drills_of(settings.drills)
+        providers_of(settings).load()
         check_receivers(assessors_of(settings.assessors), settings.receivers, loopback=settings.aap_allow_loopback)
         weakness = asyncio.run(check_durability(settings.store_url, allow_weak=settings.allow_weak_durability))
         asyncio.run(check_format(settings.store_url))
@@ -80,6 +82,7 @@ def main(settings: Settings) -> int:
         InvalidAssessors,
         InvalidChannels,
         InvalidDrills,
+        InvalidSignIn,
         RulebookError,
         WeakDurability,
         OtherFormat,

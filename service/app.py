@@ -157,6 +157,7 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         app.state.process = process
         drills_of(settings.drills)  # a faulty file is found now
         process.credentials.person_tokens.load()
+        process.providers.load()
         app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
         app.state.checks = Checks()
         app.state.readings = Readings(process.tenant(TENANT), app.state.channels.by_name)

@@ -12,11 +12,13 @@ from service.core.auth.duty import Duty
 from service.core.auth.groups import Groups
 from service.core.auth.passwords import Passwords
 from service.core.auth.person_tokens import PersonTokens
+from service.core.auth.providers import Providers
 from service.core.auth.reviewers import Reviewers, hash_token
 from service.core.concurrency import Waiters
 from service.core.desk.desk import Desk
 from service.core.desk.freezing import Freezes
 from service.core.outgoing.assessors import Assessors, assessors_of, check_receivers
+from service.core.outgoing.connections import check_url
 from service.core.outgoing.http import Posts
 from service.core.policy.publishing import RulesInForce, rulebook_of
 from service.core.settings import Settings
@@ -40,6 +42,12 @@ _COLLECT_AFTER = 20_000
 Part = TypeVar("Part")
 
 
+def providers_of(settings: Settings) -> Providers:
+    """Return the identity providers of the file that the settings name; their addresses are checked like receivers."""
+    check = partial(check_url, loopback=settings.aap_allow_loopback, internal=settings.receivers)
+    return Providers(settings.sign_in, check)
+
+
 class Wiring:
     """The parts that serve one tenant. Settings, connections and credentials are the process's own."""
 
@@ -48,7 +56,7 @@ class Wiring:
         attempts, tokens, people, duty = process.attempts, process.tokens, People(store), DutyStore(store)
         self.settings, self.tenant, self.store, self.attempts = settings, tenant, store, attempts
         self.rulebook, self.watch, self.posts = process.rulebook, process.watch, process.posts
-        self.credentials = process.credentials
+        self.credentials, self.providers = process.credentials, process.providers
         companions = [make(store) for make in store.hooks.companions]
         needed = settings.policy_attestations
         self.rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy, needed, companions)
@@ -98,7 +106,7 @@ class Process:
         self.assessors = Assessors(plans, self.posts)
         self._connections, self._hooks = connections, hooks
         self.attempts = Attempts(connections.redis)
-        self.passwords = Passwords()
+        self.passwords, self.providers = Passwords(), providers_of(settings)
         self.tokens = Tokens(connections)
         self.credentials = Credentials(
             self.tokens,

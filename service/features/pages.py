@@ -19,6 +19,7 @@ from service.features.operate import slack_install, welcome
 from service.features.people import account_pages, admin_pages, group_pages
 from service.features.permissions import pages as permissions
 from service.features.rulebook import api as rulebook
+from service.features.sign_in import pages as providers
 from service.features.webhooks import api as webhooks
 from service.features.whatif import pages as whatif
 from service.features.whatif import trial_pages
@@ -33,6 +34,7 @@ _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
 router = APIRouter(include_in_schema=False, dependencies=_CHECKS)
 _MODULES = (
     sign_ins,
+    providers,
     inbox,
     saved_views,
     alike,

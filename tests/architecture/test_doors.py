@@ -204,6 +204,7 @@ ACTS: Mapping[str, Act] = {
         {
             "API": (f"{PEOPLE}/api.py:add_reviewer",),
             "page": (f"{PEOPLE}/admin_pages.py:add",),
+            "identity provider": ("service/features/sign_in/accounts.py:_add_person",),
             "command line": (f"{CLI}/people.py:add",),
         },
     ),

@@ -123,6 +123,10 @@ class Credentials:
         await self._tokens.close_session(hash_token(token))
         self.forget(token)
 
+    async def close(self, token_hash: str) -> None:
+        """End a session by the hash of its token; every process notices within a second."""
+        await self._tokens.close_session(token_hash)
+
     def forget(self, token: str) -> None:
         self._cached.pop(token, None)
         for in_use in (True, False):
@@ -182,7 +186,7 @@ class Credentials:
             holder.person.roles,
             session.csrf,
             made=Made(session.made_by, session.made_at_ms),
-            password_by=holder.person.password_by,
+            password_by="" if session.provider else holder.person.password_by,
             groups=holder.groups,
             represents=holder.represents,
         )

@@ -91,6 +91,24 @@ class Groups:
 
         await self._store.change(name, delete)
 
+    async def set_member(self, name: str, person: str, *, member: bool) -> bool:
+        """Add or remove a member; return whether that changed anything. A missing group is created for its first."""
+        known = await self._store.find(name)
+        if member == (known is not None and person in known.members):
+            return False
+        if known is None and len(await self.list_all()) >= MOST_GROUPS:
+            raise Conflict(f"There are {MOST_GROUPS} groups already. Delete one first.")
+
+        def change(current: Group | None) -> Group | None:
+            group = current or Group(name=name, created_at_ms=now_ms())
+            members = {*group.members, person} if member else {*group.members} - {person}
+            if len(members) > MOST_MEMBERS:
+                raise Conflict(f"The group {name} has {MOST_MEMBERS} members already. Make several groups.")
+            return group.model_copy(update={"members": tuple(sorted(members))}) if current or member else None
+
+        await self._store.change(name, change)
+        return True
+
     async def read(self, name: str) -> Group:
         """Return a group; raises `NotFound`."""
         return _found(await self._store.find(name), name)

@@ -50,9 +50,9 @@ class Passwords:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def verify(self, password: str, expected: str | None) -> bool:
-        """Return whether the hash fits; None takes as long and fails, so sign-ins do not reveal which names exist."""
-        if expected is None:
+        """Return whether the hash fits; none takes as long and fails, so sign-ins do not reveal which names exist."""
+        if not expected:
             self._decoy = self._decoy or await self.hash(new_secret())
         async with self._slots:
             fits = await asyncio.to_thread(_HASHER.verify, password[:LONGEST_PASSWORD], expected or str(self._decoy))
-        return fits and expected is not None
+        return fits and bool(expected)

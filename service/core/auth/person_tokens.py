@@ -166,12 +166,12 @@ def _read_keys(document: Document, loc: tuple[str | int, ...], row: IssuerRow, p
         except InvalidInput as error:
             document.report((*loc, "jwks"), f"issuer {row.issuer}: {error.message}")
             listed = []
-        sources += [((*loc, "jwks"), str(entry.get("kid", "")), _load_jwk, (entry, row.jwks.alg)) for entry in listed]
+        sources += [((*loc, "jwks"), str(entry.get("kid", "")), load_jwk, (entry, row.jwks.alg)) for entry in listed]
     for place, key_id, load, given in sources:
         try:
             if not key_id or key_id in keys:
                 raise ValueError("every key needs an id of its own; rename it")
-            keys[key_id] = _check_key(load(*given))
+            keys[key_id] = check_key(load(*given))
         except (ValueError, TypeError, PyJWTError) as error:
             document.report(place, f"issuer {row.issuer}: key {key_id or '(no id)'}: {error}")
     if not sources and not document.problems:
@@ -196,16 +196,18 @@ def _load_key(row: KeyRow) -> VerifyingKey:
         raise ValueError("public_key is not a public key in PEM; it begins with -----BEGIN PUBLIC KEY-----") from error
 
 
-def _load_jwk(jwk: dict[str, Any], rsa_alg: str | None) -> VerifyingKey:
+def load_jwk(jwk: Mapping[str, Any], rsa_alg: str | None) -> VerifyingKey:
+    """Return a public key of a JWKS; `rsa_alg` is of one that names none. Raises `ValueError`, `PyJWTError`."""
     if jwk.get("kty") == "oct" or "d" in jwk:
         raise ValueError("a JWKS file holds public keys only; remove the secret or private key")
     alg = jwk.get("alg") or _BY_TYPE.get((str(jwk.get("kty")), str(jwk.get("crv")))) or rsa_alg
     if not isinstance(alg, str) or alg not in _KINDS:
         raise ValueError(f"its algorithm is {alg or 'not named'}; use {', '.join(_KINDS)}, or set jwks.alg")
-    return VerifyingKey(alg, PyJWK(jwk, algorithm=alg).key)
+    return VerifyingKey(alg, PyJWK(dict(jwk), algorithm=alg).key)
 
 
-def _check_key(key: VerifyingKey) -> VerifyingKey:
+def check_key(key: VerifyingKey) -> VerifyingKey:
+    """Return a key that is strong enough and fits its algorithm; raises `ValueError`."""
     if key.alg == "HS256":
         if len(key.key) < SHORTEST_SECRET:
             raise ValueError(f"the secret has {len(key.key)} bytes; use {SHORTEST_SECRET} or more, at random")

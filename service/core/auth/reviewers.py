@@ -230,16 +230,23 @@ class Reviewers:
         by = Actor(id=name, kind=ActorKind.HUMAN, channel=channel, groups=await self.list_groups(name))
         return describe_actor(by, await self.list_represented(name), made)
 
-    async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE) -> SignIn:
+    async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE, *, admins_only: bool = False) -> SignIn:
         """Open a session; raises `NotAuthenticated`, and `TooManyRequests` after many attempts from an address."""
         pair = await self._count(name, origin.address)
         began_at_ms = now_ms()  # before the read: a password set during it ends this session, too
         reviewer = await self._people.find_reviewer(name)
         fits = await self._passwords.verify(password, (reviewer.password_hash or None) if reviewer else None)
-        if reviewer is None or not fits or not reviewer.active:
+        permitted = reviewer is not None and reviewer.active and (not admins_only or "admin" in reviewer.roles)
+        if reviewer is None or not fits or not permitted:
             raise NotAuthenticated("That name and password do not go together. Check both and try again.")
         await self._attempts.forget(BY_PAIR, pair)
         return await self._open(reviewer, began_at_ms, origin)
+
+    async def admit(self, name: str, provider: str, at_ms: int, origin: Origin = NOWHERE) -> SignIn:
+        """Open a session for a person whom a provider identified at `at_ms`; raises `NotAllowed` if deactivated."""
+        reviewer = await self._known(name)
+        require_active(reviewer)
+        return await self._open(reviewer, at_ms, origin, provider)
 
     def holds(self, reviewer: Reviewer, session: Session) -> bool:
         """Return whether a session is valid: its person is active, and it has neither expired nor been ended."""
@@ -255,8 +262,9 @@ class Reviewers:
         await self._attempts.count(BY_PAIR, pair)
         return pair
 
-    async def _open(self, reviewer: Reviewer, at_ms: int, origin: Origin) -> SignIn:
-        token = new_secret()
+    async def _open(self, reviewer: Reviewer, at_ms: int, origin: Origin, provider: str = "") -> SignIn:
+        """Open a session; a provider opens it, or else the person's password."""
+        token, made = new_secret(), NOBODY if provider else reviewer.made
         session = Session(
             tenant=self._tenant,
             name=reviewer.name,
@@ -265,11 +273,12 @@ class Reviewers:
             created_at_ms=at_ms,
             address=origin.address,
             client=origin.client[:200],
-            made_by=reviewer.made.by,
-            made_at_ms=reviewer.made.at_ms,
+            made_by=made.by,
+            made_at_ms=made.at_ms,
+            provider=provider,
         )
         await self._people.open_session(hash_token(token), session, self._idle_ms)
-        return SignIn(token, session, reviewer.password_by)
+        return SignIn(token, session, "" if provider else reviewer.password_by)
 
     async def _known(self, name: str) -> Reviewer:
         return _found(await self._people.find_reviewer(name), name)
@@ -284,6 +293,12 @@ def _found(reviewer: Reviewer | None, name: str) -> Reviewer:
     if reviewer is None:
         raise NotFound(f"There is no reviewer named {name!r}.")
     return reviewer
+
+
+def require_active(person: Reviewer) -> None:
+    """Raise `NotAllowed` for somebody who is deactivated."""
+    if not person.active:
+        raise NotAllowed(f"{person.name} is deactivated here. Ask an admin.")
 
 
 def describe_actor(by: Actor, represents: tuple[Represented, ...], made: Made) -> Actor:

@@ -166,7 +166,8 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
 
 NO_PAGE_ACTS = frozenset(
     (
-        *("/sign-in", "/views", "/views/delete", "/batch", "/second-looks", "/me/display", "/welcome/demo"),
+        *("/sign-in", "/sign-in/{provider}", "/sign-in/{provider}/logout", "/me/display", "/welcome/demo"),
+        *("/views", "/views/delete", "/batch", "/second-looks"),
         *("/items/{suspension_id}/{item_id}", "/items/{suspension_id}/{item_id}/claim", "/welcome/skip"),
         "/items/{suspension_id}/{item_id}/retract",
         *("/items/{suspension_id}/{item_id}/release", "/items/{suspension_id}/{item_id}/ask", "/rules/-/try"),
@@ -175,7 +176,7 @@ NO_PAGE_ACTS = frozenset(
         *("/rules/-/replays/{replay_id}/delete", "/second-looks/{run_id}/{seq}"),
     )
 )
-"""Forms that are recorded elsewhere (`/sign-in`, and in trails), that change nothing, or only one's own views."""
+"""Forms recorded elsewhere (those of `/sign-in`, and in trails), that change nothing, or only one's own views."""
 
 
 async def record_act(request: Request, respond: Respond, find: FindAct) -> Response:

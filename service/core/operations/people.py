@@ -126,7 +126,7 @@ def _check_own(by: Principal, name: str) -> None:
 
 
 MOST_CHECKED = 1000
-_SIGNED_IN = "signed_in"
+SIGNED_IN = "signed_in"
 _ASSENTS = (DecisionAction.APPROVE, DecisionAction.VALUE)
 
 
@@ -142,15 +142,19 @@ class Shortage:
 
 async def sign_in(parts: Wiring, name: str, password: str, origin: Origin, door: str) -> SignIn:
     """Open a session; raises as `Reviewers.sign_in`. A refusal keeps a name, not a password in the wrong field."""
+    plan = parts.providers.load()
     try:
-        opened = await parts.reviewers.sign_in(name, password, origin)
+        if plan.local_accounts == "off":
+            raise NotAuthenticated(f"Passwords are switched off here. Sign in with {plan.titles}.")
+        admins_only = plan.local_accounts == "break_glass"
+        opened = await parts.reviewers.sign_in(name, password, origin, admins_only=admins_only)
     except (NotAuthenticated, TooManyRequests) as error:
         claimed = name if NAME_PATTERN.fullmatch(name) else ""
-        await parts.activity.refuse(_SIGNED_IN, "", error.message, door=door, address=origin.address, target=claimed)
+        await parts.activity.refuse(SIGNED_IN, "", error.message, door=door, address=origin.address, target=claimed)
         raise
     by, client = opened.session.name, origin.client
     marks = {"client": client, "password_by": opened.password_by}
-    await parts.activity.record(_SIGNED_IN, by, door=door, address=origin.address, **marks)
+    await parts.activity.record(SIGNED_IN, by, door=door, address=origin.address, **marks)
     return opened
 
 

@@ -19,7 +19,7 @@ from service.core.outgoing.connections import GuardedBackend, check_url
 from service.core.settings.receivers import NO_RECEIVERS, InternalReceivers
 
 ATTEMPT_S = 10.0
-_MAX_RESPONSE_BYTES = 65_536
+MAX_RESPONSE_BYTES = 65_536
 _MOST_CONNECTIONS = 1_024
 
 
@@ -69,7 +69,7 @@ class Posts:
         }
         return await self.send(url, headers, body)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes, *, method: str = "POST") -> Answer:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes | None, *, method: str = "POST") -> Answer:
         """Make one attempt; raises `UnsafeUrl` if the URL leads to a forbidden address."""
         self.check_url(url)
         if self._pool is None:  # most processes never send
@@ -93,7 +93,7 @@ class Posts:
                 answer = Answer(response.status, retry_after=retry_after)
                 async for part in response.aiter_stream():
                     answer = replace(answer, body=answer.body + part)
-                    if len(answer.body) > _MAX_RESPONSE_BYTES:
+                    if len(answer.body) > MAX_RESPONSE_BYTES:
                         break
         except TimeoutError:
             return replace(answer, error=f"no response within {self._attempt_s:g} s")

@@ -186,6 +186,9 @@ class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings,
     token_issuers: Path | None = None
     """YAML file with the issuers whose signed tokens say for which person an agent acts. Without it tokens are
     refused."""
+    sign_in: Path | None = None
+    """YAML file with the identity providers (OpenID Connect) with which people sign in, and whether passwords count.
+    Without it people sign in with passwords."""
     body_limit_bytes: int = Field(default=262_144, ge=1_024, le=16 * 1024 * 1024)
     """Largest request body in bytes. Before a sign-in, a key or a signature is known it is 16 kB."""
     state_limit_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024, le=8 * 1024 * 1024)
@@ -215,7 +218,7 @@ class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings,
         del settings_cls, dotenv_settings, file_secret_settings
         return init_settings, env_settings
 
-    @field_validator("home", "policy", "channels", "drills", "assessors", "token_issuers", mode="after")
+    @field_validator("home", "policy", "channels", "drills", "assessors", "token_issuers", "sign_in", mode="after")
     @classmethod
     def _make_absolute(cls, path: Path | None) -> Path | None:
         try:

@@ -61,6 +61,9 @@ class TenantKeys:
     groups_of = _Family("groups-of:")  # names of a person's groups
     contacts_of = _Family("contacts-of:")  # fields of a person's linked addresses in the contacts
     contact_code = _Family("contact-code:")  # the person who may link an address with a code
+    sign_in = _Family("sign-in:")  # a sign-in with a provider that is under way, by the hash of its secret
+    provider_sessions = _Family("provider-sessions:")  # hashes of session tokens, by a digest of the provider's session
+    logout_token = _Family("logout-token:")  # kept while a logout token that was used is valid
     install_state = _Family("install-state:")  # the session and channel of an installation under way
     channel_token = _Family("channel-token:")  # the encrypted token of a channel's installed app
     lease = _Family("lease:")  # a named lease of one process
@@ -116,6 +119,7 @@ class TenantKeys:
         self.second_look = f"{prefix}second-look"  # "<run> <number of the event>" of calls that wait for a second look
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
+        self.subjects = f"{prefix}subjects"  # names of people by a digest of their provider's issuer and subject
         self.starts = f"{prefix}starts"  # how late workers took runs
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"

@@ -46,6 +46,7 @@ class Reviewer(Immutable):
     reset_at_ms: int = 0
     sessions_end_at_ms: int = 0  # sessions opened earlier are invalid
     managed_by: str = Field(default="", exclude_if=is_empty)  # what adds and deactivates the person, if no admin does
+    subject: str = Field(default="", exclude_if=is_empty)  # a digest of the person's issuer and subject there
 
     @property
     def made(self) -> Made:
@@ -66,6 +67,7 @@ class Session(Immutable):
     client: str = ""
     made_by: str = ""  # who else set the password with which it was opened
     made_at_ms: int = 0
+    provider: str = Field(default="", exclude_if=is_empty)  # the identity provider that opened it
 
 
 class OpenSession(NamedTuple):

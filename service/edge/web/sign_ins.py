@@ -10,7 +10,9 @@ from sayso.core.text.language import _, mark
 from sayso.errors import NotAuthenticated, SaysoError, TooLarge
 from service.core.auth.credentials import TENANT
 from service.core.auth.hosts import origin_of
+from service.core.auth.reviewers import hash_token
 from service.core.operations.people import sign_in as sign_in_by
+from service.core.store.people import Session
 from service.edge.http.middleware import STRANGER_BYTES
 from service.edge.web.pages import render, show_again
 from service.edge.web.sessions import (
@@ -63,7 +65,7 @@ async def sign_in(request: Request) -> Response:
         sentence = error.message
         show_again(request, lambda problem: show_sign_in(request, place, name, sentence, problem, keep_input(post)))
         raise
-    await _close(request)
+    await close_session(request)
     if opened.password_by and not keep_input(post):
         place = "/me"  # it asks for another password
     # With 307 the browser resends the earlier form. Its CSRF token is old, so the page only shows the input.
@@ -76,13 +78,16 @@ async def sign_in(request: Request) -> Response:
 async def sign_out(request: Request, visitor: SignedIn) -> Response:
     """End the session."""
     await read_post(request, visitor)
-    await _close(request)
-    response = RedirectResponse("/sign-in", 303)
+    session = await process_of(request).tokens.find(hash_token(visitor.token))
+    await close_session(request)
+    provider = session.provider if isinstance(session, Session) else ""
+    response = RedirectResponse(f"/sign-in/{provider}/end" if provider else "/sign-in", 303)
     clear_session(response, process_of(request).settings)
     return response
 
 
-async def _close(request: Request) -> None:
+async def close_session(request: Request) -> None:
+    """End the session of this browser, if it has one."""
     process = process_of(request)
     token = session_token(request, process.settings)
     if token is not None:
@@ -131,6 +136,7 @@ def show_sign_in(
     kept: Post | None = None,
 ) -> Response:
     """Return the sign-in page, which passes the kept input on to the next page."""
+    plan = process_of(request).providers.load()
     return render(
         request,
         "pages/sign_in.html",
@@ -140,4 +146,6 @@ def show_sign_in(
         name=name,
         sentence=sentence,
         kept=kept or {},
+        providers=plan.providers,
+        passwords=plan.local_accounts,
     )

@@ -165,6 +165,7 @@ def receive_own(request: Request, visitor: Visitor, typed: str = "") -> Abstract
 async def gather(request: Request, visitor: Visitor) -> dict[str, Any]:
     """Return what the account page shows."""
     wiring = wiring_of(request)
+    person = await wiring.reviewers.find(visitor.name)
     sessions = await wiring.reviewers.list_sessions(visitor.name)
     preferences = await wiring.duty.find_preferences(visitor.name)
     return {
@@ -173,6 +174,7 @@ async def gather(request: Request, visitor: Visitor) -> dict[str, Any]:
         "chosen_language": request.cookies.get(COOKIE, ""),
         "own": id_of_session(hash_token(visitor.token)),
         "sessions": [(id_of_session(login.token_hash), login.session) for login in sessions],
+        "has_password": person is not None and bool(person.password_hash),
         "shortest": SHORTEST_PASSWORD,
         "longest": LONGEST_PASSWORD,
         "own_keys": await list_own_keys(wiring, visitor.principal),

@@ -50,7 +50,15 @@ OUR_OWN = {
     Permit: {"report_by_ms"},
     CardDelivery: {"tries", "off_duty", "references", "shown", "reminded"},
     Lease: {"step"},
-    Reviewer: {"password_hash", "password_set_at_ms", "sessions_end_at_ms", "reset_by", "reset_at_ms"},
+    Reviewer: {
+        "password_hash",
+        "password_set_at_ms",
+        "sessions_end_at_ms",
+        "reset_by",
+        "reset_at_ms",
+        "managed_by",
+        "subject",
+    },
     ApiKey: {"tenant", "predecessor_id", "made_by", "made_at_ms", "withdrawn"},
 }
 """What stays inside."""
