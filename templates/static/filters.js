@@ -1,4 +1,4 @@
-// The menus of the inbox's filters: `f` opens one, the arrow keys move through its values, and a long one has a field that
+// The menus of the inbox's filters: `f` opens one, the arrow keys move through its values and the menus, and a long one has a field that
 // narrows it while the reviewer types.
 (() => {
   "use strict";
@@ -31,7 +31,9 @@
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const shown = links(menu), place = shown.indexOf(document.activeElement);
     const inField = document.activeElement.matches("[type=search]");
+    const turn = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (event.key === "Enter" && inField && !event.isComposing) shown[0]?.click();
+    else if (turn && !document.activeElement.value) menus[(menus.indexOf(menu) + turn + menus.length) % menus.length].open = true;
     else if (step && (inField || place >= 0)) shown[Math.min(Math.max(place + step, 0), shown.length - 1)]?.focus();
     else return;
     event.preventDefault();

@@ -6,7 +6,7 @@
   const { _ } = window.sayso;
   const PREFIX_MS = 2000, WAIT_MS = 10000;
   const FIELDS = "input:not([type=checkbox], [type=radio]), textarea, select";
-  const ROWS = "#rows li, .cards > li, :is(.sortable, .alike-rows) tbody > tr";
+  const ROWS = "#rows li, .cards > li, :is(.sortable, .alike-rows) tbody > tr, main:not(:has(#answers)) :is(.plain > li:has(form), [data-row], .grid tbody > tr)";
   const one = (selector) => document.querySelector(selector);
   const store = { // a browser may forbid storage
     get(area, name) { try { return area().getItem(name); } catch { return null; } },
@@ -109,7 +109,12 @@
       ["o", _("Open the row, as Enter does"), () => rows().length, () => currentRow()?.querySelector("a")?.click()],
       [".", _("Show new rows"), () => one("#fresh"), () => one("#fresh").click()],
       ["+", _("Next page"), ...press(".pager [rel=next]")],
-      ["f", _("Filter"), () => one(".chips details, #filters"), () => filter()],
+      ["-", _("First page"), ...press(".pager [rel=prev]")],
+      ["Shift+s", _("Sort: to the next heading"), () => one(".sortable thead a"), () => cycle(".sortable thead a").focus()],
+      ["Shift+m", _("Only what is for me, or all"), ...press(".chips > a.chip")],
+      ["Shift+v", _("Save the search as a view"), () => one("#view"), () => saveView()],
+      ["Shift+c", _("Clear the filter"), ...press(".chips .clear")],
+      ["f", _("Filter; arrow keys lead through its menus"), () => one(".chips details, #filters"), () => filter()],
       ["x", _("Select the row"), () => tick() ?? select()?.works(), () => (tick() ? tick().click() : select().row())],
       ["Shift+j", _("Select this row and the next"), () => select()?.works(), () => select().extend(1)],
       ["Shift+k", _("Select this row and the previous"), () => select()?.works(), () => select().extend(-1)],
@@ -123,6 +128,7 @@
       ["v", _("To the value, or to the answers about a call in doubt"), value, () => value().focus()],
       ["Shift+g", _("Grant like calls"), () => further("grant"), () => open(further("grant"))],
       ["Shift+o", _("Deny, and offer another call"), () => further("offer"), () => open(further("offer"))],
+      ["Shift+u", _("Undo, or take your decision back"), ...press(":is(.undo, .retract) button")],
       ["s", _("Show the secret values"), ...press(".reveal button")],
       ["w", _("Next version of the arguments"), () => one(".versions [aria-current]"), () => turn()],
       ["]", _("Next text not yet shown"), () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
@@ -147,6 +153,41 @@
     ]],
   ];
   const KEYS = PAGES.flatMap(([, keys]) => keys);
+
+  // On other pages than the inbox and an item, each action has a digit or a free letter, those of like rows the same one.
+  // The key leads to the form or button, in the current row if it has one; Enter presses it.
+  const FREE = [..."1234567890bhilry"];
+  const plain = (node) => [...node.childNodes].filter((part) => !part.classList?.contains("unseen")).map((part) => part.textContent).join("").trim();
+
+  function actions() {
+    if (one("#answers, #rows")) return [];
+    const controls = [...document.querySelectorAll("main :is(button, summary, a.button)")].filter((control) => control.checkVisibility() && !control.disabled);
+    const alike = new Map();
+    for (const control of controls) {
+      const group = control.closest(ROWS) ? plain(control) : control;
+      alike.set(group, [...alike.get(group) ?? [], control]);
+    }
+    const names = [...alike.values()].map(([first]) => plain(first));
+    return [...alike.values()].map((those, place) => {
+      const isAlone = names.indexOf(names[place]) === names.lastIndexOf(names[place]);
+      const heading = isAlone ? null : those[0].closest("section")?.querySelector("h2, h3");
+      const does = heading ? `${names[place]}: ${plain(heading)}` : names[place];
+      return [FREE[place], does, always, () => lead(those.find((control) => currentRow()?.contains(control)) ?? those[0])];
+    }).filter(([key]) => key);
+  }
+
+  function lead(control) {
+    if (control.matches("summary")) control.click();
+    const controls = [...control.form?.elements ?? []].filter((other) => other.checkVisibility());
+    const isFirst = controls.find((other) => other.type === "submit") === control;
+    const field = isFirst && controls.find((other) => other.matches("input:not([type=hidden]), select, textarea"));
+    (field || control).focus();
+  }
+
+  function cycle(selector) {
+    const all = [...document.querySelectorAll(selector)];
+    return all[(all.indexOf(document.activeElement) + 1) % all.length];
+  }
   const OTHERS = [
     ["Enter", _("Send the form of one field that you are in"), () => one("main form")],
     ["Ctrl+Enter", _("Send the form you are in"), () => one("main form")],
@@ -157,6 +198,11 @@
     const menu = one(".chips details");
     if (menu) menu.open = true;
     else one("#filters :is(input, select)").focus();
+  }
+
+  function saveView() {
+    one("#view").closest("details").open = true;
+    one("#view").focus();
   }
 
   function turn() {
@@ -181,10 +227,11 @@
 
   function makeSheet() {
     sheet = element("dialog", "", { className: "keys" });
-    sheet.setAttribute("aria-labelledby", "keys-h");
+    sheet.setAttribute("aria-labelledby", "shortcuts-h");
     const others = element("details", "");
     others.append(element("summary", _("Keys of other pages and states")));
-    const here = [];
+    const own = actions();
+    const here = own.length ? list(plain(one("h1")), own) : [];
     for (const [name, all] of PAGES) {
       const every = name === PAGES.at(-1)[0] ? [...all, ...OTHERS] : all;
       const keys = every.filter(([, does], place) => every.findIndex(([, other]) => other === does) === place); // arrows
@@ -197,7 +244,7 @@
     choice.append(" ", element("a", _("change it in Me"), { href: "/me#display-h" }));
     const close = element("button", _("Close"));
     close.addEventListener("click", () => sheet.close());
-    sheet.append(element("h2", _("Keyboard shortcuts"), { id: "keys-h", tabIndex: -1, autofocus: true }), ...here, others, choice, close);
+    sheet.append(element("h2", _("Keyboard shortcuts"), { id: "shortcuts-h", tabIndex: -1, autofocus: true }), ...here, others, choice, close);
     document.body.append(sheet);
   }
 
@@ -214,7 +261,10 @@
 
   // The inbox and the item in the frame beside it share their keys: each does what works in its own page.
   const peer = () => (framed ? parent.sayso?.keys : window.sayso.split?.keys());
-  const find = (keys) => KEYS.find(([one]) => one === keys);
+  const find = (keys) => {
+    const known = [...KEYS.filter(([key]) => key === keys), ...actions().filter(([key]) => key === keys)];
+    return known.find(([, , worksHere]) => worksHere()) ?? known[0];
+  };
   const works = (keys) => Boolean(find(keys)?.[2]());
 
   function act(keys) {
@@ -266,11 +316,17 @@
   addEventListener("beforeunload", (event) => setTimeout(() => { if (event.defaultPrevented) stay(); })); // the reviewer stays
   for (const type of ["pageshow", "pointerdown", "input"]) addEventListener(type, stay);
 
-  // Enter sends a form of one field. The forms of a decision have a button that keeps it from sending others.
+  // Enter sends a form of one field or one group of choices. The forms of a decision have a button that keeps it from
+  // sending others. In a list that is open, Enter chooses.
   function sendsAlone(field) {
-    if (!field?.matches("input") || !field.form?.querySelector("[formmethod=dialog]")) return false;
+    if (!field?.matches("input:not([type=checkbox]), select") || !field.form?.querySelector("[formmethod=dialog]")) return false;
+    if (field.matches("select") && (!field.value || isListOpen(field))) return false;
     const fields = [...field.form.elements].filter((other) => other.matches("input:not([type=hidden]), select, textarea") && other.checkVisibility());
-    return fields.length === 1;
+    return new Set(fields.map((other) => other.name)).size === 1;
+  }
+
+  function isListOpen(field) {
+    try { return field.matches(":open"); } catch { return true; } // an older browser does not say
   }
 
   // One key
@@ -278,10 +334,11 @@
     const { key, target, repeat } = event;
     if (event.isComposing || one("dialog[open]")) return;
     const field = target.closest?.(FIELDS);
-    const sends = event.ctrlKey || event.metaKey || sendsAlone(field);
-    if (key === "Enter" && sends && field && !repeat) {
+    const sender = field ?? target.closest?.("input[type=radio]");
+    const sends = event.ctrlKey || event.metaKey || sendsAlone(sender);
+    if (key === "Enter" && sends && sender && !repeat) {
       event.preventDefault();
-      (field.closest("details")?.querySelector("button.wide") ?? mainButton(field.form))?.click();
+      (sender.closest("details")?.querySelector("button.wide") ?? mainButton(sender.form))?.click();
       return;
     }
     if (key === "Enter" && (event.ctrlKey || event.metaKey) && !repeat && act("Ctrl+Enter")) return event.preventDefault();

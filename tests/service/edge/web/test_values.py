@@ -121,8 +121,9 @@ def test_few_choices_are_buttons_in_a_row(site: Site, open_as: Open, viewport: V
     expect(page.locator("#forms .value").get_by_role("radio", checked=True)).to_have_count(0)
     page.get_by_label("eu-north").check()
     page.get_by_label("eu-north").press("Enter")
-    expect(page.get_by_label("eu-north")).to_be_checked()
-    page.locator(".decide .sends .wide").click()
+    if not scripts:
+        expect(page.get_by_label("eu-north")).to_be_checked()
+        page.locator(".decide .sends .wide").click()
     expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
     assert value_of(site, record) == "eu-north"
 
