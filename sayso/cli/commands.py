@@ -72,6 +72,10 @@ COMMANDS: Commands = {
         "features.evidence.commands:app",
         "List signed checkpoints, and compare a sink's file with the desk.",
     ),
+    "evidence": (
+        "features.evidence.commands:evidence",
+        "Write what was asked, shown and decided in a run to a signed file, or verify one.",
+    ),
     "drills": ("features.control:drills", "Plant false calls that test whether reviewers look."),
     "second-looks": ("features.control:app", "Judge calls that were drawn by chance after they were decided."),
     "absence": ("cli.duty:absence", "Say when you are absent, and who decides for you."),

@@ -13,6 +13,13 @@ def list_checkpoints(after: int, limit: int) -> Request[views.CheckpointPage]:
     return Request("GET", "/api/v1/checkpoints", views.CheckpointPage, query=query)
 
 
+def make_evidence(run_id: str | None, begin: str | None, end: str | None) -> Request[views.EvidenceView]:
+    """Return the evidence of a run, or of those that began between two times."""
+    given = {"run": run_id, "from": begin, "to": end}
+    query = {name: value for name, value in given.items() if value is not None}
+    return Request("GET", "/api/v1/evidence", views.EvidenceView, query=query)
+
+
 def check_heads(heads: Sequence[views.HeadToCheck]) -> Request[views.HeadsChecked]:
     """Compare heads of chains with the store."""
     body: JsonObject = {"heads": [head.model_dump() for head in heads]}

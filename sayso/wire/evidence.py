@@ -35,6 +35,12 @@ class CheckpointPage(View):
     keys: dict[str, str] = Field(description="The public keys of the key file in base64, by id.")
 
 
+class EvidenceView(View):
+    """A file of evidence."""
+
+    text: str = Field(description="JSON Lines: `sayso evidence verify`, or a script without Sayso, verifies them.")
+
+
 class HeadToCheck(RequestBody):
     """The head of a chain as a checkpoint has it."""
 

@@ -40,6 +40,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     history.router,
     insights.reports,
     evidence.router,
+    evidence.exports,
     control.drills,
     control.second_look,
     whatif.replays,

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from sayso.cli.channels import read_time
 from sayso.cli.logins import connect
+from sayso.cli.runs import find_run_id
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client import evidence as requests
 from sayso.client.clients import Client
@@ -146,3 +148,52 @@ def _read_pages(client: Client, after: int) -> Iterator[CheckpointPage]:
         if not page.checkpoints:
             return
         after = page.checkpoints[-1].number
+
+
+def evidence(
+    what: Annotated[
+        str | None, typer.Argument(metavar="[RUN | verify]", help="A run's id, or the word verify.")
+    ] = None,
+    file: Annotated[Path | None, typer.Argument(help="The file to verify.")] = None,
+    since: Annotated[str | None, typer.Option("--from", help="Runs that began from this date or time.")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="Runs that began before this date or time.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    public_key: KeyOption = None,
+) -> None:
+    """Write what was asked, shown and decided in a run to a signed file, or verify one. Admins and auditors write."""
+    if what == "verify":
+        _verify_file(file, public_key or [])
+        return
+    if file is not None or (what is None) is (since is None):
+        raise InvalidInput(
+            "Name what to do: `sayso evidence RUN`, `sayso evidence --from 2026-11-01`, or `verify FILE`."
+        )
+    begin = read_time(since, "--from") if since is not None else None
+    end = read_time(until, "--to") if until is not None else None
+    with connect() as client:
+        run_id = find_run_id(client, what) if what is not None else None
+        made = client.exchange(requests.make_evidence(run_id, begin, end)).text
+    if output is None:
+        typer.echo(made, nl=False)
+        return
+    try:
+        output.write_text(made, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"The file cannot be written: {error}. Choose another place.") from error
+    make_console().print(show_line(f"Wrote {output}. Check it with: sayso evidence verify {output}"))
+
+
+def _verify_file(file: Path | None, keys: list[str]) -> None:
+    require_cryptography()
+    from sayso.features.evidence.verify_evidence import verify_text
+
+    try:
+        text = file.read_text(encoding="utf-8") if file is not None else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The file cannot be read: {error}. Give one of `sayso evidence`.") from error
+    faults, note = verify_text(text, keys)
+    for fault in faults:
+        make_console().print(show_line(fault, "red", width=_WHOLE))
+    if faults:
+        raise typer.Exit(1)
+    make_console().print(show_line(note, width=_WHOLE))

@@ -2,14 +2,16 @@
 
     python verify_evidence.py FILE [PUBLIC_KEY ...]
 
-Give the public keys that `sayso keyfile show` printed on the desk. Without them the keys in the file are taken, which
-proves only that the file is as its maker signed it. The exit status is 0 if nothing was altered.
+Give the public keys that `sayso keyfile show` prints on the desk. Without them those in the file count, which proves
+only that nothing was altered since somebody signed it. The exit status is 0 if nothing was altered.
 """
 
 import base64
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -22,17 +24,15 @@ Line = dict[str, Any]
 def is_signed(statement: str, signature: str, keys: Iterable[str]) -> bool:
     """Return whether one of these public keys verifies the signature of a statement; all are in base64."""
     for key in keys:
-        try:
+        with suppress(InvalidSignature, ValueError):
             public = Ed25519PublicKey.from_public_bytes(base64.b64decode(key))
             public.verify(base64.b64decode(signature), statement.encode())
-        except (InvalidSignature, ValueError):
-            continue
-        return True
+            return True
     return False
 
 
 def leads_to(root: str, size: int, leaf: list[Any], index: int, path: list[str]) -> bool:
-    """Return whether a path proves that the leaf is in the tree with this root (RFC 9162, section 2.1.3.2)."""
+    """Return whether a path proves that a leaf is in the tree with this root (RFC 9162, section 2.1.3.2)."""
     made = sha256(b"\x00" + json.dumps(leaf, separators=(",", ":")).encode()).digest()
     place, last = index, size - 1
     for part in map(bytes.fromhex, path):
@@ -48,111 +48,99 @@ def leads_to(root: str, size: int, leaf: list[Any], index: int, path: list[str])
     return last == 0 and 0 <= index < size and made.hex() == root
 
 
-def find_faults(text: str, pinned: list[str]) -> Iterator[str]:
-    """Yield what is wrong with a file, each in one sentence."""
-    raws = text.splitlines()
-    lines: list[Line] = []
-    for number, raw in enumerate(raws, start=1):
-        try:
-            lines.append(dict(json.loads(raw)))
-        except ValueError:
-            lines.append({"name": ""})
-            yield f"Line {number} is no JSON object: it was altered."
-    if not lines or lines[0].get("kind") != "evidence":
-        yield "The first line is missing: this is not the begin of a file of evidence."
-    keys = pinned or [str(key) for key in (lines[0].get("keys") or {}).values()] if lines else []
-    if not lines or lines[-1].get("kind") != "end":
-        yield "The file was cut: its last line, with the signed index, is missing."
-    else:
-        yield from _check_index(raws[:-1], lines, keys)
-    by_kind: dict[str, list[Line]] = {}
-    for line in lines:
-        by_kind.setdefault(str(line.get("kind")), []).append(line)
-    chains = _group(by_kind.get("event", []))
-    for run, events in chains.items():
-        yield from _check_chain(run, events)
-    for proof in by_kind.get("checkpoint", []):
-        yield from _check_proof(proof, chains.get(proof["leaf"][0].partition(" ")[2], []), keys)
-    for item in by_kind.get("item", []):
-        yield from _check_item(item, chains.get(item["run"], []))
+def verify_text(text: str, pinned: list[str]) -> tuple[list[str], str]:
+    """Return what is wrong with a file, each in one sentence, and who signed a file with which nothing is."""
+    try:
+        raws = text.splitlines()
+        lines: list[Line] = [json.loads(raw) for raw in raws]
+        if not lines or lines[0]["kind"] != "evidence":
+            return ["The first line is missing: the file was cut at its begin, or is no evidence."], ""
+        if lines[-1]["kind"] != "end":
+            return ["The last line is missing: the file was cut at its end."], ""
+        keys = pinned or [*lines[0]["keys"].values()]
+        note = "" if keys else " But the file is not signed: a careful forger would not be noticed."
+        return [*_check_index(raws[:-1], lines, keys), *_check_contents(lines, keys)], f"Nothing was altered.{note}"
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        return [f"A line was altered and cannot be read: {type(error).__name__}: {error}."], ""
 
 
 def _check_index(raws: list[str], lines: list[Line], keys: list[str]) -> Iterator[str]:
-    """Compare the lines with the signed index: each line by its name and its SHA-256."""
-    end = lines[-1]
-    if not end.get("signature"):
-        yield "The index is not signed: the desk has no key file, so it proves nothing."
-    elif not is_signed(end["statement"], end["signature"], keys):
-        yield "The index is not signed by a given key: it was altered, or another desk made the file."
-    index = json.loads(end["statement"])["index"]
-    listed, held = dict(index), [sha256(raw.encode()).hexdigest() for raw in raws]
+    """Compare the lines with the signed index, which has the name and the SHA-256 of each."""
+    end, index = lines[-1], json.loads(lines[-1]["statement"])["index"]
+    if keys and not is_signed(end["statement"], end["signature"], keys):
+        yield "The index is not signed by a known key: it was altered, or somebody else made the file."
     names = {digest: name for name, digest in index}
-    pairs = list(zip(held, lines[:-1], strict=True))
-    present = {names.get(digest, str(line.get("name"))) for digest, line in pairs}
-    for name in listed:
+    digests = [sha256(raw.encode()).hexdigest() for raw in raws]
+    counts = Counter(digests)
+    present = {names.get(digest, line["name"]) for digest, line in zip(digests, lines, strict=False)}
+    for name, _ in index:
         if name not in present:
             yield f"{name} was deleted."
-    for digest, line in pairs:
+    for digest, line in zip(digests, lines, strict=False):
         if digest not in names:
-            verb = "altered" if line.get("name") in listed else "added"
-            yield f"{line.get('name') or 'A line'} was {verb}."
-    kept = [digest for digest in held if digest in names]
-    wanted = [digest for _, digest in index if digest in set(kept)]
-    if kept != wanted:
-        place = next((at for at, digest in enumerate(kept) if at >= len(wanted) or digest != wanted[at]), 0)
-        yield f"{names[kept[place]]} was {'repeated' if kept.count(kept[place]) > 1 else 'reordered'}."
+            yield f"{line['name']} was {'altered' if [line['name']] in [row[:1] for row in index] else 'added'}."
+        elif counts[digest] > 1:
+            yield f"{line['name']} was repeated."
+    held = [digest for digest in digests if digest in names]
+    wanted = [digest for _, digest in index if digest in counts]
+    yield from [f"{names[one]} was reordered." for one, other in zip(held, wanted, strict=False) if one != other][:1]
 
 
-def _group(events: list[Line]) -> dict[str, list[Line]]:
+def _check_contents(lines: list[Line], keys: list[str]) -> Iterator[str]:
+    """Check each trail, its proof by a checkpoint, and each item."""
     chains: dict[str, list[Line]] = {}
-    for event in events:
-        chains.setdefault(event["run"], []).append(event)
-    return chains
+    for line in lines:
+        if line["kind"] == "event":
+            chains.setdefault(line["run"], []).append(line)
+    for run, events in chains.items():
+        yield from _check_chain(run, events)
+    for line in lines:
+        if line["kind"] == "checkpoint":
+            yield from _check_proof(line, chains.get(line["run"], []), keys)
+        elif line["kind"] == "item":
+            yield from _check_item(line, chains.get(line["run"], []))
 
 
 def _check_chain(run: str, events: list[Line]) -> Iterator[str]:
-    """Follow the hash chain of a trail. A masked or erased event has its hash alone, which the next event proves."""
+    """Follow a hash chain. Of an event that is masked or erased, the next one proves the hash alone."""
     before = ""
     for place, event in enumerate(events, start=1):
         if event["seq"] != place:
-            yield f"Event {place} of {run} is missing from the chain."
+            yield f"Event {place} of {run} is missing from its trail."
             return
-        if "hashed" in event:
-            made = sha256(f"{before}{event['hashed']}".encode()).hexdigest()[:32]
-            if made != event["hash"] or json.loads(event["hashed"])[0] != place:
-                yield f"Event {place} of {run} does not follow from the event before it."
+        hashed = event.get("hashed")
+        if hashed is not None and sha256(f"{before}{hashed}".encode()).hexdigest()[:32] != event["hash"]:
+            yield f"Event {place} of {run} does not follow from the event before it."
+        if hashed is not None and json.loads(hashed)[:3] != [place, event["at_ms"], event["type"]]:
+            yield f"Event {place} of {run} has another number, time or type than its hash covers."
         before = event["hash"]
 
 
 def _check_proof(proof: Line, events: list[Line], keys: list[str]) -> Iterator[str]:
-    """Check that a signed checkpoint holds the head of a trail, and that the trail has that event."""
-    name, (chain, seq, hash_) = proof["name"], proof["leaf"]
+    """Check that a signed checkpoint has the head of the trail, and the trail that event."""
+    said, (chain, seq, hash_) = json.loads(proof["statement"]), proof["leaf"]
     if not is_signed(proof["statement"], proof["signature"], keys):
-        yield f"{name} is not signed by a given key."
-    said = json.loads(proof["statement"])
-    if not leads_to(said["root"], said["size"], proof["leaf"], proof["index"], proof["path"]):
-        yield f"{name} does not prove the head of {chain}."
-    if not any(event["seq"] == seq and event["hash"] == hash_ for event in events):
-        yield f"The trail of {chain} was rewritten: {name} has another event {seq}."
+        yield f"{proof['name']} is not signed by a known key."
+    is_proven = leads_to(said["root"], said["size"], proof["leaf"], proof["index"], proof["path"])
+    if not is_proven or chain != f"run {proof['run']}":
+        yield f"{proof['name']} does not prove the trail."
+    if [seq, hash_] not in [[event["seq"], event["hash"]] for event in events]:
+        yield f"{proof['name']} has another event {seq}: the trail was cut or rewritten."
 
 
 def _check_item(item: Line, events: list[Line]) -> Iterator[str]:
     """Check the picture of an item, and that the trail has each of its decisions."""
     if sha256(item["html"].encode()).hexdigest() != item["html_sha256"]:
-        yield f"The picture of {item['name']} was altered."
-    recorded = {str(event.get("decision")) for event in events}
-    for decision in item["decisions"]:
-        if decision["id"] not in recorded:
-            yield f"Decision {decision['id']} of {item['name']} is not in the trail."
-
-
-def main(args: list[str]) -> int:
-    """Print what is wrong with a file, or that nothing is."""
-    with open(args[0], encoding="utf-8") as file:
-        faults = list(find_faults(file.read(), args[1:]))
-    print("\n".join(faults) or "Nothing was altered.")
-    return 1 if faults else 0
+        yield f"{item['name']} has another picture than was made."
+    data = [json.loads(event["hashed"])[3] if "hashed" in event else event["data"] for event in events]
+    recorded = {one.get("decision_id") for one in data}
+    for decision in item["view"]["decisions"]:
+        if decision["by"]["kind"] == "human" and decision["id"] not in recorded and events:
+            yield f"{item['name']} has a decision that its trail has not: {decision['id']}."
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with open(sys.argv[1], encoding="utf-8") as file:
+        problems, verdict = verify_text(file.read(), sys.argv[2:])
+    print("\n".join(problems) or verdict)
+    sys.exit(bool(problems))

@@ -83,6 +83,7 @@ ACTS: Mapping[str, Act] = {
     "reviveRun": Act("run_revived"),
     "eraseRun": Act("contents_erased", ("reason",)),
     "exportHistory": Act("history_exported"),
+    "exportEvidence": Act("evidence_exported"),
 }
 """The acts of the API by operation id."""
 

@@ -24,7 +24,8 @@ class EvidenceSettings(BaseSettings, use_attribute_docstrings=True):
     process reads it; nobody else may."""
     checkpoints: Words = Field(default=(), repr=False)
     """Where the clock sends signed checkpoints: `file:///path`, `https://host/path` (a POST of JSON),
-    `otlp+https://collector/v1/logs` or `s3+https://KEY:SECRET@host/bucket/prefix`, with commas between them."""
+    `otlp+https://collector/v1/logs` or `s3+https://KEY:SECRET@host/bucket/prefix?region=eu-central-1`, with commas
+    between them. Hosts of your own network must be in `SAYSO_INTERNAL_RECEIVERS`."""
     checkpoints_required_h: int | None = Field(default=None, ge=2, le=8_760)
     """Hours without a delivered checkpoint after which people's decisions are refused. Unset: never."""
 

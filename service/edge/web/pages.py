@@ -196,6 +196,12 @@ def render(
     return compress(request, HTMLResponse(html, code, headers={"Referrer-Policy": "same-origin"}))
 
 
+def draw(template: str, **context: object) -> str:
+    """Return a template that is no page, in English."""
+    with speaking(load_catalogue(DEFAULT)):
+        return _ENVIRONMENT.get_template(template).render(context)
+
+
 def _part_fraction(digits: str) -> tuple[str, str, str]:
     """Return what stands before the point of a number, the point, and its decimals; no point in any other text."""
     whole, point, rest = digits.partition(".")

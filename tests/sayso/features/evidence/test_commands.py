@@ -144,3 +144,18 @@ def test_keyfile_commands_make_and_rotate_a_file(sayso: Run, tmp_path: Path) -> 
     assert sayso("keyfile", "rotate", str(path)).returncode == 0
     assert len(sayso("keyfile", "show", str(path)).stdout.splitlines()) == 2
     assert sayso("keyfile", "new", str(path)).returncode == 1
+
+
+def test_evidence_is_written_and_verified(settings: Settings, sayso: Run, tmp_path: Path) -> None:
+    run, file = play(settings), tmp_path / "evidence.jsonl"
+    written = sayso("evidence", run, "-o", str(file))
+    assert (written.returncode, written.stderr) == (0, "")
+    assert sayso("evidence", "verify", str(file)).stdout == "Nothing was altered.\n"
+    assert '"kind":"item"' in sayso("evidence", "--from", "2020-01-01").stdout
+    file.write_text(file.read_text().replace("anna", "ben"))
+    altered = sayso("evidence", "verify", str(file))
+    assert altered.returncode == 1
+    assert "was altered" in altered.stdout
+    assert "Name what to do" in sayso("evidence").stderr
+    assert "cannot be read" in sayso("evidence", "verify", str(tmp_path / "none")).stderr
+    assert "cannot be written" in sayso("evidence", run, "-o", str(tmp_path)).stderr

@@ -191,6 +191,7 @@ ROWS: dict[str, Row] = {
     "listActivity": admins(),
     "listCheckpoints": admins(),
     "checkCheckpoints": admins(200, {"heads": []}),
+    "exportEvidence": admins(422),
 }
 
 OPERATIONS = {
