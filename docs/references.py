@@ -21,6 +21,7 @@ from sayso.core.records.suspensions import RunStatus
 from sayso.core.transitions.legal import LEGAL
 from sayso.gating.execution import GateOptions
 from service.app import create_app
+from service.core.auth.roles import PERMISSIONS, ROLES
 from service.core.settings import Settings, variable_of
 from service.core.store.load import BOUNDS_MS, Messages, Overdue, StartDelays
 from service.core.store.suspensions.schedule import Queue
@@ -119,6 +120,15 @@ def write_invariants() -> str:
     return _table(("Invariant", "Every run"), ((name, check.__doc__ or "") for name, check in INVARIANTS.items()))
 
 
+def write_roles() -> str:
+    """Return every permission with the built-in roles that have it."""
+    rows = (
+        (f"`{name}`", text, *("yes" if name in held or name == "account" else "" for held in ROLES.values()))
+        for name, text in PERMISSIONS.items()
+    )
+    return _table(("Permission", "Lets a person do", *(f"`{role}`" for role in ROLES)), rows)
+
+
 WRITERS: Mapping[str, Callable[[], str]] = {
     "gate": write_gate,
     "errors": write_errors,
@@ -129,6 +139,7 @@ WRITERS: Mapping[str, Callable[[], str]] = {
     "webhook-events": write_webhook_events,
     "metrics": write_metrics,
     "invariants": write_invariants,
+    "roles": write_roles,
     **compliance.WRITERS,
 }
 """The writer of each reference, by the name in the comment that a page has in its place."""

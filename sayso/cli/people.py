@@ -108,19 +108,32 @@ def list_people(json: JsonOption = False) -> None:
 
 
 _PASSWORD_CHARS = 20
+RoleOption = Annotated[list[str] | None, typer.Option("--role", help="A role of theirs; may be repeated.")]
 
 
 @people.command("add")
 def add(
     name: NameArgument,
-    admin: Annotated[bool, typer.Option("--admin", help="They also manage people and keys.")] = False,
-    auditor: Annotated[bool, typer.Option("--auditor", help="They also read the activity log.")] = False,
+    role: RoleOption = None,
+    admin: Annotated[bool, typer.Option("--admin", help="Reviewer and admin.")] = False,
+    auditor: Annotated[bool, typer.Option("--auditor", help="Reviewer and auditor.")] = False,
 ) -> None:
-    """Add a reviewer, and print their first password once."""
+    """Add a person, and print their first password once. Without a role they are a reviewer."""
     password = new_secret()[:_PASSWORD_CHARS]
-    roles = ("reviewer", *(["admin"] if admin else []), *(["auditor"] if auditor else []))
+    marked = (*(["admin"] if admin else []), *(["auditor"] if auditor else []))
+    roles = role or ["reviewer", *marked]
     added = exchange(administration.add_reviewer(name, password, roles))
     _print_password(f"{added.name} is added", password)
+
+
+@people.command("roles")
+def set_roles(
+    name: NameArgument,
+    roles: Annotated[list[str], typer.Argument(help="reviewer, rule_author, auditor, operator, admin, or your own.")],
+) -> None:
+    """Give a person these roles alone."""
+    changed = exchange(administration.set_roles(name, roles))
+    make_console().print(show_line(f"{changed.name} is {', '.join(changed.roles)}."))
 
 
 @people.command("reset-password")

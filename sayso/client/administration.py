@@ -73,6 +73,11 @@ def add_reviewer(name: str, password: str, roles: Sequence[str]) -> Request[view
     return Request("POST", "/api/v1/reviewers", views.ReviewerView, body=body, key=new_key())
 
 
+def set_roles(name: str, roles: Sequence[str]) -> Request[views.ReviewerView]:
+    """Give a person these roles alone."""
+    return Request("PUT", f"{path_of(name)}/roles", views.ReviewerView, body={"roles": [*roles]})
+
+
 def set_password(name: str, password: str) -> Request[Empty]:
     """Set a reviewer's password; their sessions end."""
     return Request("POST", f"{path_of(name)}/password", Empty, body={"password": password})

@@ -14,6 +14,8 @@ from service.core.auth.passwords import Passwords
 from service.core.auth.person_tokens import PersonTokens
 from service.core.auth.providers import Providers
 from service.core.auth.reviewers import Reviewers, hash_token
+from service.core.auth.roles import Roles
+from service.core.cache import Cache
 from service.core.concurrency import Waiters
 from service.core.desk.desk import Desk
 from service.core.desk.freezing import Freezes
@@ -25,7 +27,7 @@ from service.core.settings import Settings
 from service.core.store.activity import ActivityLog, ActivityStore
 from service.core.store.attempts import Attempts, Replays
 from service.core.store.connection.watch import Watch
-from service.core.store.directory import ContactStore, DutyStore, GroupStore
+from service.core.store.directory import ContactStore, DutyStore, GroupStore, RoleStore
 from service.core.store.freezes import FreezeStore
 from service.core.store.inspection import Inspections, Trails
 from service.core.store.instances import Instance, Instances
@@ -72,7 +74,9 @@ class Wiring:
             attempts,
             partial(self.freezes.check_delivered, settings.checkpoints_required_h),
         )
-        self.reviewers = Reviewers(tenant, people, duty, tokens, attempts, process.passwords, settings, refresher)
+        self.roles = Roles(RoleStore(store), refresher)
+        absences = Cache(duty.list_absences, refresher)
+        self.reviewers = Reviewers(tenant, people, self.roles, absences, tokens, attempts, process.passwords, settings)
         self.api_keys, self.groups = ApiKeys(tenant, people, tokens), Groups(GroupStore(store), people)
         self.replays, self.retention, self.trails = Replays(store), Retention(store), Trails(store)
         self.revocation_cache, self.duty = RevocationCache(people, refresher), Duty(duty, people)

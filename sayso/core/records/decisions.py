@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
@@ -83,23 +84,57 @@ def _stands_for(by: Actor, name: str) -> bool:
     return name in (by.id, by.for_person) if group is None else group in by.groups
 
 
+class Limit(Immutable):
+    """The items of a role: patterns of tools and agents, and groups that are asked. An empty field limits nothing."""
+
+    tools: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    def covers(self, tool: str, agent: str, reviewers: Sequence[str]) -> bool:
+        """Return whether an item of this tool, agent and reviewers is within the limit."""
+        asked = not self.groups or any(group_of(name) in self.groups for name in reviewers)
+        return asked and _fits(self.tools, tool) and _fits(self.agents, agent)
+
+
+def _fits(patterns: tuple[str, ...], name: str) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+Limits = tuple[Limit, ...] | None
+"""The limits of which one must cover an item. None covers every item, an empty tuple none."""
+
+
+def is_covered(limits: Limits, tool: str, agent: str, reviewers: Sequence[str]) -> bool:
+    """Return whether limits cover an item."""
+    return limits is None or any(limit.covers(tool, agent, reviewers) for limit in limits)
+
+
 class Represented(Immutable):
     """An absent reviewer for whom another decides. `through` lists the delegates between them, absent too."""
 
     person: str
     groups: tuple[str, ...] = ()
     through: tuple[str, ...] = ()
+    decides: Limits = None
 
 
 class Delegate(Actor):
-    """A reviewer who may decide for absent ones, or by a credential that `made_by` made or reset at `made_at_ms`.
+    """A reviewer with what their roles cover, who may decide for absent ones.
 
-    Records keep only the `Actor` with what counted.
+    `made_by` made or reset their credential at `made_at_ms`. Records keep only the `Actor` with what counted.
     """
 
     represents: tuple[Represented, ...] = ()
     made_by: str = ""
     made_at_ms: int = 0
+    decides: Limits = None
+    reads: Limits = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether they, or those for whom they decide, decide about some items only."""
+        return self.decides is not None or any(absent.decides is not None for absent in self.represents)
 
 
 TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")  # the author of decisions made by a fallback

@@ -4,7 +4,16 @@ from hmac import compare_digest
 
 from sayso.core.canonical_json import canonical_json
 from sayso.core.clock import iso_utc
-from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction, Delegate, Represented
+from sayso.core.records.decisions import (
+    Actor,
+    ActorKind,
+    Decision,
+    DecisionAction,
+    Delegate,
+    Limits,
+    Represented,
+    is_covered,
+)
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.terms import GROUP_PREFIX, Terms
@@ -131,6 +140,8 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
     if counts_as in record.run.list_excluded(item.terms):
         raise SelfApproval(f"{counts_as} made or reset what you signed in with, and requested this call.", owner=by.id)
     entitled = entitle(record, item, by)
+    if entitled is None and isinstance(by, Delegate) and not _covers(by.decides, record, item):
+        raise NotAllowed("Your roles do not let you decide this item. Ask an admin for one that does.", person=by.id)
     if entitled is None:
         reviewers = list(item.deciders)
         raise NotAllowed(f"Only {', '.join(reviewers)} can decide this item. Ask one of them.", reviewers=reviewers)
@@ -211,6 +222,8 @@ def entitle(record: SuspensionRecord, item: Item, by: Actor) -> Actor | None:
     that they requested themselves.
     """
     terms = item.terms
+    if isinstance(by, Delegate) and not _covers(by.decides, record, item):
+        return None
     groups = _find_groups(terms, by.groups)
     if item.drill is not None and item.drill.reviewer:
         return _keep(by, groups if terms.quorum.each_of else (), "") if by.id == item.drill.reviewer else None
@@ -229,7 +242,12 @@ def _may_represent(record: SuspensionRecord, item: Item, by: Actor, absent: Repr
     excluded = record.run.list_excluded(item.terms)
     if not {by.id, *absent.through}.isdisjoint({*record.run.requesters, *excluded}) or absent.person in excluded:
         return False
-    return absent.person in item.terms.reviewers or bool(_find_groups(item.terms, absent.groups))
+    named = absent.person in item.terms.reviewers or bool(_find_groups(item.terms, absent.groups))
+    return named and _covers(absent.decides, record, item)
+
+
+def _covers(limits: Limits, record: SuspensionRecord, item: Item) -> bool:
+    return is_covered(limits, item.tool.name, record.run.agent, item.deciders)
 
 
 def _keep(by: Actor, groups: tuple[str, ...], for_person: str) -> Actor:

@@ -13,6 +13,7 @@ from sayso.core.records.decisions import Actor, ActorKind, KeyKind, KeyScope, Re
 from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
 from service.core.auth.person_tokens import PersonTokens
 from service.core.auth.reviewers import NOBODY, Reviewers, describe_actor, hash_token
+from service.core.auth.roles import NO_RIGHTS, REVIEWER, ROLES, Rights
 from service.core.cache import USED_WITHIN_MS, Refresher
 from service.core.store.people import NO_TERMS, PERSON, ApiKey, KeyTerms, Made, Session, Tokens
 
@@ -42,6 +43,7 @@ class Principal:
     password_by: str = ""  # who else set the password of a session, if its person has not changed it
     groups: tuple[str, ...] = ()  # the groups of a person
     represents: tuple[Represented, ...] = ()  # the absent people for whom a person decides
+    rights: Rights = field(default=NO_RIGHTS, hash=False)  # what the roles of a person let them do
     terms: KeyTerms = field(default=NO_TERMS, hash=False)  # what narrows an API key
 
     def actor(self, channel: str) -> Actor:
@@ -50,7 +52,7 @@ class Principal:
     def reviewer(self, channel: str) -> Actor:
         """Return this principal with their groups and the absent people they represent, to decide an item."""
         by = Actor(id=self.name, kind=self.kind, channel=channel, groups=self.groups)
-        return describe_actor(by, self.represents, self.made)
+        return describe_actor(by, self.represents, self.made, self.rights)
 
     @property
     def owner(self) -> str | None:
@@ -189,13 +191,14 @@ class Credentials:
             password_by="" if session.provider else holder.person.password_by,
             groups=holder.groups,
             represents=holder.represents,
+            rights=holder.rights,
         )
 
     async def _extend_session(self, token_hash: str, in_use: bool) -> bool:
         return not in_use or await self._tokens.extend_session(token_hash, self._idle_ms)
 
     async def _find_key_holder(self, key: ApiKey) -> Principal | None:
-        """Return the holder of a key. A reviewer's key has only the role of a reviewer, even if an admin holds it."""
+        """Return the holder of a key. A reviewer's key has at most the rights of a reviewer, even of an admin."""
         if not key.holds(now_ms()) or key.kind in ("provisioner", "directory"):
             return None
         if key.kind == "agent":
@@ -218,11 +221,12 @@ class Credentials:
             key.tenant,
             key.name,
             ActorKind.HUMAN,
-            ("reviewer",),
+            (REVIEWER,),
             key_id=key.id,
             made=Made(key.made_by, key.made_at_ms),
             groups=holder.groups,
             represents=holder.represents,
+            rights=holder.rights.narrow(ROLES[REVIEWER]),
             terms=key.terms,
         )
 

@@ -6,6 +6,7 @@ from sayso.core.calendar import WorkingHours, check_country
 from sayso.core.clock import now_ms
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from service.core.auth.reviewers import NAME_PATTERN, NAME_RULE, refuse_our_names
+from service.core.auth.roles import Rights
 from service.core.store.directory import Group, GroupStore
 from service.core.store.people import People
 
@@ -51,7 +52,7 @@ class Groups:
         members: tuple[str, ...],
         editors: tuple[str, ...],
         by: str,
-        roles: tuple[str, ...],
+        rights: Rights,
         working_hours: WorkingHours | None = None,
     ) -> Group:
         """Replace members, editors and hours; raises `NotFound`, `InvalidInput`, and `NotAllowed` for editors."""
@@ -62,8 +63,8 @@ class Groups:
 
         def update(current: Group | None) -> Group:
             group = _found(current, name)
-            check_editor(group, by, roles)
-            if "admin" not in roles and set(editors) != set(group.editors):
+            check_editor(group, by, rights)
+            if not rights.has("manage_groups") and set(editors) != set(group.editors):
                 raise NotAllowed("Only an admin can change the editors of a group. Ask an admin.", role="admin")
             return group.model_copy(update={"members": members, "editors": editors, "working_hours": working_hours})
 
@@ -128,14 +129,14 @@ class Groups:
         return tuple(sorted(set(names)))
 
 
-def may_edit(group: Group, name: str, roles: tuple[str, ...]) -> bool:
+def may_edit(group: Group, name: str, rights: Rights) -> bool:
     """Return whether this person may change the members: an admin or an editor of the group."""
-    return "admin" in roles or name in group.editors
+    return rights.has("manage_groups") or name in group.editors
 
 
-def check_editor(group: Group, name: str, roles: tuple[str, ...]) -> None:
+def check_editor(group: Group, name: str, rights: Rights) -> None:
     """Raise `NotAllowed` unless this person may change the members."""
-    if not may_edit(group, name, roles):
+    if not may_edit(group, name, rights):
         editors = ", ".join(group.editors)
         whom = f"{editors} or an admin" if editors else "an admin"
         raise NotAllowed(f"You cannot change the group {group.name}. Ask {whom}.", editors=list(group.editors))

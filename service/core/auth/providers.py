@@ -8,7 +8,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from sayso.core.records.base import Immutable
 from sayso.errors import InvalidInput
-from service.core.auth.reviewers import NAME_PATTERN, NAME_RULE, ROLES
+from service.core.auth.reviewers import NAME_PATTERN, NAME_RULE
+from service.core.auth.roles import ROLES
 from service.core.settings.receivers import Secret, read_plan
 
 SignInAlgorithm = Literal["RS256", "PS256", "ES256", "EdDSA"]

@@ -11,14 +11,14 @@ from sayso.core.clock import new_secret, now_ms
 from sayso.core.records.decisions import OUR_NAMES, OUR_PREFIXES, Actor, ActorKind, Delegate, Represented
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from service.core.auth.passwords import Passwords
-from service.core.cache import Cache, Refresher
+from service.core.auth.roles import ADMIN, NO_RIGHTS, Rights, Roles
+from service.core.cache import Cache
 from service.core.settings import Settings
 from service.core.settings.limits import network_of
 from service.core.store.attempts import Allowance, Attempts
-from service.core.store.directory import DutyStore, find_chain, list_represented
+from service.core.store.directory import Absence, find_chain, list_represented
 from service.core.store.people import PERSON, Made, OpenSession, People, Reviewer, Session, Tokens
 
-ROLES = ("reviewer", "admin", "auditor")
 BY_PAIR = Allowance("sign-in-pair", most=10, window_s=60)
 BY_ADDRESS = Allowance("sign-in-address", most=100, window_s=300)
 """Sign-in attempts from one address for one name, and for all names. The right password resets the pair's count.
@@ -57,6 +57,7 @@ class Holder(NamedTuple):
     person: Reviewer
     groups: tuple[str, ...]
     represents: tuple[Represented, ...]
+    rights: Rights
 
 
 def refuse_our_names(name: str) -> None:
@@ -79,27 +80,26 @@ class Reviewers:
         self,
         tenant: str,
         people: People,
-        duty: DutyStore,
+        roles: Roles,
+        absences: Cache[list[Absence]],
         tokens: Tokens,
         attempts: Attempts,
         passwords: Passwords,
         settings: Settings,
-        refresher: Refresher,
     ) -> None:
         self._tenant, self._people, self._tokens = tenant, people, tokens
         self._attempts, self._passwords = attempts, passwords
         self.find, self.list_all, self.list_groups = people.find_reviewer, people.list_reviewers, people.list_groups_of
         self._idle_ms = settings.session_idle_s * 1000
         self._max_ms = settings.session_max_s * 1000
-        self._absences = Cache(duty.list_absences, refresher)
+        self.roles, self._absences = roles, absences
 
     async def add(self, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
         """Create a reviewer, whose password `by` chose; raises `InvalidInput`, and `Conflict` for a taken name."""
         if not NAME_PATTERN.fullmatch(name):
             raise InvalidInput(NAME_RULE)
         refuse_our_names(name)
-        if not roles or any(role not in ROLES for role in roles):
-            raise InvalidInput(f"Roles are {', '.join(ROLES)}; give at least one of them.")
+        await self.roles.check(roles)
         hashed, at_ms = await self._passwords.hash(password, name), now_ms()
         reviewer = Reviewer(
             name=name,
@@ -150,9 +150,19 @@ class Reviewers:
         """Deactivate a reviewer and end their sessions; raises `NotFound`, or `Conflict` for the last admin."""
 
         def change(reviewer: Reviewer, everyone: Sequence[Reviewer]) -> Reviewer:
-            if {person.name for person in everyone if person.active and "admin" in person.roles} == {name}:
-                raise Conflict(f"{name} is the last active admin. Add or activate another admin first.")
+            _check_other_admin(everyone, name)
             return reviewer.model_copy(update={"active": False, "sessions_end_at_ms": now_ms() + 1})
+
+        return _found(await self._people.change_reviewer_among(name, change), name)
+
+    async def set_roles(self, name: str, roles: tuple[str, ...]) -> Reviewer:
+        """Give a person these roles alone; raises `NotFound`, `InvalidInput`, or `Conflict` for the last admin."""
+        await self.roles.check(roles)
+
+        def change(reviewer: Reviewer, everyone: Sequence[Reviewer]) -> Reviewer:
+            if ADMIN not in roles:
+                _check_other_admin(everyone, name)
+            return reviewer.model_copy(update={"roles": roles})
 
         return _found(await self._people.change_reviewer_among(name, change), name)
 
@@ -211,24 +221,36 @@ class Reviewers:
         active = {reviewer.name for reviewer in await self.list_all() if reviewer.active}
         people = list_represented(absences, name, at_ms, active=active)
         groups = await asyncio.gather(*map(self.list_groups, people))
+        rights = await asyncio.gather(*map(self.find_rights, people))
         chains = [find_chain(absences, person, at_ms, active)[:-1] for person in people]
         return tuple(
-            Represented(person=person, groups=held, through=chain)
-            for person, held, chain in zip(people, groups, chains, strict=True)
+            Represented(person=person, groups=held, through=chain, decides=their.find_limits("decide"))
+            for person, held, chain, their in zip(people, groups, chains, rights, strict=True)
             if person in active
         )
+
+    async def find_rights(self, name: str) -> Rights:
+        """Return what the roles of an active person let them do; nothing for others."""
+        person = await self._people.find_active(name)
+        return await self.roles.find_rights(person.roles) if person is not None else NO_RIGHTS
+
+    async def list_deciders(self) -> list[str]:
+        """Return the names of the active people whose roles let them decide."""
+        people = [person for person in await self.list_all() if person.active]
+        rights = await asyncio.gather(*(self.roles.find_rights(person.roles) for person in people))
+        return [person.name for person, their in zip(people, rights, strict=True) if their.has("decide")]
 
     async def find_holder(self, name: str) -> Holder | None:
         """Return an active person with what lets them decide, or None."""
         person, groups = await self._people.find_with_groups(name)
         if person is None or not person.active:
             return None
-        return Holder(person, groups, await self.list_represented(name))
+        return Holder(person, groups, await self.list_represented(name), await self.roles.find_rights(person.roles))
 
     async def find_actor(self, name: str, channel: str, made: Made = NOBODY) -> Actor:
         """Return a person as the author of decisions on a channel, by an address that `made` tells of."""
         by = Actor(id=name, kind=ActorKind.HUMAN, channel=channel, groups=await self.list_groups(name))
-        return describe_actor(by, await self.list_represented(name), made)
+        return describe_actor(by, await self.list_represented(name), made, await self.find_rights(name))
 
     async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE, *, admins_only: bool = False) -> SignIn:
         """Open a session; raises `NotAuthenticated`, and `TooManyRequests` after many attempts from an address."""
@@ -289,6 +311,12 @@ class Reviewers:
         return _found(changed, name)
 
 
+def _check_other_admin(everyone: Sequence[Reviewer], name: str) -> None:
+    """Raise `Conflict` for the last active admin."""
+    if {person.name for person in everyone if person.active and ADMIN in person.roles} == {name}:
+        raise Conflict(f"{name} is the last active admin. Add or activate another admin first.")
+
+
 def _found(reviewer: Reviewer | None, name: str) -> Reviewer:
     if reviewer is None:
         raise NotFound(f"There is no reviewer named {name!r}.")
@@ -301,9 +329,10 @@ def require_active(person: Reviewer) -> None:
         raise NotAllowed(f"{person.name} is deactivated here. Ask an admin.")
 
 
-def describe_actor(by: Actor, represents: tuple[Represented, ...], made: Made) -> Actor:
-    """Return the actor with the absent people for whom they may decide, and who else made their credential."""
-    if not represents and not made.by:
+def describe_actor(by: Actor, represents: tuple[Represented, ...], made: Made, rights: Rights) -> Actor:
+    """Return the actor with what they decide and read, for whom else, and who else made their credential."""
+    decides, reads = rights.find_limits("decide"), rights.find_limits("read_items")
+    if not represents and not made.by and decides is None and reads is None:
         return by
     return Delegate(
         id=by.id,
@@ -313,6 +342,8 @@ def describe_actor(by: Actor, represents: tuple[Represented, ...], made: Made) -
         represents=represents,
         made_by=made.by,
         made_at_ms=made.at_ms,
+        decides=decides,
+        reads=reads,
     )
 
 
@@ -324,15 +355,3 @@ def hash_token(token: str) -> str:
 def id_of_session(token_hash: str) -> str:
     """Return the public id of a session; it does not reveal the token."""
     return f"ses_{token_hash[:32]}"
-
-
-def require_log_reader(roles: tuple[str, ...]) -> None:
-    """Raise `NotAllowed` for somebody who is neither an admin nor an auditor."""
-    if not {"admin", "auditor"}.intersection(roles):
-        raise NotAllowed("Admins and auditors read the activity log; ask an admin for the role.", role="auditor")
-
-
-def require_role(roles: tuple[str, ...], role: str) -> None:
-    """Raise `NotAllowed` unless `role` is among the roles."""
-    if role not in roles:
-        raise NotAllowed(f"This needs the role {role}; ask an admin for it.", role=role)

@@ -8,6 +8,7 @@ from fastapi import Request, Response
 from sayso.errors import NotAllowed
 from service.core.auth.credentials import Principal
 from service.core.auth.hosts import origin_of
+from service.core.auth.roles import ROLES
 from service.core.wiring import Wiring
 
 Respond = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -35,6 +36,7 @@ ACTS: Mapping[str, Act] = {
     "setPassword": Act("password_set"),
     "deactivateReviewer": Act("person_deactivated"),
     "activateReviewer": Act("person_activated"),
+    "setRoles": Act("roles_set", ("roles",)),
     "setManager": Act("manager_set", ("manager",)),
     "changeOwnPassword": Act("own_password_changed"),
     "endOtherSessions": Act("sessions_ended"),
@@ -119,12 +121,13 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
     "/me/sessions": {"": Act("sessions_ended")},
     "/me/keys": {"": Act("key_created")},
     "/me/keys/{key_id}/revoke": {"": Act("key_revoked")},
-    "/people": {"": Act("person_added", ("name", "admin", "auditor"))},
+    "/people": {"": Act("person_added", ("name", *ROLES))},
     "/people/{name}": {
         "password": Act("password_set"),
         "deactivate": Act("person_deactivated"),
         "activate": Act("person_activated"),
         "manager": Act("manager_set", ("manager",)),
+        "roles": Act("roles_set", tuple(ROLES)),
     },
     "/keys": {"": Act("key_created", ("name", "kind", "owner", *_LIMITS, "expires"))},
     "/keys/{key_id}": {"rotate": Act("key_rotated", ("overlap",)), "revoke": Act("key_revoked")},

@@ -7,14 +7,14 @@ from math import inf
 import structlog
 
 from sayso.core.clock import now_ms
-from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction
+from sayso.core.records.decisions import Actor, ActorKind, Decision, DecisionAction, Delegate
 from sayso.core.records.items import Item, ItemTool
 from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord, Who
 from sayso.core.records.terms import Terms
 from sayso.core.transitions.decision_checks import check_reviewer
 from sayso.errors import SaysoError, Unavailable
 from service.core.store.suspensions.buckets import Buckets
-from service.core.store.suspensions.facets import Audience
+from service.core.store.suspensions.facets import Audience, Facets
 from service.core.wiring import Wiring
 
 _AGAIN_AFTER_S = 1.0
@@ -38,11 +38,16 @@ _DECISION = Decision(
 )
 
 
-@lru_cache(8192)
-def may_decide(audience: Audience, reviewer: Actor) -> bool:
+def may_decide(facets: Facets, reviewer: Actor) -> bool:
     """Return whether the desk takes a decision of this reviewer."""
+    limited = isinstance(reviewer, Delegate) and reviewer.is_limited
+    return _may_decide(facets.audience, reviewer, *((facets.tool, facets.agent) if limited else ("", "")))
+
+
+@lru_cache(8192)
+def _may_decide(audience: Audience, reviewer: Actor, tool: str, agent: str) -> bool:
     try:
-        check_reviewer(*_make_example(audience), reviewer)
+        check_reviewer(*_make_example(audience, tool, agent), reviewer)
     except SaysoError:
         return False
     return True
@@ -50,10 +55,13 @@ def may_decide(audience: Audience, reviewer: Actor) -> bool:
 
 async def count_mine(wiring: Wiring, reviewer: Actor, since_ms: float = inf) -> int:
     """Return how many open items the reviewer can decide; all pending runs where they are not in buckets."""
+    if isinstance(reviewer, Delegate) and reviewer.is_limited:
+        buckets = await wiring.part(Buckets).read(since_ms) or ()
+        return sum(bucket.size for bucket in buckets if may_decide(bucket.facets, reviewer))
     counts = await wiring.part(Buckets).count_audiences(since_ms)
     if counts is None:
         return await wiring.runs.count_pending()
-    return sum(count for audience, count in counts.items() if may_decide(audience, reviewer))
+    return sum(count for audience, count in counts.items() if _may_decide(audience, reviewer, "", ""))
 
 
 def show_count(count: int) -> str:
@@ -62,7 +70,7 @@ def show_count(count: int) -> str:
 
 
 @lru_cache(4096)
-def _make_example(audience: Audience) -> tuple[SuspensionRecord, Item]:
+def _make_example(audience: Audience, tool: str, agent: str) -> tuple[SuspensionRecord, Item]:
     """Return an item of this audience; only the fields that its reviewers depend on have a meaning."""
     limits = {"reviewers": audience.reviewers, "no_self_approval": audience.no_self_approval}
     limits |= {"no_maker_approval": bool(audience.maker)}
@@ -72,8 +80,11 @@ def _make_example(audience: Audience) -> tuple[SuspensionRecord, Item]:
         for by, person in audience.decided
     )
     who = Who(person=audience.person or None, owner=audience.key_owner or None)
-    run = _RECORD.run.model_copy(update={"owner": audience.owner, "who": who, "key_maker": audience.maker})
-    return _RECORD.model_copy(update={"run": run}), _ITEM.model_copy(update={"terms": terms, "decisions": decisions})
+    run = _RECORD.run.model_copy(
+        update={"agent": agent, "owner": audience.owner, "who": who, "key_maker": audience.maker}
+    )
+    made = {"terms": terms, "decisions": decisions, "tool": _TOOL.model_copy(update={"name": tool})}
+    return _RECORD.model_copy(update={"run": run}), _ITEM.model_copy(update=made)
 
 
 async def file_open_items(wiring: Wiring) -> None:

@@ -16,7 +16,8 @@ from sayso.core.transitions.quorum import find_counted, list_agreeing
 from sayso.errors import Conflict, NotAllowed, NotAuthenticated, NotFound, TooManyRequests
 from service.core.auth.api_keys import find_by_prefix
 from service.core.auth.credentials import Principal, require_own_password
-from service.core.auth.reviewers import NAME_PATTERN, Origin, SignIn, require_role
+from service.core.auth.reviewers import NAME_PATTERN, Origin, SignIn
+from service.core.auth.roles import require_permission
 from service.core.operations.runs import withdraw_runs
 from service.core.store.people import NO_TERMS, ApiKey, KeyTerms, Reviewer, StoredKey
 from service.core.store.suspensions.reading import split_readable
@@ -60,7 +61,7 @@ async def create_key(
     if kind == "reviewer":
         _check_own(by, name)
     else:
-        require_role(by.roles, "admin")
+        require_permission(by.rights, "manage_keys")
     known = await parts.reviewers.find(name if kind == "reviewer" else name.casefold())
     if kind == "reviewer" and (known is None or not known.active):
         raise Conflict(f"No active reviewer is named {name}. Add the person first.")
@@ -91,11 +92,11 @@ async def revoke_key(parts: Wiring, by: Principal, key_id: str) -> ApiKey:
 
 
 async def list_keys(parts: Wiring, by: Principal) -> list[StoredKey]:
-    """Return all keys for an admin, and for others their own, the oldest first; raises `NotAllowed` for a key."""
+    """Return all keys for who reads people, for others their own, the oldest first; raises `NotAllowed` for a key."""
     if by.key_id is not None:
         raise NotAllowed("A key manages no keys. Sign in with your password first.")
     keys = await parts.api_keys.scan()
-    return keys if "admin" in by.roles else [stored for stored in keys if _is_own(by, stored.key)]
+    return keys if by.rights.has("read_people") else [stored for stored in keys if _is_own(by, stored.key)]
 
 
 async def list_own_keys(parts: Wiring, by: Principal) -> list[ApiKey]:
@@ -109,9 +110,9 @@ def _is_own(by: Principal, key: ApiKey) -> bool:
 
 
 async def find_key(parts: Wiring, by: Principal, key_id: str) -> ApiKey:
-    """Return a key that this person may see; raises `NotFound`."""
+    """Return a key that this person may change; raises `NotFound`."""
     key = next((stored.key for stored in await list_keys(parts, by) if stored.key.id == key_id), None)
-    if key is None:
+    if key is None or not (by.rights.has("manage_keys") or _is_own(by, key)):
         raise NotFound(f"There is no API key {key_id!r}.")
     return key
 
@@ -158,10 +159,31 @@ async def sign_in(parts: Wiring, name: str, password: str, origin: Origin, door:
     return opened
 
 
-async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
-    """Create a reviewer; raises `InvalidInput`, or `Conflict` for a name that is taken by a person or an agent."""
+async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...], by: Principal) -> Reviewer:
+    """Create a reviewer; raises `InvalidInput`, `NotAllowed`, or `Conflict` for a name of a person or an agent."""
+    await _check_given(parts, by, roles)
     await refuse_agents_name(parts, name)
-    return await parts.reviewers.add(name, password, roles, by)
+    return await parts.reviewers.add(name, password, roles, by.name)
+
+
+async def set_roles(parts: Wiring, by: Principal, name: str, roles: tuple[str, ...]) -> Reviewer:
+    """Give a person these roles alone; raises `NotFound`, `InvalidInput`, `NotAllowed`, `Conflict`."""
+    await check_rank(parts, by, name)
+    await _check_given(parts, by, roles)
+    return await parts.reviewers.set_roles(name, tuple(dict.fromkeys(roles)))
+
+
+async def check_rank(parts: Wiring, by: Principal, name: str) -> None:
+    """Raise `NotAllowed` for an act on a person who may do what the actor may not."""
+    person = await parts.reviewers.find(name)
+    if person is not None and not (await parts.roles.find_rights(person.roles)).within(by.rights):
+        raise NotAllowed(f"{name} may do more than you. Ask an admin.", person=name)
+
+
+async def _check_given(parts: Wiring, by: Principal, roles: tuple[str, ...]) -> None:
+    await parts.roles.check(roles)
+    if not (await parts.roles.find_rights(roles)).within(by.rights):
+        raise NotAllowed(f"You cannot give {', '.join(roles)}: that is more than you may do. Ask an admin.")
 
 
 async def refuse_agents_name(parts: Wiring, name: str) -> None:

@@ -8,6 +8,7 @@ from redis.asyncio.client import Pipeline
 from sayso.core.calendar import WorkingHours
 from sayso.core.canonical_json import digest_json
 from sayso.core.records.base import Immutable
+from sayso.core.records.decisions import Limit
 from sayso.errors import Conflict, InvalidInput
 from sayso.wire.people import Preferences
 from service.core.store.connection.connecting import text
@@ -145,6 +146,31 @@ class GroupStore(StorePart):
 
         saved: Group | None = await self._redis.transaction(write, key, value_from_callable=True)
         return saved
+
+
+class Role(Immutable):
+    """A role that an admin made: permissions, for all items or for those that its limit covers."""
+
+    name: str
+    permissions: tuple[str, ...]
+    limit: Limit | None = None
+    made_by: str = ""
+    made_at_ms: int = 0
+
+
+class RoleStore(StorePart):
+    """The roles that the admins of one tenant made."""
+
+    async def list_all(self) -> list[Role]:
+        stored = await self._redis.hgetall(self._keys.roles)
+        named = ((f"role {text(name)}", raw) for name, raw in stored.items())
+        return sorted(self._readings.read_others(Role, named), key=lambda role: role.name)
+
+    async def save(self, role: Role) -> None:
+        await self._redis.hset(self._keys.roles, role.name, role.model_dump_json())
+
+    async def delete(self, name: str) -> None:
+        await self._redis.hdel(self._keys.roles, name)
 
 
 MOST_ABSENCES = 50

@@ -104,7 +104,7 @@ class TenantKeys:
         self.file_shares = f"{prefix}file-shares"  # the same of each key, agent and person
         self.file_sizes = (self.file_bytes, self.file_shares)
         self.freezes = f"{prefix}freezes"
-        self.groups = f"{prefix}groups"  # groups by name
+        self.groups, self.roles = f"{prefix}groups", f"{prefix}roles"  # groups, and roles that admins made, by name
         self.inbox = f"{prefix}inbox"
         self.next_drill = f"{prefix}next-drill"  # kept until the next scheduled drill is due
         self.open = f"{prefix}open"

@@ -9,7 +9,7 @@ from sayso.core.records.freezes import SCOPE_PATTERN
 from sayso.wire.administration import FreezeList, FreezeView
 from sayso.wire.models import RequestBody
 from service.core.operations.known_names import freeze_known
-from service.edge.api.dependencies import Admin, Parts, Person
+from service.edge.api.dependencies import Parts, Person
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 
@@ -58,7 +58,7 @@ async def list_freezes(caller: Person, parts: Parts) -> FreezeList:
 
 
 @router.post("", status_code=201, operation_id="freeze", responses=WRITES)
-async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView:
+async def freeze(body: FreezeRequest, caller: Person, parts: Parts) -> FreezeView:
     """Stop new calls in the scope everywhere within a second. Freezing twice changes nothing.
 
     A name that was never seen here is refused with `/problems/unknown-name`, which lists similar names in `near`.
@@ -70,7 +70,7 @@ async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView
 
 @router.post("/{freeze_id:path}/unfreeze", operation_id="unfreeze", responses=WRITES)
 async def unfreeze(
-    freeze_id: FreezeName, caller: Admin, parts: Parts, body: Annotated[UnfreezeRequest | None, Body()] = None
+    freeze_id: FreezeName, caller: Person, parts: Parts, body: Annotated[UnfreezeRequest | None, Body()] = None
 ) -> FreezeView:
     """End a freeze. Waiting runs continue immediately, and deadlines move by the time they were held."""
     deadlines = body.deadlines if body is not None else "move"

@@ -19,8 +19,10 @@ from starlette.requests import ClientDisconnect
 
 from sayso.core.canonical_json import parse_json
 from sayso.core.clock import monotonic_ms
+from sayso.core.records.decisions import ActorKind
 from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAllowed, NotAuthenticated, UnsupportedMediaType
 from service.core.auth.credentials import TENANT, Principal, require_network, require_scope
+from service.core.auth.doors import require_operation
 from service.core.auth.hosts import origin_of
 from service.core.operations.acts import ACTS, Act, record_act
 from service.core.store.connection.watch import HEARD_WITHIN_S, Watch, wait_woken
@@ -71,8 +73,10 @@ class SignedInRoute(OpenRoute):
         return respond_recorded
 
     async def admit(self, request: Request) -> None:
-        """Identify the caller. Raises `NotAuthenticated`, and `NotAllowed` for a key that is too narrow."""
+        """Identify the caller. Raises `NotAuthenticated`, and `NotAllowed` for a role or key without this operation."""
         request.state.principal = principal = await identify(request)
+        if principal.kind is ActorKind.HUMAN:
+            require_operation(principal.rights, self.operation_id or "")
         require_scope(principal, self.operation_id or "")
 
 

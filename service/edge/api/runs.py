@@ -19,7 +19,6 @@ from service.core.store.runs.runs import Run, describe_run
 from service.core.store.suspensions.reading import split_readable
 from service.edge.api.dependencies import (
     LONGEST_PAGE,
-    Admin,
     Caller,
     Context,
     IdempotencyKey,
@@ -47,7 +46,7 @@ class AgentList(View):
     agents: list[AgentManifest]
 
 
-@agents.get("", operation_id="listAgents", responses=problems(401))
+@agents.get("", operation_id="listAgents", responses=problems(401, 403))
 async def list_agents(caller: Caller, parts: Parts) -> AgentList:
     """List the registered agents with their tools and schemas.
 
@@ -134,7 +133,7 @@ async def start_run(
     return RunView.model_validate(run)
 
 
-@router.get("", operation_id="listRuns", responses=problems(401))
+@router.get("", operation_id="listRuns", responses=problems(401, 403))
 async def list_runs(
     caller: Caller, parts: Parts, status: RunStatus | None = None, skip: Skip = 0, limit: Limit = 50
 ) -> RunPage:
@@ -189,7 +188,9 @@ async def cancel_run(
     """
     await find_run(parts, caller, run_id)
     reason = body.reason if body is not None else None
-    await parts.desk.cancel(run_id, caller.reviewer("api"), reason, key=key, is_admin="admin" in caller.roles)
+    await parts.desk.cancel(
+        run_id, caller.reviewer("api"), reason, key=key, is_admin=caller.rights.has("cancel_any_run")
+    )
     return RunView.model_validate(await parts.runs.read(run_id))
 
 
@@ -202,7 +203,7 @@ async def revive_run(run_id: RunId, caller: Person, parts: Parts, key: Idempoten
 
 
 @router.post("/{run_id}/erase", operation_id="eraseRun", responses=WRITES)
-async def erase_run(run_id: RunId, body: EraseRequest, caller: Admin, parts: Parts) -> ErasureView:
+async def erase_run(run_id: RunId, body: EraseRequest, caller: Person, parts: Parts) -> ErasureView:
     """Erase the arguments, facts, texts and results of an ended run for good, even after the run was deleted.
 
     Who decided what, when and by which rule remains, and the trail can still be verified. A run that was erased before

@@ -70,7 +70,7 @@ class ExtendRequest(RequestBody):
     until: SentTimestamp = Field(description="A time in RFC 3339.")
 
 
-@router.get("", operation_id="listSuspensions", responses=problems(401))
+@router.get("", operation_id="listSuspensions", responses=problems(401, 403))
 async def list_suspensions(
     caller: Caller, parts: Parts, status: Literal["pending", "decided"] = "pending", skip: Skip = 0, limit: Limit = 50
 ) -> SuspensionPage:

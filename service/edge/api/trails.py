@@ -153,7 +153,7 @@ async def _find_readable(parts: Wiring, caller: Principal, run_id: str) -> None:
     "/{run_id}/events/stream",
     operation_id="streamEvents",
     response_class=EventStream,
-    responses=_STREAM | problems(400, 401, 404, 409, 429),
+    responses=_STREAM | problems(400, 401, 403, 404, 409, 429),
 )
 async def stream_events(
     request: Request,

@@ -99,8 +99,8 @@ def problems(*statuses: int) -> Responses:
     }
 
 
-READS = problems(401, 404, 409)  # problems of reading one record; 409 means it is damaged
-WAITS = problems(401, 404, 429)  # problems of waiting for one record
+READS = problems(401, 403, 404, 409)  # problems of reading one record; 409 means it is damaged
+WAITS = problems(401, 403, 404, 429)  # problems of waiting for one record
 ASKS = problems(400, 401, 403, 404, 409, 415, 429)  # problems of creating a record
 WRITES = problems(400, 401, 403, 404, 409, 415)  # problems of changing a record
 

@@ -51,8 +51,10 @@ async def inbox(
     searched: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
     """Show the open items that fit the search, behind those of the suspensions in `kept`, which it found before."""
+    if not visitor.rights.has("read_items"):
+        return RedirectResponse("/me", 303)
     wiring, place = wiring_of(request), read_cursor(after)
-    is_first_look = not q and not after and visitor.is_admin and SKIPPED not in request.cookies
+    is_first_look = not q and not after and visitor.rights.has("set_up") and SKIPPED not in request.cookies
     if is_first_look and not await wiring.runs.decided(limit=1):
         return RedirectResponse("/welcome", 303)
     if target := await find_place(request, q):

@@ -29,6 +29,8 @@ from sayso.core.text.numbers import write_number
 from sayso.core.text.summaries import collapse, list_values, write_pretty
 from sayso.core.transitions.freezing import describe_scope
 from sayso.errors import NotFound, SaysoError
+from service.core.auth.doors import PAGES, opens
+from service.core.auth.roles import NO_RIGHTS, REVIEWER, ROLES, Rights
 from service.core.operations.open_items import count_mine, show_count
 from service.core.operations.queries import LONGEST_SEARCH
 from service.core.settings import Settings
@@ -56,8 +58,6 @@ class Place:
     path: str
     name: str
     key: str = ""
-    admins: bool = False
-    auditors: bool = False
 
 
 MAIN = (
@@ -74,20 +74,25 @@ OTHERS = (
     Place("/second-looks", mark("Second looks")),
     Place("/groups", mark("Groups")),
     Place("/who", mark("Who is asked")),
-    Place("/people", mark("People"), admins=True),
-    Place("/keys", mark("Keys"), admins=True),
-    Place("/channels", mark("Channels"), admins=True),
-    Place("/activity", mark("Activity"), admins=True, auditors=True),
-    Place("/drills", mark("Drills"), admins=True),
-    Place("/webhooks", mark("Webhooks"), admins=True),
-    Place("/welcome", mark("First steps"), admins=True),
+    Place("/people", mark("People")),
+    Place("/keys", mark("Keys")),
+    Place("/channels", mark("Channels")),
+    Place("/activity", mark("Activity")),
+    Place("/drills", mark("Drills")),
+    Place("/webhooks", mark("Webhooks")),
+    Place("/welcome", mark("First steps")),
 )
 FREEZE = "/operate"  # where an admin freezes, one press away on every page
 
 
-def list_others(*, admin: bool, auditor: bool = False) -> list[Place]:
+def list_others(rights: Rights) -> list[Place]:
     """Return the pages that stand under Admin, or on Me for people without that menu, as they may open them."""
-    return [place for place in OTHERS if admin or not place.admins or (auditor and place.auditors)]
+    return [place for place in OTHERS if opens(rights, place.path)]
+
+
+def has_menu(rights: Rights) -> bool:
+    """Return whether a person may open pages that a reviewer may not."""
+    return any(PAGES[f"GET {place.path}"] not in ROLES[REVIEWER] for place in list_others(rights))
 
 
 DISPLAY_COOKIE = "sayso_display"
@@ -166,7 +171,7 @@ def render(
     **context: object,
 ) -> Response:
     """Return the page; `pending` is None if it was not counted."""
-    language = choose_language(request)
+    language, rights = choose_language(request), visitor.rights if visitor is not None else NO_RIGHTS
     frame: dict[str, object] = {
         "search": "",
         "sentence": "",
@@ -178,7 +183,7 @@ def render(
         "visitor": visitor,
         "pending": pending,
         "path": request.url.path,
-        "admin": visitor is not None and visitor.is_admin,
+        "may": rights.has,
         "screen": read_display(request),
         "release": request.app.version,
         "weak_durability": getattr(request.app.state, "weak_durability", None),
@@ -187,9 +192,8 @@ def render(
         "run_seen": "",
         "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
-    auditor = visitor is not None and "auditor" in visitor.principal.roles
-    frame["others"] = list_others(admin=bool(frame["admin"]), auditor=auditor)
-    frame["has_menu"] = frame["admin"] or auditor
+    frame["main_places"] = [place for place in MAIN if opens(rights, place.path)]
+    frame["others"], frame["has_menu"] = list_others(rights), has_menu(rights)
     with speaking(load_catalogue(language)):
         html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send a form's origin only under this policy; check_origin needs it.
@@ -250,7 +254,7 @@ def _make_environment() -> Environment:
     }
     environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "longest_search": LONGEST_SEARCH}
     environment.globals |= {"FIRST_ROWS": FIRST_ROWS, "numbers": find_numbers, "zone_name": deadlines.name_zone}
-    environment.globals |= {"main_places": MAIN, "freeze": FREEZE}
+    environment.globals |= {"freeze": FREEZE}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment
 
@@ -286,23 +290,17 @@ async def receive(
     visitor: Visitor,
     template: str,
     gather: Callable[[Post], Awaitable[Mapping[str, Any]]],
-    *,
-    admins: bool = False,
 ) -> AsyncIterator[Post]:
-    """Yield a form of this session; if it is refused, show its page again with the reason and the faults in its input.
-
-    With `admins`, others get the plain page of the error.
-    """
+    """Yield a form of this session; if it is refused, show its page again with the reason and the faults."""
     post = await read_form(request)
     try:
         check_session(post, visitor)
         yield post
     except SaysoError as error:
-        if visitor.is_admin or not admins:
-            errors = error.facts.get("errors")
-            faults = [str(fault["message"]) for fault in errors] if isinstance(errors, list) else []
-            context = {**await gather(post), "sentence": describe_refusal(error), "faults": faults}
-            show_page_again(request, template, visitor=visitor, **context)
+        errors = error.facts.get("errors")
+        faults = [str(fault["message"]) for fault in errors] if isinstance(errors, list) else []
+        context = {**await gather(post), "sentence": describe_refusal(error), "faults": faults}
+        show_page_again(request, template, visitor=visitor, **context)
         raise
 
 

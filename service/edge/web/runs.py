@@ -14,7 +14,6 @@ from sayso.core.sentences.outcomes import describe_state
 from sayso.core.text.language import _
 from sayso.core.transitions.decision_checks import check_canceller
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound, SaysoError
-from service.core.auth.reviewers import require_role
 from service.core.operations.masking import collect_secrets
 from service.core.operations.open_items import count_mine
 from service.core.operations.runs import erase_run
@@ -34,7 +33,6 @@ from service.edge.web.sessions import (
     RecordedRoute,
     SignedIn,
     Visitor,
-    check_admin,
     check_session,
     describe_refusal,
     read_post,
@@ -169,7 +167,7 @@ async def cancel(request: Request, run_id: str) -> Response:
     try:
         check_session(post, visitor)
         by = visitor.principal.reviewer("web")
-        await wiring.desk.cancel(run_id, by, reason or None, is_admin=visitor.is_admin)
+        await wiring.desk.cancel(run_id, by, reason or None, is_admin=visitor.rights.has("cancel_any_run"))
     except (Conflict, EarlierSignIn) as error:
         await _ask_again(request, visitor, "pages/cancel.html", _("Cancel run"), run_id, reason, error)
         raise
@@ -179,7 +177,6 @@ async def cancel(request: Request, run_id: str) -> Response:
 @router.get("/runs/{run_id}/erase")
 async def confirm_erasure(request: Request, visitor: SignedIn, run_id: str) -> Response:
     """Ask an admin to confirm the erasure of an ended run's contents."""
-    require_role(visitor.principal.roles, "admin")
     run = await wiring_of(request).runs.read(run_id)
     if run.erasure is not None or not run.status.ended:
         return RedirectResponse(f"/runs/{run.id}", 303)
@@ -192,7 +189,7 @@ async def erase(request: Request, run_id: str) -> Response:
     post, visitor = await receive_form(request)
     wiring, reason = wiring_of(request), read_reason(post)
     try:
-        check_admin(post, visitor)
+        check_session(post, visitor)
         await erase_run(wiring, run_id, visitor.principal.actor("web"), reason)
     except (Conflict, InvalidInput, EarlierSignIn) as error:
         await _ask_again(request, visitor, "pages/erase.html", _("Erase the contents"), run_id, reason, error)
@@ -244,7 +241,7 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
         "trail_cut": len(trail) >= MAX_ENTRIES,
         "given_up": bool(records) and records[-1].status is Status.FAILED,
         "damaged": damaged,
-        "may_cancel": may_cancel(records[-1:], reviewer, is_admin=visitor.is_admin),
+        "may_cancel": may_cancel(records[-1:], reviewer, is_admin=visitor.rights.has("cancel_any_run")),
         "banner": "",
         "suspensions": await asyncio.to_thread(content.list_rows, records, reviewer, freezes, now_ms(), definitions),
         "suspensions_cut": bool(records) and not damaged and records[0].previous_id is not None,

@@ -19,8 +19,9 @@ from sayso.core.records.decisions import ActorKind
 from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, SaysoError
 from service.core.auth.credentials import Principal
+from service.core.auth.doors import require_page
 from service.core.auth.hosts import read_place
-from service.core.auth.reviewers import require_role
+from service.core.auth.roles import Rights
 from service.core.operations.acts import PAGE_ACTS, Act, Respond, record_act
 from service.core.settings import Settings
 from service.core.wiring import Process, Wiring
@@ -54,8 +55,8 @@ class Visitor(NamedTuple):
         return self.principal.tenant
 
     @property
-    def is_admin(self) -> bool:
-        return "admin" in self.principal.roles
+    def rights(self) -> Rights:
+        return self.principal.rights
 
     @property
     def csrf(self) -> str:
@@ -81,13 +82,14 @@ async def find_visitor(request: Request) -> Visitor:
     token = session_token(request, process.settings)
     is_refresh = REFRESH_HEADER in request.headers or request.url.path == "/live"
     principal = await process.credentials.identify(token, in_use=not is_refresh)
-    if principal.kind is not ActorKind.HUMAN or token is None:
-        raise NotAuthenticated("An agent's key cannot open pages. Sign in with a name and a password.")
+    if principal.kind is not ActorKind.HUMAN or principal.key_id is not None or token is None:
+        raise NotAuthenticated("A key cannot open pages. Sign in with a name and a password.")
     admit_body(request)
     request.state.wiring = wiring = process.tenant(principal.tenant)
     seen = await wiring.watch.mark(principal.tenant) if request.method == "GET" and not is_refresh else ""
     visitor = Visitor(principal, token, seen)
     request.state.visitor = visitor
+    require_page(principal.rights, request.method, request.scope["route"].path)
     if REFRESH_HEADER in request.headers:  # after an event, which a freeze sends before caches are refreshed
         await wiring.freezes.known(fresh=True)
     return visitor
@@ -188,12 +190,6 @@ def check_session(post: Post, visitor: Visitor) -> None:
         raise EarlierSignIn
 
 
-def check_admin(post: Post, visitor: Visitor) -> None:
-    """Raise `EarlierSignIn` for a form of another session, and `NotAllowed` for one of somebody who is no admin."""
-    check_session(post, visitor)
-    require_role(visitor.principal.roles, "admin")
-
-
 def read_reason(post: Post) -> str:
     """Return the form's reason, with LF line breaks and within the limit."""
     return post.get("reason", "").replace("\r\n", "\n").strip()[:_MAX_REASON_CHARS]
@@ -238,7 +234,7 @@ class RecordedRoute(APIRoute):
 async def _find_act(request: Request, acts: Mapping[str, Act]) -> tuple[Act | None, Mapping[str, str]]:
     """Return the act of the form that the page has read, and the form; of an unread one the first act."""
     try:
-        post = await read_form(request) if hasattr(request, "_body") else {}
+        post = await read_form(request) if hasattr(request, "_body") or hasattr(request.state, "visitor") else {}
     except SaysoError:
         post = {}
     return acts.get(post.get("act", ""), acts.get("")) if post or "" in acts else next(iter(acts.values())), post

@@ -190,8 +190,7 @@ async def plant_scheduled(wiring: Wiring) -> SuspensionRecord | None:
     plan = drills_of(wiring.settings.drills)
     if not plan.every_h or not await wiring.part(Recents).drills.take_turn(plan.every_h * HOUR_MS):
         return None
-    people = await wiring.reviewers.list_all()
-    names = [person.name for person in people if person.active and "reviewer" in person.roles]
+    names = await wiring.reviewers.list_deciders()
     asked = [
         (drill.id, name)
         for drill in plan.drills

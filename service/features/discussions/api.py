@@ -32,7 +32,7 @@ from service.edge.api.dependencies import (
 )
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.middleware import SANDBOX
-from service.edge.http.openapi import READS, WRITES, problems
+from service.edge.http.openapi import READS, WRITES
 from service.edge.web.sessions import RecordedRoute, SignedIn, check_session, read_post, wiring_of
 from service.features.discussions.discussing import (
     LONGEST_NAME,
@@ -121,7 +121,7 @@ async def comment_on_item(
     return CommentPage(comments=[CommentView.model_validate(comment) for comment in own])
 
 
-@comments.get("/runs/{run_id}/comments", operation_id="listComments", responses=READS | problems(403))
+@comments.get("/runs/{run_id}/comments", operation_id="listComments", responses=READS)
 async def list_comments(run_id: RunId, caller: Person, parts: Parts) -> CommentPage:
     """Return the comments on all items of a run. They are kept as long as its trail, also after the run's deletion."""
     if not await parts.retention.keeps_trail(run_id):

@@ -2,15 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from sayso.core.clock import now_ms
 from sayso.errors import InvalidInput
 from sayso.features.evidence.checkpoints import find_public_key, read_checkpoint
 from sayso.wire.evidence import CheckpointPage, CheckpointView, EvidenceView, HeadsChecked, HeadsToCheck, SinkView
 from sayso.wire.models import SentTimestamp
-from service.core.auth.credentials import Principal
-from service.core.auth.reviewers import require_log_reader
 from service.edge.api.dependencies import Limit, Parts, Person
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import problems
@@ -24,18 +22,9 @@ exports = APIRouter(prefix="/evidence", tags=["evidence"], route_class=SignedInR
 router = APIRouter(prefix="/checkpoints", tags=["evidence"], route_class=SignedInRoute)
 
 
-async def reader_of(person: Person) -> Principal:
-    """Return the calling admin or auditor; raises `NotAllowed` for others."""
-    require_log_reader(person.roles)
-    return person
-
-
-Reader = Annotated[Principal, Depends(reader_of)]
-
-
 @router.get("", operation_id="listCheckpoints", responses=problems(401, 403))
 async def list_checkpoints(
-    _caller: Reader,
+    _caller: Person,
     parts: Parts,
     after: Annotated[int, Query(ge=0, le=10**9, description="Only checkpoints with a higher number.")] = 0,
     limit: Limit = 50,
@@ -54,14 +43,14 @@ async def list_checkpoints(
 
 
 @router.post("/check", operation_id="checkCheckpoints", responses=problems(400, 401, 403, 415))
-async def check_checkpoints(_caller: Reader, parts: Parts, body: HeadsToCheck) -> HeadsChecked:
+async def check_checkpoints(_caller: Person, parts: Parts, body: HeadsToCheck) -> HeadsChecked:
     """Compare heads that a sink has with the chains in the store. `sayso checkpoints verify` sends them."""
     return await check_heads(parts, body.heads)
 
 
 @exports.get("", operation_id="exportEvidence", responses=problems(400, 401, 403, 404))
 async def export_evidence(
-    caller: Reader,
+    caller: Person,
     parts: Parts,
     run: Annotated[str, Query(max_length=60, description="A run's id; empty with `from`.")] = "",
     begin: Annotated[SentTimestamp | None, Query(alias="from", description="Runs that began from this time.")] = None,

@@ -50,7 +50,7 @@ async def report_insights(
     caller: Person, parts: Parts, range: Annotated[Range, Query(description="The range; it ends now.")] = "7d"
 ) -> InsightsView:
     """Return what was asked and decided in a range, how fast, by tool, by reviewer and by rule."""
-    person = None if "admin" in caller.roles else caller.name
+    person = None if caller.rights.has("read_people") else caller.name
     return InsightsView.model_validate(await read_insights(parts, range, person))
 
 
@@ -171,7 +171,9 @@ async def insights(
     `tools`, `rules` and `people` name the column that sorts their table; `every` shows more than the first tools.
     """
     wanted: Range = next((choice for choice in RANGES if choice == range), "7d")
-    insights = await read_insights(wiring_of(request), wanted, None if visitor.is_admin else visitor.name)
+    insights = await read_insights(
+        wiring_of(request), wanted, None if visitor.rights.has("read_people") else visitor.name
+    )
     sortings = {
         "tools": read_sorting(tools, _TOOLS_BY),
         "rules": read_sorting(rules, _RULES_BY),

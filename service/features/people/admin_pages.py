@@ -13,7 +13,7 @@ from sayso.core.records.decisions import KeyKind, KeyScope
 from sayso.core.text.language import _, mark
 from sayso.errors import InvalidInput
 from service.channels.previews import reset_password
-from service.core.auth.reviewers import require_log_reader, require_role
+from service.core.auth.roles import REVIEWER, ROLES
 from service.core.operations import people as managing
 from service.core.operations.people import add_reviewer, deactivate_reviewer, find_shortages, list_duties
 from service.core.store.activity import Activity
@@ -49,6 +49,14 @@ _DONE = {
     "deactivate": mark("Deactivated. Their sessions end within a second; their decisions remain."),
     "activate": mark("Activated, with the password they had."),
     "manager": mark("The manager is set. Runs that have begun keep the earlier one."),
+    "roles": mark("The roles are set. They hold within a second."),
+}
+ROLE_HINTS = {
+    "reviewer": mark("decides items"),
+    "rule_author": mark("changes the rules"),
+    "auditor": mark("reads and exports everything, and the activity log"),
+    "operator": mark("freezes, cancels runs, and manages channels and webhooks"),
+    "admin": mark("does everything, and manages people and keys"),
 }
 
 router = APIRouter(route_class=RecordedRoute)
@@ -66,28 +74,25 @@ class PersonRow(NamedTuple):
 @router.get("/people")
 async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show everybody who can sign in."""
-    require_role(visitor.principal.roles, "admin")
     return await show(request, visitor, _PAGE, **await _gather(request, {}), done=_DONE.get(done, ""))
 
 
 @router.post("/people")
 async def add(request: Request, visitor: SignedIn) -> Response:
     """Add the person of the form, and show their first password."""
-    async with receive(request, visitor, _PAGE, partial(_gather, request), admins=True) as post:
-        require_role(visitor.principal.roles, "admin")
+    async with receive(request, visitor, _PAGE, partial(_gather, request)) as post:
         name, password = post.get("name", "").strip(), new_secret()[:_PASSWORD_CHARS]
-        roles = ("reviewer", *(role for role in ("admin", "auditor") if role in post))
-        await add_reviewer(wiring_of(request), name, password, roles, visitor.name)
+        await add_reviewer(wiring_of(request), name, password, _read_roles(post) or (REVIEWER,), visitor.principal)
         return await _show_password(request, visitor, _("%(who)s is added", who=name), name, password)
 
 
 @router.post("/people/{name}")
 async def change(request: Request, visitor: SignedIn, name: str) -> Response:
-    """Reset a password, or activate or deactivate a person; deactivating asks first."""
+    """Reset a password, give roles or a manager, or activate or deactivate a person; deactivating asks first."""
     wiring = wiring_of(request)
-    async with receive(request, visitor, _PAGE, lambda _post: _gather(request, {}), admins=True) as post:
-        require_role(visitor.principal.roles, "admin")
+    async with receive(request, visitor, _PAGE, lambda _post: _gather(request, {})) as post:
         act = post.get("act", "")
+        await managing.check_rank(wiring, visitor.principal, name)
         if act == "password":
             password = new_secret()[:_PASSWORD_CHARS]
             await reset_password(wiring, request.app.state.channels, name, password, visitor.name)
@@ -99,11 +104,17 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
             await deactivate_reviewer(wiring, name, visitor.name)
         elif act == "activate":
             await wiring.reviewers.activate(name)
+        elif act == "roles":
+            await managing.set_roles(wiring, visitor.principal, name, _read_roles(post))
         elif act == "manager":
             await wiring.reviewers.set_manager(name, post.get("manager") or None)
         else:
             raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
     return RedirectResponse(f"/people?done={act}", 303)
+
+
+def _read_roles(post: Post) -> tuple[str, ...]:
+    return tuple(role for role in ROLES if role in post)
 
 
 async def _show_password(request: Request, visitor: Visitor, title: str, name: str, password: str) -> Response:
@@ -126,7 +137,8 @@ async def _gather(request: Request, post: Post) -> dict[str, Any]:
         "title": _("People"),
         "rows": sorted(rows, key=lambda row: not row.person.active),
         "damaged": list_damaged(request, "person "),
-        "typed": {name: post.get(name, "") for name in ("name", "admin", "auditor")},
+        "roles": {name: ROLE_HINTS.get(name, "") for name in ROLES},
+        "typed": post,
     }
 
 
@@ -139,7 +151,6 @@ def list_damaged(request: Request, kind: str) -> list[UnreadableRecord]:
 @router.get("/activity")
 async def read_log(request: Request, visitor: SignedIn, skip: Annotated[int, Query(ge=0, le=200_000)] = 0) -> Response:
     """Show what people did and what was refused, the newest first."""
-    require_log_reader(visitor.principal.roles)
     page = await wiring_of(request).activity.read_page(skip, _ENTRIES + 1)
     return await show(
         request,
@@ -210,7 +221,6 @@ class KeyRow(NamedTuple):
 @router.get("/keys")
 async def read_keys(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show all keys, without their secrets."""
-    require_role(visitor.principal.roles, "admin")
     said = mark("Revoked. It fails everywhere within a second.") if done == "revoke" else ""
     return await show(request, visitor, _KEYS_PAGE, **await _gather_keys(request, {}), done=said)
 
@@ -218,8 +228,7 @@ async def read_keys(request: Request, visitor: SignedIn, done: str = "") -> Resp
 @router.post("/keys")
 async def create(request: Request, visitor: SignedIn) -> Response:
     """Create the key of the form, and show it once."""
-    async with receive(request, visitor, _KEYS_PAGE, partial(_gather_keys, request), admins=True) as post:
-        require_role(visitor.principal.roles, "admin")
+    async with receive(request, visitor, _KEYS_PAGE, partial(_gather_keys, request)) as post:
         name = post.get("name", "").strip()
         kind: KeyKind | None = next((kind for kind in get_args(KeyKind) if kind == post.get("kind")), None)
         if kind is None:
@@ -245,8 +254,7 @@ def _read_terms(post: Post) -> KeyTerms:
 async def change_keys(request: Request, visitor: SignedIn, key_id: str) -> Response:
     """Rotate or revoke a key; revoking asks first."""
     wiring = wiring_of(request)
-    async with receive(request, visitor, _KEYS_PAGE, lambda _post: _gather_keys(request, {}), admins=True) as post:
-        require_role(visitor.principal.roles, "admin")
+    async with receive(request, visitor, _KEYS_PAGE, lambda _post: _gather_keys(request, {})) as post:
         act = post.get("act", "")
         if act == "rotate":
             seconds = next((seconds for seconds, _ in OVERLAPS if str(seconds) == post.get("overlap")), None)

@@ -1,6 +1,6 @@
 """Routes of reviewers, keys, passwords and sessions: people manage their own passwords and sessions, admins all."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, Path, Request
 from pydantic import Field, JsonValue
@@ -29,16 +29,7 @@ from service.core.operations import people as operations
 from service.core.store.people import ApiKey, KeyTerms, Session
 from service.core.store.suspensions.commits import Idempotency
 from service.core.wiring import Wiring
-from service.edge.api.dependencies import (
-    Admin,
-    Context,
-    IdempotencyKey,
-    KeyId,
-    OpenChannels,
-    Parts,
-    Person,
-    ReviewerName,
-)
+from service.edge.api.dependencies import Context, IdempotencyKey, KeyId, OpenChannels, Parts, Person, ReviewerName
 from service.edge.api.routes import SignedInRoute, bearer_token
 from service.edge.api.sessions import Password, view_session
 from service.edge.http.openapi import WRITES, problems
@@ -49,23 +40,35 @@ keys = APIRouter(prefix="/keys", tags=["keys"], route_class=SignedInRoute)
 _ADMIN_READS = problems(401, 403)
 
 
+RoleNames = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=64)], ...],
+    Field(
+        min_length=1,
+        max_length=20,
+        description="What the person may do: `reviewer`, `rule_author`, `auditor`, `operator`, `admin`.",
+        examples=[["reviewer", "auditor"]],
+    ),
+]
+
+
 class ReviewerRequest(RequestBody):
     """A new reviewer."""
 
     name: str = Field(min_length=1, max_length=64, examples=["anna"])
     password: Password
-    roles: tuple[Literal["reviewer", "admin", "auditor"], ...] = Field(
-        default=("reviewer",),
-        min_length=1,
-        max_length=3,
-        description="Admins also manage people and keys; auditors also read the activity log.",
-    )
+    roles: RoleNames = ("reviewer",)
 
 
 class PasswordRequest(RequestBody):
     """A new password."""
 
     password: Password
+
+
+class RolesRequest(RequestBody):
+    """The roles of a person."""
+
+    roles: RoleNames
 
 
 class ManagerRequest(RequestBody):
@@ -122,7 +125,7 @@ class RotateRequest(RequestBody):
 
 
 @reviewers.post("", status_code=201, operation_id="addReviewer", responses=WRITES)
-async def add_reviewer(body: ReviewerRequest, caller: Admin, parts: Parts, key: IdempotencyKey) -> ReviewerView:
+async def add_reviewer(body: ReviewerRequest, caller: Person, parts: Parts, key: IdempotencyKey) -> ReviewerView:
     """Add a reviewer."""
     # The fingerprint excludes the password: a fast hash of it could be guessed.
     request = _idempotency(caller, key, ["add reviewer", body.name, list(body.roles)], body.name)
@@ -130,14 +133,14 @@ async def add_reviewer(body: ReviewerRequest, caller: Admin, parts: Parts, key: 
     known = await parts.reviewers.find(repeated) if repeated else None
     if known is not None:
         return ReviewerView.model_validate(known)
-    added = await operations.add_reviewer(parts, body.name, body.password.get_secret_value(), body.roles, caller.name)
+    added = await operations.add_reviewer(parts, body.name, body.password.get_secret_value(), body.roles, caller)
     if request:
         await parts.replays.remember(request)
     return ReviewerView.model_validate(added)
 
 
 @reviewers.get("", operation_id="listReviewers", responses=_ADMIN_READS)
-async def list_reviewers(caller: Admin, parts: Parts) -> ReviewerList:
+async def list_reviewers(caller: Person, parts: Parts) -> ReviewerList:
     """List all reviewers, including deactivated ones."""
     reviewers = await parts.reviewers.list_all()
     return ReviewerList(reviewers=[ReviewerView.model_validate(reviewer) for reviewer in reviewers])
@@ -145,25 +148,33 @@ async def list_reviewers(caller: Admin, parts: Parts) -> ReviewerList:
 
 @reviewers.post("/{name}/password", status_code=204, operation_id="setPassword", responses=WRITES)
 async def set_password(
-    name: ReviewerName, body: PasswordRequest, caller: Admin, parts: Parts, channels: OpenChannels
+    name: ReviewerName, body: PasswordRequest, caller: Person, parts: Parts, channels: OpenChannels
 ) -> None:
     """Set a reviewer's password. Existing sessions end, and the person is notified over every linked channel.
 
     Until its person changes it, the password is marked: decisions with it count as yours, too.
     """
+    await operations.check_rank(parts, caller, name)
     await reset_password(parts, channels, name, body.password.get_secret_value(), caller.name)
 
 
 @reviewers.post("/{name}/deactivate", operation_id="deactivateReviewer", responses=WRITES)
-async def deactivate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -> ReviewerView:
+async def deactivate_reviewer(name: ReviewerName, caller: Person, parts: Parts) -> ReviewerView:
     """Deactivate a reviewer and end their sessions. Their decisions remain."""
+    await operations.check_rank(parts, caller, name)
     return ReviewerView.model_validate(await operations.deactivate_reviewer(parts, name, caller.name))
 
 
 @reviewers.post("/{name}/manager", operation_id="setManager", responses=WRITES)
-async def set_manager(name: ReviewerName, body: ManagerRequest, caller: Admin, parts: Parts) -> ReviewerView:
+async def set_manager(name: ReviewerName, body: ManagerRequest, caller: Person, parts: Parts) -> ReviewerView:
     """Set who manages a person. Rules may ask this manager; runs that have begun keep the earlier one."""
     return ReviewerView.model_validate(await parts.reviewers.set_manager(name, body.manager))
+
+
+@reviewers.put("/{name}/roles", operation_id="setRoles", responses=WRITES)
+async def set_roles(name: ReviewerName, body: RolesRequest, caller: Person, parts: Parts) -> ReviewerView:
+    """Give a person these roles alone, within a second. Nobody gives more than they may do themselves."""
+    return ReviewerView.model_validate(await operations.set_roles(parts, caller, name, body.roles))
 
 
 @keys.post("", status_code=201, operation_id="createKey", responses=WRITES)
@@ -293,25 +304,25 @@ async def end_own_session(session_id: SessionId, caller: Member, parts: Parts) -
 
 
 @passwords.post("/{name}/activate", operation_id="activateReviewer", responses=WRITES)
-async def activate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -> ReviewerView:
+async def activate_reviewer(name: ReviewerName, caller: Person, parts: Parts) -> ReviewerView:
     """Reactivate a reviewer with the existing password. They must sign in again."""
     return ReviewerView.model_validate(await parts.reviewers.activate(name))
 
 
 @passwords.get("/{name}/sessions", operation_id="listSessions", responses=_PROBLEMS)
-async def list_sessions(name: ReviewerName, caller: Admin, parts: Parts) -> SessionList:
+async def list_sessions(name: ReviewerName, caller: Person, parts: Parts) -> SessionList:
     """List a reviewer's sessions."""
     return await _list(parts, caller, name, None)
 
 
 @passwords.delete("/{name}/sessions", operation_id="endSessions", responses=_PROBLEMS)
-async def end_sessions(name: ReviewerName, caller: Admin, parts: Parts) -> EndedSessions:
+async def end_sessions(name: ReviewerName, caller: Person, parts: Parts) -> EndedSessions:
     """End all sessions of a reviewer."""
     return EndedSessions(ended=await parts.reviewers.end_sessions(name))
 
 
 @passwords.delete("/{name}/sessions/{session_id}", status_code=204, operation_id="endSession", responses=_PROBLEMS)
-async def end_session(name: ReviewerName, session_id: SessionId, caller: Admin, parts: Parts) -> None:
+async def end_session(name: ReviewerName, session_id: SessionId, caller: Person, parts: Parts) -> None:
     """End one session of a reviewer."""
     await parts.reviewers.end_session(name, session_id)
 

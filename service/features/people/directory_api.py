@@ -24,7 +24,7 @@ from service.core.auth.credentials import require_own_password
 from service.core.auth.groups import MOST_MEMBERS
 from service.core.store.directory import Absence
 from service.core.wiring import Wiring
-from service.edge.api.dependencies import Admin, OpenChannels, Parts, Person, ReviewerName
+from service.edge.api.dependencies import OpenChannels, Parts, Person, ReviewerName
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.people.api import Member
@@ -65,13 +65,13 @@ async def unlink_own_contact(contact_id: ContactId, caller: Member, parts: Parts
 
 
 @contacts.get("", operation_id="listContacts", responses=_PROBLEMS)
-async def list_contacts(name: ReviewerName, caller: Admin, parts: Parts) -> ContactList:
+async def list_contacts(name: ReviewerName, caller: Person, parts: Parts) -> ContactList:
     """List a reviewer's linked addresses."""
     return await _list(parts, name)
 
 
 @contacts.delete("/{contact_id}", status_code=204, operation_id="unlinkContact", responses=WRITES)
-async def unlink_contact(name: ReviewerName, contact_id: ContactId, caller: Admin, parts: Parts) -> None:
+async def unlink_contact(name: ReviewerName, contact_id: ContactId, caller: Person, parts: Parts) -> None:
     """Unlink an address of a reviewer."""
     await parts.contacts.unlink(name, contact_id, caller.name)
 
@@ -134,25 +134,25 @@ async def list_all_absences(caller: Person, parts: Parts) -> AbsenceList:
 
 
 @duty.get("/preferences", operation_id="readPreferences", responses=_PROBLEMS)
-async def read_preferences(name: ReviewerName, caller: Admin, parts: Parts) -> Preferences:
+async def read_preferences(name: ReviewerName, caller: Person, parts: Parts) -> Preferences:
     """Read how a reviewer is notified."""
     return await parts.duty.find_preferences(name)
 
 
 @duty.put("/preferences", operation_id="savePreferences", responses=WRITES)
-async def save_preferences(name: ReviewerName, body: Preferences, caller: Admin, parts: Parts) -> Preferences:
+async def save_preferences(name: ReviewerName, body: Preferences, caller: Person, parts: Parts) -> Preferences:
     """Replace a reviewer's preferences; omitted fields get their defaults."""
     return await parts.duty.save_preferences(name, body, caller.name)
 
 
 @duty.post("/absences", status_code=201, operation_id="addAbsence", responses=WRITES)
-async def add_absence(name: ReviewerName, body: AbsenceRequest, caller: Admin, parts: Parts) -> AbsenceView:
+async def add_absence(name: ReviewerName, body: AbsenceRequest, caller: Person, parts: Parts) -> AbsenceView:
     """Say that a reviewer is absent, and who decides for them meanwhile."""
     return await _add(parts, name, body, caller.name)
 
 
 @duty.delete("/absences/{absence_id}", status_code=204, operation_id="deleteAbsence", responses=_PROBLEMS)
-async def delete_absence(name: ReviewerName, absence_id: AbsenceId, caller: Admin, parts: Parts) -> None:
+async def delete_absence(name: ReviewerName, absence_id: AbsenceId, caller: Person, parts: Parts) -> None:
     """Delete an absence of a reviewer."""
     await parts.duty.delete_absence(name, absence_id, caller.name)
 
@@ -195,7 +195,7 @@ async def list_groups(caller: Person, parts: Parts) -> GroupList:
 
 
 @groups.post("", status_code=201, operation_id="createGroup", responses=WRITES)
-async def create_group(body: GroupRequest, caller: Admin, parts: Parts) -> GroupView:
+async def create_group(body: GroupRequest, caller: Person, parts: Parts) -> GroupView:
     """Create a group of active reviewers."""
     made = await parts.groups.create(body.name, body.members, body.editors, caller.name, body.working_hours)
     return GroupView.model_validate(made)
@@ -211,13 +211,13 @@ async def read_group(group: GroupName, caller: Person, parts: Parts) -> GroupVie
 async def change_group(group: GroupName, body: GroupChange, caller: Member, parts: Parts) -> GroupView:
     """Replace a group's members, editors and working hours. Open items follow the members within a second."""
     saved = await parts.groups.update(
-        group, body.members, body.editors, caller.name, caller.roles, working_hours=body.working_hours
+        group, body.members, body.editors, caller.name, caller.rights, working_hours=body.working_hours
     )
     return GroupView.model_validate(saved)
 
 
 @groups.delete("/{group}", status_code=204, operation_id="deleteGroup", responses=_PROBLEMS)
-async def delete_group(group: GroupName, caller: Admin, parts: Parts) -> None:
+async def delete_group(group: GroupName, caller: Person, parts: Parts) -> None:
     """Delete a group. Nobody decides for it where rules and open items still name it."""
     await parts.groups.delete(group, caller.name)
 

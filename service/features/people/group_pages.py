@@ -17,7 +17,7 @@ from sayso.core.text.language import _, mark
 from sayso.errors import SaysoError
 from service.channels.previews import SampleCall
 from service.core.auth.groups import may_edit
-from service.core.auth.reviewers import require_role
+from service.core.auth.roles import require_permission
 from service.core.store.directory import Group
 from service.edge.web.pages import receive, show, show_page_again
 from service.edge.web.sessions import Post, RecordedRoute, SignedIn, Visitor, describe_refusal, wiring_of
@@ -54,7 +54,6 @@ async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
 async def create(request: Request, visitor: SignedIn) -> Response:
     """Create the group of the form."""
     async with receive(request, visitor, _PAGE, partial(_gather, request, visitor)) as post:
-        require_role(visitor.principal.roles, "admin")
         members, editors = _read_names(post, "members"), _read_names(post, "editors")
         working = read_working_hours(post)
         groups = wiring_of(request).groups
@@ -69,13 +68,13 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
     async with receive(request, visitor, _PAGE, partial(_gather, request, visitor, changed=name)) as post:
         deletes = post.get("act") == "delete"
         if deletes:
-            require_role(visitor.principal.roles, "admin")
+            require_permission(visitor.rights, "manage_groups")
             await groups.delete(name, visitor.name)
         else:
-            known, roles = await groups.read(name), visitor.principal.roles
-            editors = _read_names(post, "editors") if "admin" in roles else known.editors
+            known, rights = await groups.read(name), visitor.rights
+            editors = _read_names(post, "editors") if rights.has("manage_groups") else known.editors
             working = read_working_hours(post)
-            await groups.update(name, _read_names(post, "members"), editors, visitor.name, roles, working)
+            await groups.update(name, _read_names(post, "members"), editors, visitor.name, rights, working)
     return RedirectResponse(f"/groups?done={'deleted' if deletes else 'changed'}", 303)
 
 
@@ -93,7 +92,7 @@ def _form(group: Group, visitor: Visitor, post: Post | None) -> GroupForm:
     saved = {**write_working_hours(group.working_hours), "time_zone": zone}
     return GroupForm(
         group=group,
-        may_edit=may_edit(group, visitor.name, visitor.principal.roles),
+        may_edit=may_edit(group, visitor.name, visitor.rights),
         members=post.get("members", "") if post is not None else "\n".join(group.members),
         editors=post.get("editors", "") if post is not None else "\n".join(group.editors),
         typed=post if post is not None else saved,

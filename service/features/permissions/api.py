@@ -228,7 +228,7 @@ async def propose_mandate(
     return view
 
 
-@mandates.get("", operation_id="listMandates", responses=problems(401))
+@mandates.get("", operation_id="listMandates", responses=problems(401, 403))
 async def list_mandates(caller: Caller, parts: Parts) -> MandateList:
     """List approved mandates with their use, also those that ended in the last month. Agents see their own."""
     uses, now_ms = await parts.feature(Granting).mandates.list_uses(), await parts.feature(Granting).mandates.now_ms()

@@ -22,7 +22,7 @@ from sayso.wire.rulebook import (
     VersionText,
 )
 from service.core.operations.known_names import read_manifests
-from service.edge.api.dependencies import Admin, Parts, Person, Wait
+from service.edge.api.dependencies import Parts, Person, Wait
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
 from service.features.rulebook.api import view_text
@@ -65,7 +65,7 @@ class StartReplay(RequestBody):
 
 
 @replays.post("", operation_id="startReplay", status_code=202, responses=WRITES | problems(403, 429))
-async def start_replay(body: StartReplay, caller: Admin, replays: Replays, response: Response) -> ReplayView:
+async def start_replay(body: StartReplay, caller: Person, replays: Replays, response: Response) -> ReplayView:
     """Judge the recorded calls of a range again by these rules. It runs beside requests; read it for its progress."""
     asked = ReplayRequest(
         text=body.text,
@@ -82,20 +82,20 @@ async def start_replay(body: StartReplay, caller: Admin, replays: Replays, respo
 
 
 @replays.get("", operation_id="listReplays", responses=problems(401, 403))
-async def list_replays(_caller: Admin, parts: Parts) -> ReplayList:
+async def list_replays(_caller: Person, parts: Parts) -> ReplayList:
     """List the replays of the last day."""
     replays = await parts.part(ReplayStore).list_all(await parts.schedule.now_ms())
     return ReplayList(replays=[view_replay(replay) for replay in replays])
 
 
 @replays.get("/{replay_id}", operation_id="getReplay", responses=problems(400, 401, 403, 404))
-async def read_replay(replay_id: ReplayId, _caller: Admin, replays: Replays, wait: Wait) -> ReplayView:
+async def read_replay(replay_id: ReplayId, _caller: Person, replays: Replays, wait: Wait) -> ReplayView:
     """Return a replay, and with `wait` when it has ended or the time is over."""
     return view_replay(await replays.wait(replay_id, wait))
 
 
 @replays.delete("/{replay_id}", operation_id="deleteReplay", status_code=204, responses=problems(401, 403, 404))
-async def delete_replay(replay_id: ReplayId, _caller: Admin, replays: Replays) -> None:
+async def delete_replay(replay_id: ReplayId, _caller: Person, replays: Replays) -> None:
     """End a replay and delete what it counted."""
     if not await replays.delete(replay_id):
         raise NotFound(f"There is no replay {replay_id!r}.")
@@ -183,7 +183,7 @@ async def read_shadow(_caller: Person, parts: Parts) -> ShadowsView:
 
 
 @shadows.post("", operation_id="beginShadow", responses=WRITES | problems(404, 422, 429))
-async def begin(body: BeginShadow, caller: Admin, parts: Parts) -> VersionText:
+async def begin(body: BeginShadow, caller: Person, parts: Parts) -> VersionText:
     """Put a candidate in shadow: it judges every new call beside the rules in force, without effect."""
     if body.text is not None:
         return view_text(await shadowing.begin_file_shadow(parts, body.text, body.file, caller.name, body.lists), parts)
@@ -193,7 +193,7 @@ async def begin(body: BeginShadow, caller: Admin, parts: Parts) -> VersionText:
 
 
 @shadows.post("/report", operation_id="reportShadow", status_code=202, responses=WRITES | problems(403, 404, 429))
-async def report(body: ReportShadow, caller: Admin, parts: Parts, replays: Replays, response: Response) -> ReplayView:
+async def report(body: ReportShadow, caller: Person, parts: Parts, replays: Replays, response: Response) -> ReplayView:
     """Count what a candidate would have done beside what was done and what people decided; read it as a replay."""
     replay = await shadowing.report_shadow(parts, replays, caller.name, body.version, body.sum)
     response.headers["Location"] = f"/api/v1/policy/replays/{replay.id}"
@@ -201,13 +201,13 @@ async def report(body: ReportShadow, caller: Admin, parts: Parts, replays: Repla
 
 
 @shadows.post("/{version}/end", operation_id="endShadow", status_code=204, responses=WRITES | problems(403))
-async def end(version: Version, caller: Admin, parts: Parts) -> None:
+async def end(version: Version, caller: Person, parts: Parts) -> None:
     """End the candidate in shadow. What it said stays in the audit trail."""
     await shadowing.end_shadow(parts, version, caller.name)
 
 
 @shadows.post("/{version}/promote", operation_id="promoteShadow", responses=WRITES | problems(404, 422))
-async def promote(version: Version, body: PromoteShadow, caller: Admin, parts: Parts) -> VersionText:
+async def promote(version: Version, body: PromoteShadow, caller: Person, parts: Parts) -> VersionText:
     """Put the candidate in force, if enough people attest its bytes; the version it replaces is withdrawn."""
     await shadowing.promote_shadow(parts, version, caller.name, body.replaces)
     return view_text(await read_version(parts, version), parts)

@@ -40,6 +40,14 @@ def test_people_deactivate_and_activate(desk: tuple[str, str, str, str], sayso: 
     assert sayso("people", "list").returncode == 1, "not for reviewers"
 
 
+def test_people_roles_are_set(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
+    _, _, _, root = desk
+    assert "anna is auditor, operator." in sayso("people", "roles", "anna", "auditor", "operator", key=root).stdout
+    refused = sayso("people", "roles", "anna", "boss", key=root)
+    assert refused.returncode == 1
+    assert "Roles are reviewer" in refused.stderr
+
+
 def test_people_manager_is_set_and_removed(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
     root = desk[3]
     assert "anna is managed by root." in sayso("people", "manager", "anna", "root", key=root).stdout

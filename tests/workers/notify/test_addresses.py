@@ -6,6 +6,7 @@ from sayso.core.calendar import Hours, WorkingHours
 from sayso.core.clock import now_ms
 from sayso.wire.people import Preferences
 from service.channels.base import Recipient
+from service.core.auth.roles import find_rights
 from service.core.wiring import Wiring
 from tests.builders import make_person
 from tests.waits import until
@@ -71,7 +72,7 @@ async def test_working_hours_are_those_of_the_group_that_is_asked(book: ContactB
     office, nights = WorkingHours(), WorkingHours(hours=Hours(start="22:00", end="06:00"))
     for name in ("carla", "dora"):
         await make_person(wiring, name)
-    await wiring.groups.update("payments", ("anna", "ben"), (), "root", ("admin",), office)
+    await wiring.groups.update("payments", ("anna", "ben"), (), "root", find_rights(["admin"], {}), office)
     await wiring.groups.create("nights", ("carla",), (), "root", nights)
     await wiring.duty.save_preferences("ben", Preferences(working_hours=nights), "ben")
 

@@ -88,7 +88,7 @@ async def find_open(
     buckets = await wiring.part(Buckets).read(since_ms) if query else None
     wanted: list[Facets] | None = None  # the whole inbox
     if buckets is not None:
-        wanted = [facets for facets, _ in buckets if query.admits(facets, may_decide(facets.audience, reviewer))]
+        wanted = [facets for facets, _ in buckets if query.admits(facets, may_decide(facets, reviewer))]
     until_ms = None if query.due_within_ms is None else now_ms() + query.due_within_ms
     if wanted is not None and not query.reads_records:
         page.count = await _count_open(wiring, buckets or (), wanted, until_ms)
@@ -222,7 +222,7 @@ async def read_filters(wiring: Wiring, reviewer: Actor, query: Query, at_ms: int
 def _count(buckets: Sequence[Bucket], due: Sequence[tuple[int, ...]], reviewer: Actor, query: Query) -> Tallies:
     tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in ("mine", *_NAMES)}
     for (facets, size), counts in zip(buckets, due, strict=True):
-        mine = may_decide(facets.audience, reviewer)
+        mine = may_decide(facets, reviewer)
         unfit = query.find_unfit(facets, mine)
         if len(unfit) > 1:
             continue

@@ -6,10 +6,11 @@ import pytest
 
 from sayso.core.calendar import WorkingHours
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from service.core.auth.roles import find_rights
 from service.core.wiring import Wiring
 from tests.builders import make_person
 
-ADMIN = ("reviewer", "admin")
+ADMIN, REVIEWER = find_rights(["admin"], {}), find_rights(["reviewer"], {})
 
 
 async def add_people(wiring: Wiring) -> None:
@@ -23,7 +24,7 @@ async def test_group_is_created_changed_and_deleted_with_its_index(wiring: Wirin
     assert (made.members, made.editors) == (("anna", "ben"), ("carla",))
     await wiring.groups.create("ops", ("anna",), (), "root")
     assert await wiring.reviewers.list_groups("anna") == ("ops", "payments")
-    await wiring.groups.update("payments", ("carla",), ("carla",), "carla", ("reviewer",))
+    await wiring.groups.update("payments", ("carla",), ("carla",), "carla", REVIEWER)
     assert [await wiring.reviewers.list_groups(name) for name in ("anna", "carla")] == [("ops",), ("payments",)]
     await wiring.groups.delete("payments", "root")
     assert await wiring.reviewers.list_groups("carla") == ()
@@ -56,9 +57,9 @@ async def test_update_only_by_admins_and_editors(wiring: Wiring) -> None:
     await add_people(wiring)
     await wiring.groups.create("payments", ("anna",), ("carla",), "root")
     with pytest.raises(NotAllowed, match="Ask carla or an admin"):
-        await wiring.groups.update("payments", ("ben",), ("carla",), "ben", ("reviewer",))
+        await wiring.groups.update("payments", ("ben",), ("carla",), "ben", REVIEWER)
     with pytest.raises(NotAllowed, match="Only an admin can change the editors"):
-        await wiring.groups.update("payments", ("ben",), ("carla", "ben"), "carla", ("reviewer",))
+        await wiring.groups.update("payments", ("ben",), ("carla", "ben"), "carla", REVIEWER)
     saved = await wiring.groups.update("payments", ("ben",), (), "root", ADMIN)
     assert (saved.members, saved.editors) == (("ben",), ())
     with pytest.raises(NotFound, match="no group named 'ops'"):

@@ -34,15 +34,15 @@ TERMS: tuple[dict[str, Any], ...] = (
 def test_may_decide_agrees_with_the_sentence_on_the_item(terms: dict[str, Any], decided: str) -> None:
     record = pending(ask(quorum={"approve": 3}, **terms))
     by = next((one for one in PEOPLE if one.id == decided), None)
-    audience = find_facets(record, record.items[0]).audience
-    if by is not None and may_decide(audience, by):
+    facets = find_facets(record, record.items[0])
+    if by is not None and may_decide(facets, by):
         record = decide(record, word(record, by=by.id).model_copy(update={"by": by}), T0).record
-    audience = find_facets(record, record.items[0]).audience
+    facets = find_facets(record, record.items[0])
     for reviewer in PEOPLE:
         if reviewer.kind is ActorKind.AGENT:
-            assert not may_decide(audience, reviewer)
+            assert not may_decide(facets, reviewer)
         else:
-            assert may_decide(audience, reviewer) == (not describe_ineligibility(record, record.items[0], reviewer))
+            assert may_decide(facets, reviewer) == (not describe_ineligibility(record, record.items[0], reviewer))
 
 
 def test_large_counts_are_cut() -> None:

@@ -267,7 +267,13 @@ TABLE = [
     by_root(
         "a freeze of nothing", "/api/v1/freezes", 422, "write all, agent:<name> or tool:<name>", {"scope": "refund"}
     ),
-    by_root("a role nobody has", REVIEWERS, 422, "$.roles[0]", {"name": "x", "password": PASSWORD, "roles": ["boss"]}),
+    by_root(
+        "a role nobody has",
+        REVIEWERS,
+        422,
+        "Roles are reviewer, rule_author",
+        {"name": "x", "password": PASSWORD, "roles": ["boss"]},
+    ),
     by_root("a name that is taken", REVIEWERS, 409, "already a reviewer", {"name": "anna", "password": PASSWORD}),
     by_root("a password for nobody", f"{REVIEWERS}/nobody/password", 404, "no reviewer", {"password": PASSWORD}),
     by_root("deactivating an unknown reviewer", f"{REVIEWERS}/nobody/deactivate", 404, "no reviewer", None),

@@ -88,7 +88,7 @@ async def test_sign_out_needs_the_csrf_token(settings: Settings) -> None:
 
 async def test_reason_survives_the_end_of_its_session(settings: Settings) -> None:
     async with visit(settings, None) as guest:
-        await add_people(guest.wiring, "carla")
+        await guest.wiring.reviewers.add("carla", PASSWORD, ("reviewer", "operator"))
         run = (await begin(guest.wiring)).run
         for place, typed in (
             (f"/runs/{run.id}/cancel", {"reason": "It loops"}),

@@ -7,6 +7,7 @@ from httpx import AsyncClient
 from sayso.core.clock import iso_utc
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import RuleTerms
+from service.core.auth.roles import find_rights
 from tests.builders import ask, make_pending, make_person
 from tests.service.worlds import World
 
@@ -83,7 +84,7 @@ async def test_membership_counts_at_the_time_of_the_decision(world: World) -> No
     await world.wiring.groups.create("payments", (), (), "root")
     async with world.client("anna") as anna:
         assert (await decide(anna, record)).status_code == 403
-        await world.wiring.groups.update("payments", ("anna",), (), "root", ("admin",))
+        await world.wiring.groups.update("payments", ("anna",), (), "root", find_rights(["admin"], {}))
         world.wiring.credentials.forget(world.tokens["anna"])
         assert (await decide(anna, record)).status_code == 200
 

@@ -9,6 +9,7 @@ from sayso.core.policy.engine import Policy
 from sayso.wire.people import Preferences
 from service.channels.kinds import Channels
 from service.channels.previews import SampleCall
+from service.core.auth.roles import find_rights
 from service.core.wiring import Wiring
 from service.features.people.who import plan, plan_weeks
 from tests.builders import make_person
@@ -73,7 +74,7 @@ async def test_plan_of_a_hold_past_the_deadline(wiring: Wiring) -> None:
 
 async def test_plan_asks_the_next_step_at_once_outside_working_hours(wiring: Wiring) -> None:
     await make_team(wiring)
-    await wiring.groups.update("payments", ("anna", "ben"), (), "root", ("admin",), WorkingHours())
+    await wiring.groups.update("payments", ("anna", "ben"), (), "root", find_rights(["admin"], {}), WorkingHours())
     found = await plan(wiring, CHANNELS, rules(escalate=[STEP]), "refunds", CALL, NIGHT)
     held = "Held: outside the working hours."
     monday = NIGHT + 34 * HOUR_MS
@@ -98,7 +99,7 @@ async def test_plan_asks_the_next_step_at_once_outside_working_hours(wiring: Wir
 
 async def test_plan_waits_for_the_time_of_a_step_if_somebody_works(wiring: Wiring) -> None:
     await make_team(wiring)
-    await wiring.groups.update("payments", ("anna", "ben"), (), "root", ("admin",), WorkingHours())
+    await wiring.groups.update("payments", ("anna", "ben"), (), "root", find_rights(["admin"], {}), WorkingHours())
     nights = WorkingHours(hours=Hours(start="22:00", end="06:00"))
     await wiring.duty.save_preferences("ben", Preferences(working_hours=nights, cap_per_hour=1), "ben")
     found = await plan(wiring, CHANNELS, rules(escalate=[STEP], timeout_s=200_000), "refunds", CALL, NIGHT)
@@ -129,7 +130,7 @@ async def test_plan_names_destinations_and_unknown_channels(wiring: Wiring) -> N
 
 async def test_plan_of_a_person_named_beside_their_group(wiring: Wiring) -> None:
     await make_team(wiring)
-    await wiring.groups.update("payments", ("anna", "ben"), (), "root", ("admin",), WorkingHours())
+    await wiring.groups.update("payments", ("anna", "ben"), (), "root", find_rights(["admin"], {}), WorkingHours())
     both = rules(reviewers=["anna", "group:payments"], timeout_s=200_000)
     found = await plan(wiring, CHANNELS, both, "refunds", CALL, NIGHT)
     assert [(one.person, one.sent_at_ms) for one in found.asked] == [("anna", NIGHT), ("ben", NIGHT + 34 * HOUR_MS)]
@@ -138,7 +139,7 @@ async def test_plan_of_a_person_named_beside_their_group(wiring: Wiring) -> None
 async def test_plan_weeks_has_each_step_with_the_hours_of_its_group(wiring: Wiring) -> None:
     await make_team(wiring)
     office = WorkingHours(hours=Hours(start="09:00", end="17:00", weekdays=("mon",)))
-    await wiring.groups.update("payments", ("anna", "ben"), (), "root", ("admin",), office)
+    await wiring.groups.update("payments", ("anna", "ben"), (), "root", find_rights(["admin"], {}), office)
     terms = rules(escalate=[STEP]).rules[0].terms
     first, then = await plan_weeks(wiring, terms, date(2036, 11, 24), ZoneInfo("UTC"))
     assert [(span.hours, span.people) for span in first.days[0].spans][1] == ("09:00–17:00", ("anna", "ben"))

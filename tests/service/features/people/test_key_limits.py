@@ -7,10 +7,11 @@ import pytest
 from sayso.core.clock import iso_utc, now_ms
 from sayso.errors import NotAllowed
 from service.core.auth.credentials import SCOPES, require_network
+from service.core.auth.doors import OPEN_OPERATIONS
 from service.core.settings import Settings
 from service.core.store.people import KeyTerms
 from tests.builders import make_person
-from tests.service.edge.api.test_access import OPERATIONS, ROWS, WHO
+from tests.service.edge.api.test_access import ROWS
 from tests.service.edge.api.test_execution import CALL
 from tests.service.edge.web.sites import visit
 from tests.service.edge.web.test_freezes import make_admin
@@ -42,10 +43,7 @@ async def post(world: World, path: str, body: dict[str, Any]) -> tuple[int, str]
 
 def test_every_operation_of_an_agent_has_scopes() -> None:
     """A new operation needs a row, or keys with scopes could use it."""
-    place = WHO.index("demo")
-    open_to_agents = {name for name, row in ROWS.items() if row.statuses[place] != 403 and row.statuses[0] == 401}
-    open_to_anybody = {name for name in OPERATIONS if ROWS[name].statuses[place] == 401}
-    assert {*SCOPES} == open_to_agents - open_to_anybody
+    assert {*SCOPES} == {name for name, row in ROWS.items() if row.demo != 403 and name not in OPEN_OPERATIONS}
 
 
 @pytest.mark.parametrize(

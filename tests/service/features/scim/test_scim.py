@@ -11,6 +11,7 @@ from scim2_tester import Status, check_server
 
 from sayso.core.records.terms import Quorum, RuleTerms
 from service.assembly import assemble
+from service.core.auth.roles import find_rights
 from service.core.settings import Settings
 from tests.builders import PASSWORD, ask, make_pending
 from tests.service.servers import served
@@ -122,7 +123,7 @@ async def test_group_follows_the_directory_and_keeps_those_added_by_hand(world: 
         carla, dora = await add(okta, "carla"), await add(okta, "dora", active=False)
         created = await okta.post(GROUPS, json=group("Payments", carla))
         team = created.json()["id"]
-        await world.wiring.groups.update("payments", ("anna", "carla"), (), "root", ("admin",))
+        await world.wiring.groups.update("payments", ("anna", "carla"), (), "root", find_rights(["admin"], {}))
         added = {"op": "add", "path": "members", "value": [{"value": dora}]}
         removed = {"op": "remove", "path": f'members[value eq "{carla}"]'}
         changed = await okta.patch(f"{GROUPS}/{team}", json=patch(added, removed))
