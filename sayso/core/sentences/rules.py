@@ -19,7 +19,7 @@ from sayso.core.records.judgements import Remembered
 from sayso.core.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
 from sayso.core.sentences import join_words, name_each, name_reviewers
 from sayso.core.sentences.deadlines import describe_span
-from sayso.core.text.language import _, cut
+from sayso.core.text.language import _, cut, ngettext
 from sayso.core.text.numbers import write_number
 from sayso.core.text.summaries import write_leaf
 
@@ -36,7 +36,7 @@ def describe_remembered(counter: Remembered) -> str:
         words = {"argument": argument, "usual": write_amount(counter.total), "count": counter.samples, "span": span}
         return _("Of %(count)s calls in %(span)s, nearly all had at most %(usual)s as %(argument)s", **words)
     if counter.key == "repeats":
-        return _("Equal calls in %(span)s: %(count)s", count=counter.total, span=span)
+        return _describe_repeats(counter.total, span)
     if counter.of:
         words = {"argument": argument, "span": span, "total": write_amount(counter.total)}
         words |= {"most": write_amount(counter.most or 0), "amount": write_amount(counter.amount or 0)}
@@ -45,6 +45,25 @@ def describe_remembered(counter: Remembered) -> str:
             template = _("%(total)s of %(most)s %(argument)s in %(span)s")
         return template % words
     return _("%(total)s of %(most)s calls in %(span)s", total=counter.total, most=counter.most or 0, span=span)
+
+
+def _describe_repeats(total: int, span: str) -> str:
+    if total == 0:
+        return _("The same call did not run in %(span)s", span=span)
+    return ngettext(
+        "The same call ran once in %(span)s", "The same call ran %(num)s times in %(span)s", total, span=span
+    )
+
+
+def describe_repetition(item: Item) -> str:
+    """Return that the same call ran before, with the text of the rule that asks because of it; empty if none did."""
+    for counter in item.remembered:
+        if counter.key == "repeats" and counter.total > 0:
+            reason = item.prompt.reason or "" if counter.rule_id == item.terms.rule_id else ""
+            own = "" if reason.startswith(f"Rule {counter.rule_id} says ") else reason.strip()
+            sentence = describe_remembered(counter) + (f": {own}" if own else "")
+            return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
+    return ""
 
 
 def list_remembered(item: Item) -> list[tuple[str, str, str]]:

@@ -29,7 +29,7 @@ from sayso.core.sentences.outcomes import (
     describe_undecided,
 )
 from sayso.core.sentences.plans import describe_plan
-from sayso.core.sentences.rules import list_remembered
+from sayso.core.sentences.rules import describe_repetition, list_remembered
 from sayso.core.text.language import _
 from sayso.core.text.summaries import summarize
 from sayso.core.transitions.deciding import find_item
@@ -369,6 +369,7 @@ def _describe_args(
         "wanted": _("may already have run") if item.doubt is not None else sentences.describe_wanted(item),
         "display": edits.make_display(item, version, schema, blocks).hash,
         "remembered": list_remembered(item),
+        "repetition": describe_repetition(item),
         "minor": minor,
         "version_changes": [] if version is None else details.compare_args(item.tool.args, args, minor=minor),
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),

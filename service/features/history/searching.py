@@ -24,7 +24,7 @@ from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.states import ItemState
 from sayso.wire.channels import HistoryItem, HistoryPage
 from sayso.wire.models import moment
-from service.core.operations.masking import collect_secrets, mask_record
+from service.core.operations.masking import Definitions, collect_secrets, mask_record
 from service.core.operations.queries import LONGEST_SEARCH, Query, parse_query
 from service.core.store.suspensions.reading import UnreadableRecord, id_of, split_readable
 from service.core.wiring import Wiring
@@ -134,7 +134,8 @@ def list_deciders(item: Item) -> list[str]:
 async def find_again(wiring: Wiring, wanted: Filter, suspension_ids: list[str]) -> list[Found]:
     """Return what still matches in these suspensions, for a search that goes further."""
     records, _damaged = split_readable(await wiring.desk.suspensions.read_page(suspension_ids))
-    return [match for record in records for match in await asyncio.to_thread(_match, record, wanted, 0)]
+    definitions = await wiring.runs.find_definitions(records)
+    return [match for record in records for match in await asyncio.to_thread(_match, record, definitions, wanted, 0)]
 
 
 async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> AsyncGenerator[Found | int]:
@@ -147,6 +148,7 @@ async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> Async
         count = min(_BATCH, skip + limit - begin)
         ids = await wiring.runs.decided(begin, count)
         by_id = {id_of(record): record for record in await wiring.desk.suspensions.read_page(ids)}
+        definitions = await wiring.runs.find_definitions(split_readable([*by_id.values()])[0])
         for position, suspension_id in enumerate(ids, start=begin + 1):
             record = by_id.get(suspension_id)
             if record is None or suspension_id in seen:
@@ -155,7 +157,7 @@ async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> Async
             if isinstance(record, UnreadableRecord):
                 yield Found(position, None, None, None, record)
                 continue
-            for match in await asyncio.to_thread(_match, record, wanted, position):
+            for match in await asyncio.to_thread(_match, record, definitions, wanted, position):
                 yield match
         if len(ids) < count:
             return
@@ -163,9 +165,9 @@ async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> Async
         yield skip + limit
 
 
-def _match(record: SuspensionRecord, wanted: Filter, position: int) -> list[Found]:
+def _match(record: SuspensionRecord, definitions: Definitions, wanted: Filter, position: int) -> list[Found]:
     masked, secrets = mask_record(record), collect_secrets([record])
-    pairs = [(find_item(masked, row.href.rpartition("/")[2]), row) for row in make_rows(masked)]
+    pairs = [(find_item(masked, row.href.rpartition("/")[2]), row) for row in make_rows(masked, definitions)]
     fitting = [(item, row) for item, row in pairs if wanted.matches(masked, item, row)]
     return [Found(position, masked, item, row, secrets=secrets) for item, row in fitting]
 

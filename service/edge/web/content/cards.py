@@ -18,6 +18,7 @@ from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Item, find_claim
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.terms import FallbackAction
+from sayso.core.rendering.money import is_amount, names_minor_unit
 from sayso.core.rendering.renderers import name_flags, render_call
 from sayso.core.rendering.views import Flag, View
 from sayso.core.sentences import deadlines
@@ -26,7 +27,7 @@ from sayso.core.sentences.deadlines import describe_span
 from sayso.core.sentences.deliveries import describe_silence
 from sayso.core.sentences.outcomes import describe_outcome
 from sayso.core.text.language import _, find_spoken, mark
-from sayso.core.text.summaries import Leaf, summarize
+from sayso.core.text.summaries import Leaf, Summary, list_values, summarize
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.states import ItemState, find_item_state
 from service.core.concurrency import Breaks
@@ -34,8 +35,10 @@ from service.core.operations.masking import NO_DEFINITIONS, Definitions, mask_re
 from service.core.operations.queries import EVERYTHING, Query
 from service.core.store.precedents import NOTHING_EARLIER, Earlier, kind_of
 from service.edge.web.content.kinds import find_alike
+from service.edge.web.content.trees import name_currencies, part_path
 
 _IN_HEADLINE = 2
+_MOST_PRICED = 200  # values that are read for a currency, so that a list of large calls costs no more
 
 
 class Headline(NamedTuple):
@@ -45,18 +48,31 @@ class Headline(NamedTuple):
     first: tuple[Leaf, ...]
     rest: tuple[Leaf, ...]
     hidden_values: int
+    minor: bool = False
+    """Whether its amounts may be in cents; without amounts it is not known."""
 
 
-def make_headline(item: Item, view: View) -> Headline:
+def make_headline(item: Item, view: View, schema: JsonObject | None = None) -> Headline:
     """Return the headline of an item whose secrets are masked, without arguments that the view's headline names."""
     summary = summarize(item.tool.args)
+    currencies, minor = _find_currencies(summary, item.tool.args, schema)
+    priced = (replace(leaf, currency=currencies.get(leaf.path, "")) for leaf in summary.shown)
     shown = tuple(
         leaf
-        for leaf in summary.shown
+        for leaf in priced
         if view.renderer == "tree"
         or not (not leaf.cut and bool(re.search(rf"(?<!\w){re.escape(leaf.text)}(?!\w)", view.headline)))
     )
-    return Headline(item.tool.name, shown[:_IN_HEADLINE], shown[_IN_HEADLINE:], summary.hidden_values)
+    return Headline(item.tool.name, shown[:_IN_HEADLINE], shown[_IN_HEADLINE:], summary.hidden_values, minor)
+
+
+def _find_currencies(summary: Summary, args: JsonObject, schema: JsonObject | None) -> tuple[dict[str, str], bool]:
+    """Return the currencies of the amounts that a call names, by path, and whether they may be in cents."""
+    values = list_values(args) if args and summary.hidden_values <= _MOST_PRICED else summary.shown
+    if not any(leaf.literal and is_amount(part_path(leaf.path)[1], leaf.text) for leaf in values):
+        return {}, False
+    minor = schema is not None and names_minor_unit(schema)
+    return {leaf.path: leaf.currency for leaf in name_currencies(values, minor=minor)}, minor
 
 
 def list_flags(item: Item, view: View, reviewer: Actor, *, held: bool) -> tuple[str, ...]:
@@ -142,6 +158,7 @@ class Row:
     note: str
     agent: str
     at_ms: int
+    schema: JsonObject | None = None
 
     @property
     def tool(self) -> str:
@@ -149,11 +166,11 @@ class Row:
 
     @cached_property
     def headline(self) -> Headline:
-        return make_headline(self.item, self.view)
+        return make_headline(self.item, self.view, self.schema)
 
     @cached_property
     def view(self) -> View:
-        return render_call(self.tool, self.item.tool.args)
+        return render_call(self.tool, self.item.tool.args, self.schema)
 
     @property
     def look_ms(self) -> int | None:
@@ -203,7 +220,7 @@ def list_closed(records: Iterable[SuspensionRecord]) -> list[Closed]:
     ]
 
 
-def make_rows(record: SuspensionRecord) -> list[Row]:
+def make_rows(record: SuspensionRecord, definitions: Definitions = NO_DEFINITIONS) -> list[Row]:
     """Return a row for every decided or cancelled item of a suspension."""
     masked, rows = mask_record(record), list[Row]()
     for stored, item in zip(record.items, masked.items, strict=True):
@@ -212,6 +229,7 @@ def make_rows(record: SuspensionRecord) -> list[Row]:
         outcome, decided = item.outcome, item
         if outcome is not None and outcome.args is not None:
             decided = item.model_copy(update={"tool": item.tool.model_copy(update={"args": outcome.args})})
+        definition = definitions.get(item.tool.definition or "")
         row = Row(
             href=item_href(masked, item),
             item=decided,
@@ -220,6 +238,7 @@ def make_rows(record: SuspensionRecord) -> list[Row]:
             note=(outcome.message or "") if outcome is not None and outcome.by.kind is not ActorKind.TIMEOUT else "",
             agent=masked.run.agent,
             at_ms=outcome.at_ms if outcome is not None else masked.updated_at_ms,
+            schema=definition.parameters if definition is not None else None,
         )
         rows.append(row)
     return rows
@@ -280,7 +299,7 @@ def _arrange(item: Item, schema: JsonObject | None) -> _Arranged:
     layout = _ARRANGED.get(key)
     if layout is None:
         view = render_call(item.tool.name, item.tool.args, schema)
-        layout = make_headline(item, view), replace(view, notable=(), body=(), rest=())
+        layout = make_headline(item, view, schema), replace(view, notable=(), body=(), rest=())
         _ARRANGED[key] = layout
         if len(_ARRANGED) > 500:
             _ARRANGED.popitem(last=False)

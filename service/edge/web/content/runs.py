@@ -159,11 +159,12 @@ def _list_rows(record: SuspensionRecord, cards: dict[str, Card], definitions: De
 
 def _close(record: SuspensionRecord, item: Item, definitions: Definitions, outcome: str) -> ClosedRow:
     definition = definitions.get(item.tool.definition or "")
-    view = render_call(item.tool.name, item.tool.args, definition.parameters if definition is not None else None)
+    schema = definition.parameters if definition is not None else None
+    view = render_call(item.tool.name, item.tool.args, schema)
     return ClosedRow(
         row_id=f"{record.id}-{item.item_id}",
         href=item_href(record, item),
-        headline=make_headline(item, view),
+        headline=make_headline(item, view, schema),
         view=view,
         state=find_item_state(record, item),
         outcome=outcome,

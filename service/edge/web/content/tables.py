@@ -9,16 +9,20 @@ from typing import NamedTuple
 from sayso.core.precedents import FAR_TIMES, is_far, read_quantity
 from sayso.core.rendering.money import AMOUNTS, CURRENCIES, NUMBER
 from sayso.core.rendering.views import Call, normalize, read_text
-from sayso.core.text.language import _
+from sayso.core.text.language import _, mark
 from sayso.core.text.summaries import Leaf, hash_display, write_shown
 from service.edge.web.content.cards import Card
 from service.edge.web.content.kinds import list_arguments, list_prompt
+from service.edge.web.content.trees import name_currencies
 
 LEAST = 3  # the number of alike items from which the inbox shows one row
 MOST = 100
 MOST_CELL_CHARS = 200
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _INDEXES = re.compile(r"(\[[0-9]+\])+$")
+
+
+_NAMES: Mapping[str, str] = {"title": mark("Question"), "body": mark("Details"), "reason": mark("Reason")}
 
 
 class Column(NamedTuple):
@@ -31,6 +35,11 @@ class Column(NamedTuple):
     most: Decimal = Decimal(0)
     decimals: int = 0
     currency: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the page calls the column: the argument, or what the request has under this name."""
+        return _(_NAMES[self.path]) if self.in_prompt and self.path in _NAMES else self.path
 
 
 class Cell(NamedTuple):
@@ -73,6 +82,12 @@ class Table:
 
     ineligibility = ""
     """As of a card; no table has an item that its reader cannot decide."""
+
+    @property
+    def requests(self) -> list[tuple[str, Leaf]]:
+        """What all items request, each text with its name; the question needs none."""
+        named = [(Column(leaf.path, in_prompt=True).name, leaf) for leaf in self.common_prompt]
+        return [("" if leaf.path == "title" else name, leaf) for name, leaf in named]
 
     @property
     def first(self) -> Card:
@@ -134,32 +149,33 @@ def make_tables(cards: Iterable[Card], least: int = LEAST) -> tuple[list[Table],
 def _part_long(cards: Sequence[Card]) -> tuple[list[Card], list[Card]]:
     """Return the cards whose differing values are short enough for a cell, and the others."""
     differing = set(_list_differing(cards))
-    fits = {card.row_id: all(len(text) <= MOST_CELL_CHARS for _, text in differing & _key(card)) for card in cards}
+    fits = {card.row_id: all(len(text) <= MOST_CELL_CHARS for _, text, _ in differing & _key(card)) for card in cards}
     return [card for card in cards if fits[card.row_id]], [card for card in cards if not fits[card.row_id]]
 
 
-def _key(card: Card) -> set[tuple[tuple[bool, str], str]]:
-    return {(place, leaf.text) for place, leaf in _list_all(card)}
+def _key(card: Card) -> set[tuple[tuple[bool, str], str, str]]:
+    """Return the values by their place; the same number in another currency differs."""
+    return {(place, leaf.text, leaf.currency) for place, leaf in _list_all(card)}
 
 
 def _list_all(card: Card) -> Iterator[tuple[tuple[bool, str], Leaf]]:
-    for leaf in list_arguments(card.item):
+    for leaf in name_currencies(list_arguments(card.item), minor=card.headline.minor):
         yield (False, leaf.path), leaf
     for leaf in list_prompt(card.item.prompt):
         yield (True, leaf.path), leaf
 
 
-def _list_differing(cards: Sequence[Card]) -> Iterator[tuple[tuple[bool, str], str]]:
+def _list_differing(cards: Sequence[Card]) -> Iterator[tuple[tuple[bool, str], str, str]]:
     common = set.intersection(*map(_key, cards))
     for card in cards:
         yield from _key(card) - common
 
 
 def _make_table(cards: Sequence[Card]) -> Table:
-    differing = {place for place, _ in _list_differing(cards)}
+    differing = {place for place, _, _ in _list_differing(cards)}
     leaves = [dict(_list_all(card)) for card in cards]
     first = leaves[0]
-    in_units = all(card.view.effect for card in cards)  # not in cents: the renderer of payments says which
+    in_units = not any(card.headline.minor for card in cards)
     columns = tuple(_make_column(place, leaves, in_units) for place in first if place in differing)
     lines = [
         Line(card, tuple(_make_cell(column, by_place[column.in_prompt, column.path]) for column in columns))
@@ -191,7 +207,7 @@ def _make_column(place: tuple[bool, str], leaves: Sequence[dict[tuple[bool, str]
 
 def _make_cell(column: Column, leaf: Leaf) -> Cell:
     number = _read_number(leaf) if column.total is not None else None
-    if number is not None and leaf.literal and NUMBER.fullmatch(leaf.text):
+    if column.currency and number is not None and leaf.literal and NUMBER.fullmatch(leaf.text):
         leaf = replace(leaf, currency=column.currency)
     return Cell(leaf, str(int(number.scaleb(column.decimals))) if number is not None else "")
 

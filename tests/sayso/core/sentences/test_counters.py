@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from sayso.core.policy.counters.readings import Reading
-from sayso.core.records.items import Item, freeze_item
+from sayso.core.records.items import Item, Prompt, freeze_item
 from sayso.core.records.judgements import Remembered
-from sayso.core.sentences.rules import describe_remembered, describe_rule, list_remembered
+from sayso.core.sentences.rules import describe_remembered, describe_repetition, describe_rule, list_remembered
 from sayso.core.text.redaction import MASK
 from sayso.features.whatif.explaining import explain
 from sayso.features.whatif.text import describe_trial
+from tests.sayso.core.sentences.samples import make_item
 from tests.sayso.rule_builders import event, policy, rule
 from tests.sayso.samples import T0, ask, pending
 
@@ -64,7 +65,9 @@ def remembered(key: Any, **fields: Any) -> Remembered:
             remembered("above", total=50_000_000, samples=40, of="args.amount"),
             "Of 40 calls in 1 h, nearly all had at most 50 as amount",
         ),
-        (remembered("repeats", total=2, most=1), "Equal calls in 1 h: 2"),
+        (remembered("repeats", total=2, most=1), "The same call ran 2 times in 1 h"),
+        (remembered("repeats", total=1, most=0), "The same call ran once in 1 h"),
+        (remembered("repeats", total=0, most=0), "The same call did not run in 1 h"),
     ],
 )
 def test_describe_remembered(one: Remembered, words: str) -> None:
@@ -87,3 +90,15 @@ def test_describe_trial_says_what_the_rule_remembers() -> None:
     readings = {one.counter: Reading(total=4) for one in rules.list_wanted(about)}
     (trial,) = explain(rules, about.model_copy(update={"readings": readings})).trials
     assert describe_trial(trial) == "What it remembers does not make it apply. 4 of 5 calls in 1 h."
+
+
+def test_repeated_call_is_one_sentence_with_the_text_of_its_rule() -> None:
+    counters = (remembered("repeats", total=2, most=1, rule_id="twice"),)
+
+    def describe(rule: str, reason: str) -> str:
+        item = make_item({"remembered": counters, "rule_id": rule, "prompt": Prompt(reason=reason)})
+        return describe_repetition(item)
+
+    assert describe("twice", "Paid already?") == "The same call ran 2 times in 1 h: Paid already?"
+    assert describe("twice", "Rule twice says request_approval.") == "The same call ran 2 times in 1 h."
+    assert describe("other", "Over 100") == "The same call ran 2 times in 1 h."

@@ -72,7 +72,8 @@ def test_every_value_of_every_row_is_common_or_in_a_cell(calls: list[JsonObject]
             if not column.in_prompt:
                 shown.append(cell.leaf)
         args = line.card.item.tool.args
-        assert sorted(map(repr, shown)) == sorted(map(repr, list_values(args) if args else []))
+        values = list_values(args) if args else []
+        assert sorted((leaf.path, leaf.text) for leaf in shown) == sorted((leaf.path, leaf.text) for leaf in values)
 
 
 def test_common_values_are_in_a_line_and_others_in_columns() -> None:
@@ -182,6 +183,17 @@ def test_differing_texts_of_the_request_are_columns() -> None:
     table = table_of(cards)
     assert [(column.path, column.in_prompt) for column in table.columns] == [("title", True)]
     assert [leaf.text for leaf in table.common_prompt] == ["Same"]
+    assert [column.name for column in table.columns] == ["Question"]
+    assert [(name, leaf.text) for name, leaf in table.requests] == [("Reason", "Same")]
+
+
+def test_amounts_have_their_currency_in_the_line_and_in_each_cell() -> None:
+    same = table_of(pay([100, 100, 100]))
+    assert [(leaf.path, leaf.currency) for leaf in same.common] == [("amount", "EUR"), ("currency", "")]
+    mixed = table_of([make({"amount": 5, "currency": code}, place) for place, code in enumerate(("EUR", "USD", "CHF"))])
+    assert [line.cells[0].leaf.currency for line in mixed.lines] == ["EUR", "USD", "CHF"]
+    cents = ToolDefinition(name="pay", parameters={"properties": {"amount": {"description": "In cents"}}})
+    assert [leaf.currency for leaf in table_of(pay([100, 100, 100], definition=cents)).common] == ["", ""]
 
 
 def test_outliers_of_the_table_start_without_a_tick() -> None:
