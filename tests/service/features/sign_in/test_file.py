@@ -37,6 +37,16 @@ def test_words_for_local_accounts_are_read_as_they_stand(tmp_path: Path, words: 
     assert load(path).local_accounts == words.strip('"')
 
 
+def test_example_of_the_documentation_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (CHECKOUT / "docs" / "people.md").read_text()
+    example = tmp_path / "sign-in.yaml"
+    example.write_text(page.split("## Single sign-on")[1].split("```yaml\n")[1].split("```")[0])
+    monkeypatch.setenv("COMPANY_SECRET", "any")
+    plan = load(example)
+    (provider,) = plan.providers
+    assert (plan.local_accounts, provider.id, provider.named_groups) == ("on", "company", {"payments"})
+
+
 def test_secret_may_be_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_file(tmp_path, ISSUER, client_secret="env:COMPANY_SECRET")
     with pytest.raises(InvalidSignIn, match="the environment has no variable COMPANY_SECRET; set it"):
