@@ -45,9 +45,9 @@ class HeadToCheck(RequestBody):
     """The head of a chain as a checkpoint has it."""
 
     chain: str = Field(max_length=120, examples=["run run_019aa4a2f0d1b3c45d6e7f8091a2b3c4"])
-    seq: int = Field(ge=0)
+    seq: int = Field(ge=0, le=10**12, strict=True)
     hash: str = Field(max_length=64)
-    at_ms: int = Field(ge=0, description="The time of the checkpoint.")
+    at_ms: int = Field(ge=0, le=10**15, strict=True, description="The time of the checkpoint.")
 
 
 class HeadsToCheck(RequestBody):

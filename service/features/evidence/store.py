@@ -52,11 +52,11 @@ class CheckpointStore(StorePart):
         """Return the runs that began in a time, and deleted ones that ended in it, the first first."""
         keys = self._keys
         indexes = [keys.runs_of(text(owner)) for owner in await self._redis.smembers(keys.owners)]
-        found: dict[str, float] = {}
+        begins: dict[str, float] = {}
         for index in (*indexes, keys.trails):
             pairs: Any = await self._redis.zrangebyscore(index, begin_ms, f"({end_ms}", withscores=True)
-            found |= {text(run_id): at_ms for run_id, at_ms in pairs}
-        return sorted(found, key=lambda run_id: (found[run_id], run_id))
+            begins |= {text(run_id): at_ms for run_id, at_ms in pairs}
+        return sorted(begins, key=lambda run_id: (begins[run_id], run_id))
 
     async def begin(self) -> None:
         """Let the next checkpoints cover every run, unless that was done since checkpoints were turned on."""
