@@ -51,9 +51,15 @@ async def measure(url: str, home: Path, count: int) -> dict[str, list[float]]:
         for number, (name, text) in enumerate(_RULES.items()):
             policy = home / f"{number}.yaml"
             policy.write_text(text)
-            given: dict[str, Any] = {"home": home, "redis_url": url, "policy": policy, **dict.fromkeys(COUNTS, MOST)}
+            given: dict[str, Any] = {
+                "home": home,
+                "redis_url": url,
+                "policy": policy,
+                "tenant": f"tenant{number}",
+                **dict.fromkeys(COUNTS, MOST),
+            }
             settings = Settings(**given)
-            wirings[name] = await opened.enter_async_context(assemble(settings, f"tenant{number}"))
+            wirings[name] = await opened.enter_async_context(assemble(settings))
         while len(took["without memory"]) < count:
             for name, wiring in wirings.items():
                 took[name] += [await _suspend(wiring, place) for place in range(_TURN)]

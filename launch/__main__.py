@@ -12,4 +12,4 @@ def main(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(start(main, sees=SECRETS))
+    raise SystemExit(start(main, sees=SECRETS, several=True))

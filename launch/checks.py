@@ -10,8 +10,8 @@ from redis.retry import Retry
 
 from launch import PortTaken
 from sayso.core.records.freezes import ClockReading
-from service.core.auth.credentials import TENANT
 from service.core.settings import EVERY_ADDRESS
+from service.core.settings.limits import TENANT
 from service.core.store.connection.connecting import connect_blocking, describe_fault
 from service.core.store.keys import TenantKeys
 
@@ -67,11 +67,11 @@ def find_store_fault(url: str) -> StoreFault | None:
     return None
 
 
-def is_clock_ticking(url: str) -> bool:
-    """Return whether a clock has ticked recently. An unreachable store counts as yes."""
+def is_clock_ticking(url: str, tenant: str = TENANT) -> bool:
+    """Return whether a tenant's clock has ticked recently. An unreachable store counts as yes."""
     try:
         with connect_blocking(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S, retry=ONCE) as client:
-            raw: Any = client.hget(TenantKeys(TENANT).clock, "beat")
+            raw: Any = client.hget(TenantKeys(tenant).clock, "beat")
             seconds, _ = cast("tuple[int, int]", client.time())
     except RedisError:
         return True

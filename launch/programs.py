@@ -1,11 +1,14 @@
 """The programs of a running Sayso, one row each, and health checks of those that can hang without ending."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 
 from launch.checks import is_clock_ticking, is_healthy
 from service.core.logs import SECRETS
 from service.core.settings import Settings, variable_of
+from service.core.settings.tenants import list_desks
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class Program:
     count: int = 1
     sees: tuple[str, ...] = ()
     niceness: int = 0
+    tenant: str = ""  # the one that it serves, where there are several
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -44,10 +48,20 @@ def programs_for(settings: Settings) -> tuple[Program, ...]:
     return (
         *(() if settings.redis_url else (SERVER,)),
         SERVICE,
-        Program(WORKER.name, WORKER.module, count=settings.workers),
-        CLOCK,
+        *chain.from_iterable(_programs_of(settings, tenant) for tenant in _list_tenants(settings)),
         *((DEMO_MODEL,) if settings.runs_demo_model else ()),
     )
+
+
+def _list_tenants(settings: Settings) -> tuple[str, ...]:
+    """Return the tenants that need a worker and a clock each; one without a name where there is no file of them."""
+    return tuple(list_desks(settings)) if settings.tenants is not None else ("",)
+
+
+def _programs_of(settings: Settings, tenant: str) -> tuple[Program, ...]:
+    end = f"-{tenant}" if tenant else ""
+    worker = replace(WORKER, name=WORKER.name + end, count=settings.workers, tenant=tenant)
+    return worker, replace(CLOCK, name=CLOCK.name + end, tenant=tenant)
 
 
 CHECK_EVERY_S = 5.0
@@ -88,9 +102,11 @@ class Watch:
 
 def watches_for(settings: Settings, programs: Iterable[Program]) -> dict[str, Watch]:
     """Return a watch for each program that has a check, by name."""
-    known = {
-        SERVICE.name: Watch(lambda: is_healthy(settings.host, settings.port), SERVICE_MISSES),
-        CLOCK.name: Watch(lambda: is_clock_ticking(settings.store_url), CLOCK_MISSES),
-    }
-    names = {program.name for program in programs}
-    return {name: watch for name, watch in known.items() if name in names}
+    watches = {}
+    for program in programs:
+        if program.name == SERVICE.name:
+            watches[program.name] = Watch(partial(is_healthy, settings.host, settings.port), SERVICE_MISSES)
+        elif program.name.partition("-")[0] == CLOCK.name:
+            desk = list_desks(settings)[program.tenant] if program.tenant else settings
+            watches[program.name] = Watch(partial(is_clock_ticking, desk.store_url, desk.tenant), CLOCK_MISSES)
+    return watches

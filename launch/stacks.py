@@ -21,6 +21,7 @@ from launch.supervision import STOP_GRACE_S, ProgramState, Supervisor, startup_l
 from service.core.jobs import worker_pids
 from service.core.logs import SECRETS
 from service.core.settings import CHECKOUT, Settings, variable_of
+from service.core.settings.tenants import list_desks
 from service.core.store.connection.connecting import show_address
 
 READY_TIMEOUT_S = 60
@@ -136,7 +137,7 @@ def _workers_ready(supervisor: Supervisor, settings: Settings, programs: tuple[P
     if WORKER.module not in {program.module for program in programs}:
         return True
     pids = {state.pid for state in _states(supervisor) if state.name.startswith(WORKER.name)}
-    return pids <= worker_pids(settings.store_url)
+    return pids <= frozenset().union(*(worker_pids(desk.store_url) for desk in list_desks(settings).values()))
 
 
 def _watch(supervisor: Supervisor, watches: Mapping[str, Watch], every_s: float) -> None:

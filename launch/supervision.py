@@ -22,7 +22,7 @@ from supervisor.xmlrpc import SupervisorTransport
 from launch import NotReady
 from launch.homes import logs_folder, prepare_socket_folder
 from launch.programs import SERVER, Program
-from service.core.settings import CHECKOUT, socket_path
+from service.core.settings import CHECKOUT, socket_path, variable_of
 
 GROUP = "sayso"
 STOP_GRACE_S = 2
@@ -68,7 +68,7 @@ redirect_stderr = true
 stdout_logfile = logs/{process}.log
 stdout_logfile_maxbytes = 10MB
 stdout_logfile_backups = 3
-environment = {hidden}
+environment = {environment}
 """
 
 _GROUP = """
@@ -191,8 +191,13 @@ def _render_program(program: Program) -> str:
         process=program.name if program.count == 1 else "%(program_name)s-%(process_num)d",
         priority=10 if program.name == SERVER.name else 20,
         grace=STOP_GRACE_S,
-        hidden=",".join(f'{name}=""' for name in program.hidden),  # empty means unset
+        environment=",".join(f'{name}="{value}"' for name, value in _environment_of(program).items()),
     )
+
+
+def _environment_of(program: Program) -> dict[str, str]:
+    """Return what the program gets in place of the launcher's own variables; empty means unset."""
+    return dict.fromkeys(program.hidden, "") | ({variable_of("tenant"): program.tenant} if program.tenant else {})
 
 
 def _nice(program: Program) -> tuple[str, ...]:

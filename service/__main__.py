@@ -12,18 +12,20 @@ from fastapi import FastAPI
 
 from sayso.core.policy.files.reading import RulebookError
 from sayso.errors import Unavailable
-from service.app import begin_closing, create_app
+from service.app import create_app
 from service.channels.config import InvalidChannels
 from service.channels.kinds import open_channels
 from service.core.auth.providers import InvalidSignIn
 from service.core.logs import configure_logs, start
 from service.core.outgoing.assessors import InvalidAssessors, assessors_of, check_receivers
 from service.core.policy.publishing import rulebook_of
-from service.core.settings import Settings
+from service.core.settings import InvalidSettings, Settings
+from service.core.settings.tenants import list_desks
 from service.core.store.connection.connecting import OtherFormat, WeakDurability, check_durability, check_format
 from service.core.wiring import providers_of, settle_memory
 from service.edge.http.connections import ServerConfig
 from service.features.control.drills import InvalidDrills, drills_of
+from service.tenants import TenantApps, end_waits
 
 GRACE_S = 10  # time for requests in flight after a signal to stop
 
@@ -31,7 +33,7 @@ GRACE_S = 10  # time for requests in flight after a signal to stop
 class Server(uvicorn.Server):
     """A server that ends long polls and streams on a signal to stop."""
 
-    def __init__(self, app: FastAPI, settings: Settings) -> None:
+    def __init__(self, app: FastAPI | TenantApps, settings: Settings) -> None:
         super().__init__(
             ServerConfig(
                 app,
@@ -63,7 +65,7 @@ class Server(uvicorn.Server):
             super().handle_exit(sig, frame)
             return
         self._draining = True
-        self._loop.call_soon_threadsafe(begin_closing, self._app)
+        self._loop.call_soon_threadsafe(end_waits, self._app)
         self._loop.call_soon_threadsafe(self._loop.call_later, self._delay_s, super().handle_exit, sig, frame)
 
 
@@ -71,18 +73,13 @@ def main(settings: Settings) -> int:
     """Serve; return 1 for a store or rules that cannot be used."""
     configure_logs(settings.log_level)
     try:
-        rulebook_of(settings.policy)
-        open_channels(settings)
-        drills_of(settings.drills)
-        providers_of(settings).load()
-        check_receivers(assessors_of(settings.assessors), settings.receivers, loopback=settings.aap_allow_loopback)
-        weakness = asyncio.run(check_durability(settings.store_url, allow_weak=settings.allow_weak_durability))
-        asyncio.run(check_format(settings.store_url))
+        apps = {desk.public_url: _open(desk) for desk in list_desks(settings).values()}
     except (
         InvalidAssessors,
         InvalidChannels,
         InvalidDrills,
         InvalidSignIn,
+        InvalidSettings,
         RulebookError,
         WeakDurability,
         OtherFormat,
@@ -90,11 +87,9 @@ def main(settings: Settings) -> int:
     ) as error:
         print(error.message, file=sys.stderr)
         return 1
-    if weakness is not None:
-        structlog.get_logger(__name__).warning("the store may lose confirmed writes", weakness=weakness)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each long poll holds a connection
-    server = Server(create_app(settings, weakness), settings)
+    server = Server(apps[settings.public_url] if settings.tenants is None else TenantApps(apps), settings)
     try:
         server.run()
     except KeyboardInterrupt:
@@ -102,5 +97,19 @@ def main(settings: Settings) -> int:
     return 0 if server.started else 1
 
 
+def _open(settings: Settings) -> FastAPI:
+    """Return the app of a tenant, once its files and its store were checked."""
+    rulebook_of(settings.policy)
+    open_channels(settings)
+    drills_of(settings.drills)
+    providers_of(settings).load()
+    check_receivers(assessors_of(settings.assessors), settings.receivers, loopback=settings.aap_allow_loopback)
+    weakness = asyncio.run(check_durability(settings.store_url, allow_weak=settings.allow_weak_durability))
+    asyncio.run(check_format(settings.store_url))
+    if weakness is not None:
+        structlog.get_logger(__name__).warning("the store may lose confirmed writes", weakness=weakness)
+    return create_app(settings, weakness)
+
+
 if __name__ == "__main__":
-    raise SystemExit(start(main, sees=("metrics_token", "webhook_secret")))
+    raise SystemExit(start(main, sees=("metrics_token", "webhook_secret"), several=True))

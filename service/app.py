@@ -17,7 +17,6 @@ from sayso import __version__
 from sayso.errors import SaysoError
 from service.assembly import open_process
 from service.channels.kinds import KINDS, open_channels
-from service.core.auth.credentials import TENANT
 from service.core.operations.known_names import log_warnings
 from service.core.operations.open_items import file_open_items
 from service.core.settings import Settings
@@ -153,19 +152,19 @@ def _is_for_machines(request: Request) -> bool:
 
 @asynccontextmanager
 async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
-    async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
+    async with open_process(settings) as process, process.wiring.rules.kept("service"):
         app.state.process = process
         drills_of(settings.drills)  # a faulty file is found now
         process.credentials.person_tokens.load()
         process.providers.load()
-        app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
+        app.state.channels = open_channels(settings).attach(process.wiring)
         app.state.checks = Checks()
-        app.state.readings = Readings(process.tenant(TENANT), app.state.channels.by_name)
-        app.state.rule_replays = RuleReplays(process.tenant(TENANT))
+        app.state.readings = Readings(process.wiring, app.state.channels.by_name)
+        app.state.rule_replays = RuleReplays(process.wiring)
         app.state.closing = asyncio.Event()
         listening = asyncio.create_task(process.watch.listen())
-        checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
-        filing = asyncio.create_task(file_open_items(process.tenant(TENANT)))
+        checking = asyncio.create_task(log_warnings(process.wiring))
+        filing = asyncio.create_task(file_open_items(process.wiring))
         await asyncio.wait((filing,), timeout=_FILED_WITHIN_S)
         try:
             yield

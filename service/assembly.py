@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from service.core.auth.credentials import TENANT
 from service.core.logs import Trouble
 from service.core.settings import Settings
 from service.core.store.connection.connecting import connect, show_address
@@ -32,7 +31,7 @@ async def open_process(settings: Settings) -> AsyncIterator[Process]:
 
 
 @asynccontextmanager
-async def assemble(settings: Settings, tenant: str = TENANT) -> AsyncIterator[Wiring]:
-    """Connect to the store and yield the parts that serve one tenant."""
+async def assemble(settings: Settings) -> AsyncIterator[Wiring]:
+    """Connect to the store and yield the parts that serve its tenant."""
     async with open_process(settings) as process:
-        yield process.tenant(tenant)
+        yield process.wiring

@@ -9,6 +9,7 @@ from sayso.errors import Conflict, SaysoError
 from service.assembly import assemble
 from service.core.logs import start
 from service.core.settings import Settings, variable_of
+from service.core.settings.tenants import list_desks
 from service.core.store.connection.connecting import check_durability, check_format
 from service.core.wiring import Wiring
 
@@ -64,10 +65,11 @@ def main(settings: Settings) -> int:
     """Set up; return 1 on failure."""
 
     async def run() -> None:
-        await check_durability(settings.store_url, allow_weak=True)
-        await check_format(settings.store_url)
-        async for line in set_up(settings):
-            print(line, flush=True)
+        for desk in list_desks(settings).values():
+            await check_durability(desk.store_url, allow_weak=True)
+            await check_format(desk.store_url)
+            async for line in set_up(desk):
+                print(line, flush=True)
 
     try:
         asyncio.run(run())
@@ -78,4 +80,4 @@ def main(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(start(main, sees=("admin_password", "key")))
+    raise SystemExit(start(main, sees=("admin_password", "key"), several=True))

@@ -18,9 +18,9 @@ from sayso.core.transitions.deciding import suspend
 from sayso.core.transitions.execution import Fence, lease
 from sayso.core.transitions.execution import give_up as fail
 from sayso.runner.agents import AgentManifest
-from service.core.auth.credentials import TENANT
 from service.core.auth.reviewers import hash_token
 from service.core.desk.changes import draft_suspension
+from service.core.settings.limits import TENANT
 from service.core.store.people import Reviewer, Session
 from service.core.store.tenants import Connections, TenantStore
 from service.core.wiring import Wiring
@@ -87,7 +87,7 @@ def run_ref(owner: str = "demo", **fields: Any) -> RunRef:
 async def make_pending(wiring: Wiring, *drafts: ItemDraft, owner: str = "demo", late_ms: int = 0) -> SuspensionRecord:
     """A run that waits for people, since `late_ms` ago."""
     await wiring.runs.save_definitions([REFUND])
-    draft = draft_suspension(TENANT, run_ref(owner), state=seal_state(b"{}"))
+    draft = draft_suspension(wiring.tenant, run_ref(owner), state=seal_state(b"{}"))
 
     def begin(at_ms: int) -> Change:
         return suspend(draft, drafts or (ask(),), at_ms - late_ms)
@@ -141,7 +141,7 @@ async def make_person(wiring: Wiring, name: str, *roles: str) -> str:
     reviewer = Reviewer(name=name, password_hash=_hash(PASSWORD), roles=held, created_at_ms=now_ms())
     await wiring.reviewers._people.save_reviewer(reviewer)
     token = new_secret()
-    session = Session(tenant=TENANT, name=name, roles=held, csrf=new_secret(), created_at_ms=now_ms())
+    session = Session(tenant=wiring.tenant, name=name, roles=held, csrf=new_secret(), created_at_ms=now_ms())
     await wiring.reviewers._people.open_session(hash_token(token), session, SESSION_MS)
     return token
 

@@ -30,8 +30,8 @@ from sayso.runner.agents import Agent as Definition
 from sayso.runner.models import ScriptedModel
 from service.app import create_app
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.connection.connecting import check_format
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring

@@ -103,8 +103,8 @@ def main(settings: Settings) -> int:
 
 def _work(settings: Settings) -> bool:
     """Work until stopped and return True; return False if the store is lost or refuses writes: RQ survives neither."""
-    jobs = DrainQueue(settings.store_url, settings.drain_window_s)
-    worker = build_worker(settings.store_url, DrainWorker, new_id(f"w-{os.getpid()}"))
+    jobs = DrainQueue(settings.store_url, settings.drain_window_s, settings.tenant)
+    worker = build_worker(settings.store_url, DrainWorker, new_id(f"w-{os.getpid()}"), settings.tenant)
     try:
         jobs.put_back()
         jobs.close()

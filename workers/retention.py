@@ -8,6 +8,7 @@ from sayso.core.clock import DAY_MS, monotonic_ms
 from sayso.core.records.decisions import Actor, ActorKind
 from service.assembly import assemble
 from service.core.settings import load
+from service.core.settings.tenants import find_desk
 from service.core.store.runs.erasures import Why
 from service.core.store.suspensions.buckets import Buckets
 from service.core.wiring import Wiring
@@ -24,7 +25,7 @@ def retain() -> None:
     """Erase and delete what is old for up to two minutes, then repair the buckets; the job that RQ runs."""
 
     async def work() -> None:
-        async with assemble(load()) as wiring:
+        async with assemble(find_desk(load())) as wiring:
             await erase_old(wiring, await wiring.schedule.now_ms())
             await forget_old(wiring, await wiring.schedule.now_ms())
             await repair_buckets(wiring)

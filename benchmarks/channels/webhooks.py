@@ -32,10 +32,10 @@ from sayso.core.records.suspensions import RunRef
 from sayso.core.signing import new_signing_secret
 from sayso.core.transitions.deciding import suspend
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.desk.changes import draft_suspension
 from service.core.logs import configure_logs
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.wiring import Wiring
 from service.features.webhooks.store import Endpoint, Endpoints, TimedSecret
 from workers import repeat

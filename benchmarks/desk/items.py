@@ -15,8 +15,8 @@ from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions.deciding import suspend
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.desk.changes import draft_suspension
+from service.core.settings.limits import TENANT
 from service.core.wiring import Wiring
 
 _AT_ONCE = 16

@@ -18,9 +18,8 @@ from benchmarks.clients import STAMPS, Clients
 from benchmarks.peers import SuspendedCall, arguments
 from benchmarks.peers.processes import Running, answers, starting, wait_ready
 from launch.server import running_server
-from service.core.auth.credentials import TENANT
 from service.core.settings import CHECKOUT
-from service.core.settings.limits import UNLIMITED
+from service.core.settings.limits import TENANT, UNLIMITED
 from service.core.store.connection.pipeline import Pipeline
 from service.core.store.connection.watch import ALIVE_EVERY_S, Channels
 from service.core.store.keys import CHANGES, keys_of

@@ -16,7 +16,7 @@ from benchmarks.peers import Peer, SuspendedCall
 from benchmarks.peers.processes import Running
 from benchmarks.speed.open_loop import sleep_until
 from sayso.core.clock import monotonic_ms
-from service.core.auth.credentials import TENANT
+from service.core.settings.limits import TENANT
 from service.core.store.keys import keys_of
 
 WITHIN_MS = 1_000

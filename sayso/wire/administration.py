@@ -51,6 +51,7 @@ class ReviewerView(View):
     roles: tuple[str, ...]
     active: bool
     manager: str | None
+    managed_by: Later[str] = Field(description="`directory` if that adds and deactivates the person; else empty.")
     password_by: Later[str] = Field(description="Who else set the password; empty once the person has changed it.")
     created_at: Timestamp = Field(validation_alias="created_at_ms")
 

@@ -13,12 +13,13 @@ from rq.worker import WorkerStatus
 
 from sayso.core.clock import new_id
 from sayso.errors import Unavailable
+from service.core.settings.limits import TENANT
 from service.core.store.connection.connecting import connect_blocking
 
 DRAIN = "workers.resume.driving.drain"  # leases ready runs and executes them, for some seconds
 RETAIN = "workers.retention.retain"  # deletes what is older than the retention periods
 JOBS = frozenset({DRAIN, RETAIN})  # all functions that a job may name; the service never imports them
-QUEUE = "sayso-resume"  # the only queue; with two, RQ pops without a backup list, and a killed worker loses jobs
+_QUEUE = "sayso-resume"
 AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
 _LOG = structlog.get_logger(__name__)
@@ -31,6 +32,11 @@ _FAILURE_TTL_S = 7 * 86_400
 
 _DEAD_TTL_S = 35
 """A worker whose key has no longer to live has missed six heartbeats: each gives it 65 s, or 80 s while it is idle."""
+
+
+def queue_of(tenant: str) -> str:
+    """Return the one queue of a tenant. With two, RQ pops without a backup list, and a killed worker loses jobs."""
+    return _QUEUE if tenant == TENANT else f"{_QUEUE}-{tenant}"
 
 
 def current_job_id() -> str | None:
@@ -62,9 +68,10 @@ class AllowedJob(Job):
 class DrainQueue:
     """The queue of drain jobs, for workers and the clock. Blocking: call it from a thread."""
 
-    def __init__(self, url: str, window_s: int) -> None:
+    def __init__(self, url: str, window_s: int, tenant: str = TENANT) -> None:
         self._redis = connect_blocking(url, socket_timeout=_ANSWER_S, socket_connect_timeout=_ANSWER_S)
-        self._queue = Queue(QUEUE, connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob)
+        self._name = queue_of(tenant)
+        self._queue = Queue(self._name, connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob)
         self._unreadable: set[bytes] = set()
         self._timeout_s = 20 * window_s + _GRACE_S
 
@@ -85,7 +92,7 @@ class DrainQueue:
                 self._unreadable.add(key)
                 _LOG.warning("worker_unreadable", key=key[:200].decode(errors="replace"), error=str(error)[:200])
             return False
-        return worker is not None and worker.get_state() == WorkerStatus.IDLE
+        return worker is not None and self._name in worker.queue_names() and worker.get_state() == WorkerStatus.IDLE
 
     def put(self, job: str = DRAIN) -> None:
         name, timeout_s = (_DRAIN_ID, self._timeout_s) if job == DRAIN else ("retain", _GRACE_S)
@@ -103,11 +110,11 @@ class DrainQueue:
         self._redis.close()
 
 
-def count_workers(url: str) -> int:
-    """Return the number of workers with a recent heartbeat; raises `Unavailable`. Blocking: call it from a thread."""
+def count_workers(url: str, tenant: str = TENANT) -> int:
+    """Return how many of the tenant's workers beat lately; raises `Unavailable`. Blocking: call it from a thread."""
     try:
         with connect_blocking(url, socket_timeout=5) as redis:
-            return len(_list_alive(redis))
+            return len(_list_alive(redis, queue_of(tenant)))
     except RedisError as error:
         raise Unavailable() from error
 
@@ -122,19 +129,25 @@ def worker_pids(url: str) -> frozenset[int]:
     return frozenset(int(name[1]) for name in (re.search(rb":w-([0-9]+)_", key) for key in keys) if name is not None)
 
 
-def _list_alive(redis: Redis) -> list[bytes]:
-    """Return the keys of workers with a recent heartbeat, each of which keeps its key for over a minute."""
+def _list_alive(redis: Redis, queue: str | None = None) -> list[bytes]:
+    """Return the keys of workers (of a queue) with a recent heartbeat; each keeps its key for over a minute."""
     keys: Any = sorted(redis.smembers(Worker.redis_workers_keys))
     with redis.pipeline(transaction=False) as reads:
         for key in keys:
             reads.ttl(key)
-        return [key for key, ttl_s in zip(keys, reads.execute(), strict=True) if ttl_s > _DEAD_TTL_S]
+            reads.hget(key, "queues")
+        replies = reads.execute()
+    return [
+        key
+        for key, ttl_s, queues in zip(keys, replies[::2], replies[1::2], strict=True)
+        if ttl_s > _DEAD_TTL_S and (queue is None or queues == queue.encode())
+    ]
 
 
-def build_worker(url: str, worker_class: type[AnyWorker], name: str) -> AnyWorker:
-    """Return an RQ worker on our one queue, with checks every few seconds, not minutes."""
+def build_worker(url: str, worker_class: type[AnyWorker], name: str, tenant: str = TENANT) -> AnyWorker:
+    """Return an RQ worker on the tenant's queue, with checks every few seconds, not minutes."""
     redis = connect_blocking(url, socket_timeout=30)
-    queue = Queue(QUEUE, connection=redis, serializer=JSONSerializer, job_class=AllowedJob)
+    queue = Queue(queue_of(tenant), connection=redis, serializer=JSONSerializer, job_class=AllowedJob)
     return worker_class(
         [queue],
         name=name,

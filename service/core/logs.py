@@ -9,6 +9,7 @@ import structlog
 
 from sayso.core.clock import monotonic_ms
 from service.core.settings import LAUNCHED_FROM, InvalidSettings, Settings, list_unknown, load, variable_of
+from service.core.settings.tenants import find_desk
 
 LOGGED_AGAIN_MS = 60_000  # how often a lasting fault is logged
 log = structlog.get_logger()
@@ -62,10 +63,13 @@ SECRETS = ("admin_password", "key", "metrics_token", "webhook_secret")
 """Settings that only some programs may see: tools run in workers and can read the environment."""
 
 
-def start(program: Callable[[Settings], int], sees: Collection[str] = ()) -> int:
-    """Run a program without the `SECRETS` that are not in `sees`; return its exit code, 2 for invalid settings."""
+def start(program: Callable[[Settings], int], sees: Collection[str] = (), *, several: bool = False) -> int:
+    """Run a program without the `SECRETS` that are not in `sees`; return its exit code, 2 for invalid settings.
+
+    It gets the settings of its tenant, or, to serve `several`, those of the process.
+    """
     try:
-        settings = load()
+        settings = load() if several else find_desk(load())
     except InvalidSettings as error:
         print(error.message, file=sys.stderr)
         return 2

@@ -1,8 +1,8 @@
-"""The parts of one process, assembled once from its settings, and the parts that serve one tenant."""
+"""The parts of a tenant's desk in one process, assembled once from its settings."""
 
 import gc
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar, cast
 
 from service.core.auth.api_keys import ApiKeys, RevocationCache
@@ -51,7 +51,7 @@ def providers_of(settings: Settings) -> Providers:
 
 
 class Wiring:
-    """The parts that serve one tenant. Settings, connections and credentials are the process's own."""
+    """The parts that serve a tenant. Settings, connections and credentials are those of its desk."""
 
     def __init__(self, process: "Process", store: TenantStore) -> None:
         settings, tenant, refresher = process.settings, store.keys.tenant, store.connections.refresher
@@ -99,7 +99,7 @@ class Wiring:
 
 
 class Process:
-    """The parts of one process, and the `Wiring` of each tenant, built when it is first needed."""
+    """A tenant's desk in this process: its settings, connections and credentials, and its `Wiring`."""
 
     def __init__(self, settings: Settings, connections: Connections, watch: Watch, hooks: Hooks) -> None:
         self.settings, self.watch = settings, watch
@@ -114,26 +114,24 @@ class Process:
         self.tokens = Tokens(connections)
         self.credentials = Credentials(
             self.tokens,
-            lambda name: self.tenant(name).reviewers,
+            settings.tenant,
+            lambda: self.wiring.reviewers,
             idle_s=settings.session_idle_s,
             person_tokens=PersonTokens(settings.token_issuers),
             refresher=connections.refresher,
         )
-        self._tenants: dict[str, Wiring] = {}
 
-    def tenant(self, name: str) -> Wiring:
-        """Return the parts that serve a tenant. The name comes from a credential, never from a caller."""
-        wiring = self._tenants.get(name)
-        if wiring is None:
-            wiring = self._tenants[name] = Wiring(self, TenantStore(self._connections, name, self._hooks))
-        return wiring
+    @cached_property
+    def wiring(self) -> Wiring:
+        """The parts that serve the tenant."""
+        return Wiring(self, TenantStore(self._connections, self.settings.tenant, self._hooks))
 
     async def find_instance(self, token: str) -> Instance | None:
         token_hash = hash_token(token)
         key = await self.tokens.find_instance(token_hash)
-        if key is None:
+        if key is None or key.tenant != self.settings.tenant:
             return None
-        instance = await self.tenant(key.tenant).part(Instances).read(key.instance_id)
+        instance = await self.wiring.part(Instances).read(key.instance_id)
         return instance if instance is not None and instance.credential_hash == token_hash else None
 
 

@@ -14,9 +14,9 @@ from sayso.core.records.terms import RuleTerms
 from sayso.core.transitions.deciding import suspend
 from sayso.errors import AlreadyDecided, DeadlinePassed
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.desk.changes import draft_suspension
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
 

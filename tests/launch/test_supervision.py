@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.programs import CLOCK, DEMO_MODEL, SERVER, SERVICE, WORKER, Program, programs_for
+from launch.programs import CLOCK, DEMO_MODEL, SERVER, SERVICE, WORKER, Program, programs_for, watches_for
 from launch.supervision import render_config
 from service.core.settings import Settings
 
@@ -27,6 +27,22 @@ def test_render_config_restarts_every_program() -> None:
     assert config["program:worker"]["command"] == f"{sys.executable} -m workers"
     assert config["program:worker"]["numprocs"] == "3"
     assert config["program:worker"]["process_name"] == "%(program_name)s-%(process_num)d"
+
+
+def test_each_tenant_has_a_worker_and_a_clock_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "tenants.yaml"
+    file.write_text("tenants: {acme: {public_url: 'http://a'}, globex: {public_url: 'http://b'}}")
+    settings = Settings(tenants=file)
+    programs = programs_for(settings)
+    config = parsed(render_config(programs, settings.home))
+
+    tenants = {"worker-acme": "acme", "clock-acme": "acme", "worker-globex": "globex", "clock-globex": "globex"}
+    assert [program.name for program in programs] == ["server", "service", *tenants, "demo-model"]
+    assert all(
+        f'SAYSO_TENANT="{tenant}"' in config[f"program:{name}"]["environment"] for name, tenant in tenants.items()
+    )
+    assert "SAYSO_TENANT" not in config["program:service"]["environment"]
+    assert set(watches_for(settings, programs)) == {"service", "clock-acme", "clock-globex"}
 
 
 def test_render_config_gives_workers_priority_over_the_service() -> None:

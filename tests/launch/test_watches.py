@@ -6,7 +6,7 @@ from launch.checks import is_clock_ticking
 from launch.programs import START_MISSES, Watch
 from sayso.core.clock import now_ms
 from sayso.core.records.freezes import ClockReading
-from service.core.auth.credentials import TENANT
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 
 

@@ -28,10 +28,10 @@ from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, tool
 from sayso.runner.transcripts import start_state
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.desk.desk import Desk
 from service.core.logs import configure_logs
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.connection.connecting import connect
 from service.core.store.connection.pipeline import Part
 from service.core.store.runs.runs import Run

@@ -13,7 +13,6 @@ from redis.asyncio import Redis
 
 from sayso import __version__
 from service.app import create_app
-from service.core.auth.credentials import TENANT
 from service.core.settings import CHECKOUT, Settings
 from service.core.store.connection.connecting import check_format, connect
 from service.core.store.suspensions.saving import Suspensions
@@ -43,7 +42,7 @@ async def world(clean_store_url: str, settings: Settings) -> AsyncIterator[World
     await check_format(clean_store_url)
     app = create_app(settings)
     async with app.router.lifespan_context(app):
-        wiring: Wiring = app.state.process.tenant(TENANT)
+        wiring: Wiring = app.state.process.wiring
         await register_agent(wiring)
         yield World(
             app,

@@ -6,7 +6,7 @@ from typing import Any
 
 from redis import Redis
 
-from service.core.auth.credentials import TENANT
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.reading import unpack_record
 

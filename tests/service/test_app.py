@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from sayso.core.records.freezes import ClockReading
 from service.app import VERSION, begin_closing, create_app
-from service.core.auth.credentials import TENANT
 from service.core.settings import CHECKOUT, Settings
+from service.core.settings.limits import TENANT
 from service.core.store.connection.connecting import check_format, connect
 from service.core.store.keys import TenantKeys
 from tests.builders import make_pending, make_running, person
@@ -121,7 +121,7 @@ async def test_what_breaks_is_logged_and_answered_without_a_word_of_its_inside(
 async def test_while_the_store_is_away_the_service_lives_but_is_not_ready(tmp_path: object) -> None:
     app = create_app(Settings(redis_url=f"unix://{tmp_path}/nobody.sock"))
     async with app.router.lifespan_context(app):
-        world = World(app, app.state.process.tenant(TENANT), {"demo": "sayso_agent_x"})
+        world = World(app, app.state.process.wiring, {"demo": "sayso_agent_x"})
         async with world.client("demo") as client:
             alive, ready = await client.get("/healthz"), await client.get("/readyz")
             runs = await client.get("/api/v1/runs")

@@ -16,8 +16,8 @@ from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions.deciding import cancel, suspend
 from service.channels.webhook_events import describe_schema
-from service.core.auth.credentials import TENANT
 from service.core.desk.changes import draft_suspension
+from service.core.settings.limits import TENANT
 from service.core.store.deliveries import Deliveries
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring

@@ -18,7 +18,7 @@ from sayso.core.records.events import TrailEntry
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from sayso.wire.people import Preferences
-from service.core.auth.credentials import TENANT
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
 from service.features.control.store import Recents

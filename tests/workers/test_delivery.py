@@ -16,7 +16,6 @@ from sayso.core.clock import now_ms
 from sayso.core.records.freezes import ClockReading
 from sayso.core.signing import SignedMessage, verify_message
 from service.app import create_app
-from service.core.auth.credentials import TENANT
 from service.core.outgoing.http import FIRST_RETRY_MS, LONGEST_RETRY_MS, Answer, read_retry_after_ms, retry_after_ms
 from service.core.settings import Settings
 from service.core.store.deliveries import Deliveries
@@ -40,7 +39,7 @@ async def world(clean_store_url: str, tmp_path: Path) -> AsyncIterator[World]:
     policy.write_text("version: 1\ndefault: request_approval\nrules: [{id: a, tool: look_up, action: allow}]\n")
     app = create_app(Settings(redis_url=clean_store_url, policy=policy, aap_allow_loopback=True))
     async with app.router.lifespan_context(app):
-        yield World(app, app.state.process.tenant(TENANT))
+        yield World(app, app.state.process.wiring)
 
 
 @pytest.fixture
@@ -314,7 +313,7 @@ async def test_local_address_gets_no_message_unless_allowed(
     await decided(world, subscriber)
     strict = create_app(Settings(redis_url=clean_store_url, policy=world.wiring.settings.policy))
     async with strict.router.lifespan_context(strict):
-        courier = Courier(strict.state.process.tenant(TENANT))
+        courier = Courier(strict.state.process.wiring)
         await courier.deliver_due()
         await courier.finish()
         async with AsyncClient(transport=ASGITransport(app=strict), base_url="http://sayso.test") as client:

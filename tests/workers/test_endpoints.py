@@ -13,10 +13,11 @@ from sayso.core.clock import now_ms
 from sayso.core.records.decisions import ActorKind
 from sayso.core.records.events import WebhookEvent
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT, Principal
+from service.core.auth.credentials import Principal
 from service.core.outgoing.connections import host_and_port
 from service.core.outgoing.http import EVENT_WAITS_S, EVENTS_RETRY_FOR_MS, Posts, event_retry_after_ms
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.deliveries import Deliveries, Waiting
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring

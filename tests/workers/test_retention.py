@@ -14,7 +14,7 @@ from sayso.core.clock import DAY_MS
 from sayso.core.records.suspensions import RunStatus
 from sayso.errors import Conflict, NotFound
 from service.assembly import assemble
-from service.core.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
+from service.core.jobs import DRAIN, RETAIN, DrainQueue
 from service.core.settings import Settings
 from service.core.store.connection.connecting import text
 from service.core.store.keys import TenantKeys
@@ -138,7 +138,7 @@ async def test_one_clock_claims_retention_once_an_hour(wiring: Wiring, clean_sto
     jobs = DrainQueue(clean_store_url, 30)
     jobs.put(RETAIN)
     assert [job.func_name for job in jobs._queue.jobs] == [RETAIN]
-    assert jobs._queue.name == QUEUE
+    assert jobs._queue.name == "sayso-resume"
     jobs.put_back()
     jobs.put_back()
     names = [job.func_name for job in jobs._queue.jobs]

@@ -14,11 +14,11 @@ from sayso.errors import TooManyRequests
 from sayso.wire.people import Preferences
 from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDigests, SharedOnly, destination_of
 from service.channels.cards import Card
-from service.core.auth.credentials import TENANT
 from service.core.auth.duty import find_quiet_hold, is_quiet, joins_digest
 from service.core.cache import Cache
 from service.core.concurrency import Slots
 from service.core.outgoing.http import PROBE_EVERY_MS, Breakers, event_retry_after_ms, retry_after_ms
+from service.core.settings.limits import TENANT
 from service.core.store.attempts import Allowance, Attempts
 from service.core.wiring import Wiring
 from service.features.people.who import find_preferences, list_present

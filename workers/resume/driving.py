@@ -32,6 +32,7 @@ from service.assembly import assemble
 from service.core.jobs import DrainQueue, current_job_id
 from service.core.operations.runs import withdraw_run
 from service.core.settings import Settings, load
+from service.core.settings.tenants import find_desk
 from service.core.store.load import ANNOUNCED_MS
 from service.core.store.suspensions.saving import Saved
 from service.core.store.suspensions.schedule import Ready, read_ready
@@ -71,12 +72,12 @@ def import_agents(settings: Settings) -> Mapping[str, Agent]:
 
 def drain() -> None:
     """Drive ready runs until the window ends and no run is under way; the job that RQ runs."""
-    settings = load()
+    settings = find_desk(load())
     import_agents(settings)
     holder = f"{os.uname().nodename}:{os.getpid()}.{new_id('w')[-4:]}"
     with keeping_notes(settings.home, holder):
         uvloop.run(_drain(settings, holder, current_job_id()))
-    jobs = DrainQueue(settings.store_url, settings.drain_window_s)
+    jobs = DrainQueue(settings.store_url, settings.drain_window_s, settings.tenant)
     jobs.put_back()
     jobs.close()
 

@@ -26,7 +26,6 @@ from service.channels.slack.blocks import Block
 from service.channels.slack.outbound import SlackChannel
 from service.channels.slack.payloads import Presser
 from service.channels.slack.views import result_modal
-from service.core.auth.credentials import TENANT
 from service.core.wiring import Wiring
 from service.edge.http.middleware import admit_unverified
 
@@ -146,7 +145,7 @@ async def _verify(request: Request, name: str) -> tuple[SlackDesk, bytes]:
     admit_unverified(request)
     raw = await request.body()
     payloads.verify_body(channel.config.secrets, signed, raw)
-    return SlackDesk(channel, request.app.state.process.tenant(TENANT)), raw
+    return SlackDesk(channel, request.app.state.process.wiring), raw
 
 
 def _respond(body: Block | None) -> Response:

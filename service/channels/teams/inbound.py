@@ -26,7 +26,6 @@ from service.channels.deciding import CardRef
 from service.channels.teams.card import CARD_TYPE, DECIDES
 from service.channels.teams.outbound import TeamsChannel
 from service.channels.teams.tokens import CHANNEL_ID
-from service.core.auth.credentials import TENANT
 from service.core.wiring import Wiring
 from service.edge.http.middleware import admit_body
 
@@ -137,7 +136,7 @@ async def take_activity(name: str, request: Request) -> Response:
         raise NotAllowed("This bot takes messages of its own tenant only.")
     if not activity.sender.directory_id:
         raise NotAllowed("The sender has no id in the directory, so they cannot decide.")
-    chat = Chat(channel, request.app.state.process.tenant(TENANT), activity)
+    chat = Chat(channel, request.app.state.process.wiring, activity)
     if activity.type == "invoke" and activity.name == "adaptiveCard/action":
         return JSONResponse(await chat.answer_press())
     if activity.type == "message" and activity.conversation.type == "personal":

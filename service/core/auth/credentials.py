@@ -17,8 +17,6 @@ from service.core.auth.roles import NO_RIGHTS, REVIEWER, ROLES, Rights
 from service.core.cache import USED_WITHIN_MS, Refresher
 from service.core.store.people import NO_TERMS, PERSON, ApiKey, KeyTerms, Made, Session, Tokens
 
-TENANT = "default"  # the one tenant for now; a request's tenant comes from its credential alone
-
 CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
 _REFRESH_AFTER_MS = 350
 _MOST_REFRESHED = 64
@@ -74,19 +72,20 @@ _LookedUp = tuple[Principal | None, float]  # the holder of a credential, and wh
 
 
 class Credentials:
-    """API keys and sessions of all tenants, cached for less than a second; those in use are refreshed beside."""
+    """API keys and sessions of a tenant, cached for less than a second; those in use are refreshed beside."""
 
     def __init__(
         self,
         tokens: Tokens,
-        reviewers_of: Callable[[str], Reviewers],
+        tenant: str,
+        find_reviewers: Callable[[], Reviewers],
         refresher: Refresher,
         *,
         idle_s: int,
         person_tokens: PersonTokens | None = None,
     ) -> None:
         self.person_tokens = person_tokens or PersonTokens(None)
-        self._tokens, self._reviewers_of = tokens, reviewers_of
+        self._tokens, self._tenant, self._find_reviewers = tokens, tenant, find_reviewers
         self._refresher, self._clock_ms = refresher, refresher.clock_ms
         self._idle_ms = idle_s * 1000
         self._cached: dict[str, _Checked] = {}
@@ -116,7 +115,7 @@ class Credentials:
     async def find_machine(self, token: str, kind: KeyKind) -> ApiKey | None:
         """Return the valid key of a provisioner or directory."""
         key = await self._tokens.find_key(hash_token(token))
-        if key is None or key.kind != kind or not key.holds(now_ms()):
+        if key is None or key.tenant != self._tenant or key.kind != kind or not key.holds(now_ms()):
             return None
         await self._note_use(key.tenant, key.id)
         return key
@@ -164,13 +163,15 @@ class Credentials:
     async def _look_up(self, token: str, in_use: bool) -> _LookedUp:
         began_at_ms = self._clock_ms()
         credential = await self._tokens.find(hash_token(token))
+        if credential is None or credential.tenant != self._tenant:
+            return None, began_at_ms
         if isinstance(credential, ApiKey):
             return await self._find_key_holder(credential), began_at_ms
-        return await self._resume_session(token, credential, in_use) if credential is not None else None, began_at_ms
+        return await self._resume_session(token, credential, in_use), began_at_ms
 
     async def _resume_session(self, token: str, session: Session, in_use: bool) -> Principal | None:
         """Return the holder of a session; close it unless it is valid."""
-        reviewers, token_hash = self._reviewers_of(session.tenant), hash_token(token)
+        reviewers, token_hash = self._find_reviewers(), hash_token(token)
         holder, kept = await asyncio.gather(
             reviewers.find_holder(session.name), self._extend_session(token_hash, in_use)
         )
@@ -213,7 +214,7 @@ class Credentials:
                 key_maker=key.created_by,
                 terms=key.terms,
             )
-        holder = await self._reviewers_of(key.tenant).find_holder(key.name)
+        holder = await self._find_reviewers().find_holder(key.name)
         if holder is None:
             return None
         await self._note_use(key.tenant, key.id)

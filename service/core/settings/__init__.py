@@ -70,6 +70,9 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
+FILES = ("policy", "channels", "drills", "assessors", "token_issuers", "sign_in")
+"""The settings that name files of a tenant."""
+
 PREFIX = "SAYSO_"
 _EARLIER_KEY = "SAYSO_AGENT_KEY"  # the name of SAYSO_KEY in 0.1.0
 LAUNCHED_FROM = "SAYSO_LAUNCHED_FROM"
@@ -218,7 +221,7 @@ class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings,
         del settings_cls, dotenv_settings, file_secret_settings
         return init_settings, env_settings
 
-    @field_validator("home", "policy", "channels", "drills", "assessors", "token_issuers", "sign_in", mode="after")
+    @field_validator("home", "tenants", *FILES, mode="after")
     @classmethod
     def _make_absolute(cls, path: Path | None) -> Path | None:
         try:

@@ -3,9 +3,10 @@
 import base64
 import re
 from ipaddress import IPv6Address, ip_address, ip_network
+from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode
 
 from service.core.settings.receivers import InternalReceivers, read_receivers
@@ -121,9 +122,20 @@ SPLIT = BeforeValidator(
 Words = Annotated[tuple[str, ...], NoDecode, SPLIT]  # a setting written as words with commas between them
 
 
-class EdgeSettings(BaseSettings, use_attribute_docstrings=True):
-    """Trusted proxies and allowed hosts."""
+TENANT = "default"
+"""The tenant of a desk that names none."""
 
+TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+
+
+class EdgeSettings(BaseSettings, use_attribute_docstrings=True):
+    """Tenants, trusted proxies and allowed hosts."""
+
+    tenant: TenantName = TENANT
+    """The tenant of this process, where `SAYSO_TENANTS` names several. A worker and a clock serve one each."""
+    tenants: Path | None = None
+    """YAML file with the tenants that share the service: their hosts, rules, channels and store. Without it there is
+    one."""
     trusted_proxies: Words = ()
     """Addresses and networks of reverse proxies, such as `10.0.0.5,10.1.0.0/16`. Only their `X-Forwarded-For` and
     `X-Forwarded-Proto` count. Empty: none count."""

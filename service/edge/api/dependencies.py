@@ -18,7 +18,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import InvalidHeader, InvalidInput, NotFound, Unreadable
 from sayso.runner.agents import AgentManifest
 from service.channels.kinds import Channels
-from service.core.auth.credentials import TENANT, Principal, require_person
+from service.core.auth.credentials import Principal, require_person
 from service.core.store.runs.runs import Run
 from service.core.wiring import Process, Wiring
 
@@ -68,7 +68,7 @@ Parts = Annotated[Wiring, Depends(wiring_of)]
 async def open_wiring_of(request: Request) -> Wiring:
     """Return the parts for a request without a credential."""
     process: Process = request.app.state.process
-    return process.tenant(TENANT)
+    return process.wiring
 
 
 OpenParts = Annotated[Wiring, Depends(open_wiring_of)]

@@ -21,7 +21,7 @@ from sayso.core.canonical_json import parse_json
 from sayso.core.clock import monotonic_ms
 from sayso.core.records.decisions import ActorKind
 from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAllowed, NotAuthenticated, UnsupportedMediaType
-from service.core.auth.credentials import TENANT, Principal, require_network, require_scope
+from service.core.auth.credentials import Principal, require_network, require_scope
 from service.core.auth.doors import require_operation
 from service.core.auth.hosts import origin_of
 from service.core.operations.acts import ACTS, Act, record_act
@@ -96,12 +96,10 @@ async def identify(request: Request) -> Principal:
         require_network(principal.terms, address)
     except (NotAuthenticated, NotAllowed) as error:
         if token is not None:
-            await process.tenant(TENANT).activity.refuse(
-                "credential_used", name, error.message, door="api", address=address
-            )
+            await process.wiring.activity.refuse("credential_used", name, error.message, door="api", address=address)
         raise
     admit_body(request)
-    request.state.wiring = process.tenant(principal.tenant)
+    request.state.wiring = process.wiring
     return principal
 
 

@@ -85,7 +85,7 @@ async def find_visitor(request: Request) -> Visitor:
     if principal.kind is not ActorKind.HUMAN or principal.key_id is not None or token is None:
         raise NotAuthenticated("A key cannot open pages. Sign in with a name and a password.")
     admit_body(request)
-    request.state.wiring = wiring = process.tenant(principal.tenant)
+    request.state.wiring = wiring = process.wiring
     seen = await wiring.watch.mark(principal.tenant) if request.method == "GET" and not is_refresh else ""
     visitor = Visitor(principal, token, seen)
     request.state.visitor = visitor

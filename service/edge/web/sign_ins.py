@@ -8,7 +8,6 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.core.problems import Problem
 from sayso.core.text.language import _, mark
 from sayso.errors import NotAuthenticated, SaysoError, TooLarge
-from service.core.auth.credentials import TENANT
 from service.core.auth.hosts import origin_of
 from service.core.auth.reviewers import hash_token
 from service.core.operations.people import sign_in as sign_in_by
@@ -56,7 +55,7 @@ async def ask(request: Request, next: str | None = None) -> Response:
 @router.post("/sign-in")
 async def sign_in(request: Request) -> Response:
     """Open a session, and end this browser's previous one."""
-    wiring = process_of(request).tenant(TENANT)
+    wiring = process_of(request).wiring
     post = await read_form(request)
     place, name = safe_next(post.get("next")), post.get("name", "").strip()
     try:

@@ -47,7 +47,7 @@ async def _admit(request: Request) -> DirectoryStorage:
     address = origin_of(request).address
     require_network(key.terms, address)
     admit_body(request)
-    return DirectoryStorage(process.tenant(key.tenant), key.name, address)
+    return DirectoryStorage(process.wiring, key.name, address)
 
 
 async def _read(request: Request, prefix: str) -> ScimRequest:

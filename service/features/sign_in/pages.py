@@ -9,7 +9,6 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from sayso.core.clock import new_secret
 from sayso.core.text.language import _
 from sayso.errors import NotAuthenticated, SaysoError
-from service.core.auth.credentials import TENANT
 from service.core.auth.hosts import origin_of
 from service.core.settings import Settings
 from service.edge.web.pages import render, show_again
@@ -62,7 +61,7 @@ async def finish(
     try:
         completed = await sign_ins.finish(client, returned, _read_browser(request), origin_of(request))
     except SaysoError as refusal:
-        await refuse(process_of(request).tenant(TENANT), client.provider, refusal, origin_of(request))
+        await refuse(process_of(request).wiring, client.provider, refusal, origin_of(request))
         raise
     return await _lead_on(request, client, completed)
 
@@ -77,7 +76,7 @@ async def link(request: Request, provider: str) -> Response:
     try:
         completed = await sign_ins.link(client, secret, password, _read_browser(request), origin_of(request))
     except SaysoError as refusal:
-        await refuse(process_of(request).tenant(TENANT), client.provider, refusal, origin_of(request))
+        await refuse(process_of(request).wiring, client.provider, refusal, origin_of(request))
         raise
     return await _lead_on(request, client, completed)
 
@@ -100,7 +99,7 @@ async def end(request: Request, provider: str) -> Response:
 async def log_out(request: Request, provider: str) -> Response:
     """End the sessions that a logout token of the provider names (OpenID Connect Back-Channel Logout 1.0)."""
     sign_ins, client = _find(request, provider)
-    parts, origin = process_of(request).tenant(TENANT), origin_of(request)
+    parts, origin = process_of(request).wiring, origin_of(request)
     try:
         post: Post = await read_form(request)
         ended = await sign_ins.log_out(client, post.get("logout_token", ""))
@@ -113,7 +112,7 @@ async def log_out(request: Request, provider: str) -> Response:
 
 
 def _find(request: Request, provider: str) -> tuple[ProviderSignIns, ProviderClient]:
-    sign_ins = process_of(request).tenant(TENANT).feature(ProviderSignIns)
+    sign_ins = process_of(request).wiring.feature(ProviderSignIns)
     return sign_ins, sign_ins.find(provider)
 
 

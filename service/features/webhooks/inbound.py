@@ -20,7 +20,6 @@ from sayso.core.records.suspensions import Status
 from sayso.core.signing import SignedMessage, check_headers, verify_message
 from sayso.core.transitions.deciding import find_item
 from sayso.errors import IdempotencyConflict, InvalidSignature, NotAllowed, Unavailable
-from service.core.auth.credentials import TENANT
 from service.core.settings import variable_of
 from service.core.wiring import Wiring
 from service.edge.http.bodies import read_body
@@ -165,7 +164,7 @@ async def _decide(parts: Wiring, sent: _Sent, reviewer: str, message: _Message) 
 
 
 def _parts_of(request: Request) -> Wiring:
-    parts: Wiring = request.app.state.process.tenant(TENANT)
+    parts: Wiring = request.app.state.process.wiring
     return parts
 
 

@@ -18,8 +18,8 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.records.tools import ToolDefinition
 from sayso.errors import NotAuthenticated, Suspended
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from tests.builders import PASSWORD, make_agent, make_person
 from tests.sayso.cli.programs import Programs

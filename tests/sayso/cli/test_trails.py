@@ -3,7 +3,7 @@
 from redis import Redis
 
 from sayso.client import Client
-from service.core.auth.credentials import TENANT
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from tests.sayso.cli.test_commands import Run, ask, desk, sayso  # noqa: F401
 

@@ -10,7 +10,6 @@ from sayso.core.records.items import DeliveryState
 from sayso.core.records.terms import RuleTerms
 from service.app import create_app
 from service.channels.kinds import open_channels
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
 from service.core.wiring import Wiring
 from tests.builders import ask, make_pending, make_person
@@ -47,7 +46,7 @@ async def test_scanner_that_follows_every_link_changes_nothing(
 ) -> None:
     app = create_app(settings)
     async with app.router.lifespan_context(app):
-        wiring: Wiring = app.state.process.tenant(TENANT)
+        wiring: Wiring = app.state.process.wiring
         world = World(app, wiring, {"anna": await make_person(wiring, "anna")})
         record = await make_pending(wiring, ask(terms=RuleTerms(channels=("mail",), reviewers=("anna",))))
         notifier = Notifier(wiring, open_channels(settings), BOOK, Gate(wiring.attempts))

@@ -8,7 +8,7 @@ import pytest
 from redis.asyncio import Redis
 
 from sayso.errors import NotAuthenticated, Unavailable
-from service.core.auth.credentials import CACHED_MS, TENANT
+from service.core.auth.credentials import CACHED_MS
 from service.core.auth.reviewers import hash_token
 from service.core.cache import KEPT_MS, SHARED_MS, USED_WITHIN_MS, Cache, Refresher
 from service.core.settings import Settings
@@ -149,7 +149,7 @@ async def opened(url: str, refresher: Refresher) -> AsyncIterator[tuple[Wiring, 
         connections = Connections(redis, refresher)
         process = Process(Settings(redis_url=url), connections, Watch(redis), HOOKS)
         try:
-            yield process.tenant(TENANT), redis
+            yield process.wiring, redis
         finally:
             connections.close()
             await process.posts.aclose()

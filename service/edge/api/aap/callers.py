@@ -89,7 +89,7 @@ async def _find_scope(request: Request) -> Scope:
     token, process = _token_of(request)
     key = await process.credentials.find_machine(token, "provisioner")
     if key is not None:
-        request.state.wiring = process.tenant(key.tenant)
+        request.state.wiring = process.wiring
         require_network(key.terms, origin_of(request).address)
         admit_body(request)
         return Scope(key.tenant, key.name, token)
@@ -103,7 +103,7 @@ async def find_instance(request: Request) -> Instance:
     token, process = _token_of(request)
     instance = await process.find_instance(token)
     if instance is not None:
-        request.state.wiring = process.tenant(instance.tenant)
+        request.state.wiring = process.wiring
         admit_body(request)
         return instance
     if await process.credentials.find_machine(token, "provisioner") is not None:

@@ -12,8 +12,8 @@ from redis import Redis
 from sayso.core.key_files import create_key_file, read_key_file, rotate_key_file
 from sayso.errors import InvalidInput
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import keys_of
 from service.features.evidence.keeping import keep_checkpoints
 from tests.builders import approve, finish, make_pending, make_person

@@ -90,5 +90,5 @@ async def test_what_was_asked_without_a_key_twice_is_asked_twice(wiring: Wiring)
     first, second = [await put(wiring, WORKER, key=None) for _ in range(2)]
     assert first.id != second.id
     with pytest.raises(NotFound):
-        async with assemble(wiring.settings, "another") as other:
+        async with assemble(wiring.settings.model_copy(update={"tenant": "another"})) as other:
             await other.desk.suspensions.read(first.id)

@@ -22,10 +22,10 @@ from sayso.errors import (
     StaleDigest,
 )
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.desk.changes import draft_suspension
 from service.core.desk.desk import Desk
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.store.runs.runs import Run, Runs
 from service.core.wiring import Wiring

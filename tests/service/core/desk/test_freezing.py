@@ -127,7 +127,7 @@ async def test_nothing_starts_by_what_was_known_to_be_frozen_more_than_a_second_
     now_ms = await wiring.schedule.now_ms()
     known = await wiring.freezes.known(fresh=True)
     assert now_ms + 1_000 <= wiring.freezes.sure_until_ms() <= await wiring.schedule.now_ms() + 1_000
-    async with assemble(wiring.settings, "another") as other:
+    async with assemble(wiring.settings.model_copy(update={"tenant": "another"})) as other:
         assert other.freezes.sure_until_ms() == 0
 
     async def recall(_fresh: bool) -> tuple[Freeze, ...]:

@@ -10,8 +10,8 @@ import pytest
 from sayso.core.records.events import TrailEntry
 from sayso.core.transitions.second_look import Opinion
 from sayso.errors import AlreadyDecided, NotFound
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
 from service.features.control.store import Recents, list_second_look

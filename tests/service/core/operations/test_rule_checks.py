@@ -6,7 +6,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.app import create_app
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
 from service.features.operate.diagnostics import diagnose
 from tests.builders import make_person, register_agent
@@ -90,7 +89,7 @@ async def test_start_logs_rules_that_cannot_work(settings: Settings) -> None:
     app = create_app(settings)
     with capture_logs() as logs:
         async with app.router.lifespan_context(app):
-            await register_agent(app.state.process.tenant(TENANT))
+            await register_agent(app.state.process.wiring)
 
             async def reported() -> bool:
                 return any("there is no reviewer 'dora'" in one.get("message", "") for one in logs)

@@ -12,9 +12,9 @@ from sayso.core.records.suspensions import ResumeSpec
 from sayso.core.records.tools import ToolCall
 from sayso.errors import Unavailable
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.policy.publishing import RulesInForce
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
 from service.features.operate.diagnostics import Finding, diagnose

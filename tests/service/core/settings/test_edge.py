@@ -5,7 +5,6 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
 from service.core.settings.limits import network_of
 from tests.builders import PASSWORD, make_person
@@ -59,7 +58,7 @@ async def test_a_forwarded_address_evades_no_limit_from_loopback(world: World) -
 async def test_people_behind_a_trusted_proxy_have_addresses_of_their_own(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"trusted_proxies": (PROXY,)}))
     async with app.router.lifespan_context(app), client_at(app, PROXY) as client:
-        await make_person(app.state.process.tenant(TENANT), "anna")
+        await make_person(app.state.process.wiring, "anna")
         said = [await sign_in(client, WRONG, **{"X-Forwarded-For": "203.0.113.7"}) for _ in range(11)]
         other = await sign_in(client, PASSWORD, **{"X-Forwarded-For": "198.51.100.2"})
         spoofed = await sign_in(client, WRONG, **{"X-Forwarded-For": "198.51.100.9, 203.0.113.7"})
@@ -106,7 +105,7 @@ async def test_only_named_hosts_are_hosts_of_a_production_service(settings: Sett
     update = {"env": "production", "public_url": "https://desk.example", "allowed_hosts": ("inside.example",)}
     app = create_app(settings.model_copy(update=update))
     async with app.router.lifespan_context(app), client_at(app, "203.0.113.7") as client:
-        await add_people(app.state.process.tenant(TENANT), "carla")
+        await add_people(app.state.process.wiring, "carla")
         hosts = ("desk.example", "inside.example:443", "localhost")
         said = [(await client.get("/sign-in", headers={"Host": host})).status_code for host in hosts]
     assert said == [200, 200, 421]

@@ -11,8 +11,8 @@ from sayso.client import AsyncClient
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.errors import TooManyRequests
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.schedule import Queue, find_wait_s, is_behind
 from service.features.operate.api import Readings

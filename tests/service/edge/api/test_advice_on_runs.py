@@ -7,8 +7,8 @@ from httpx import Response
 from redis.asyncio import Redis
 
 from sayso.core.records.terms import RuleTerms
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from tests.builders import approve, ask, give_up, make_pending
 from tests.service.edge.api.advice.steps import Step, call, decide, send

@@ -17,8 +17,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from sayso.core.records.chain import write_events
 from sayso.core.records.events import Event, EventType, TrailHead
 from service.app import create_app
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
 from service.edge.http.connections import ServerConfig
@@ -74,7 +74,7 @@ async def here(settings: Settings) -> AsyncIterator[Here]:
             return server.started
 
         await until(started)
-        yield Here(app.state.process.tenant(TENANT), server, bound.getsockname())
+        yield Here(app.state.process.wiring, server, bound.getsockname())
         server.should_exit = True
         app.state.closing.set()
         await serving

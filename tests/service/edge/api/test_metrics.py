@@ -15,8 +15,8 @@ from docs.references import write_metrics
 from sayso.core.clock import DAY_MS, HOUR_MS, now_ms
 from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.store.load import count_delay
 from service.features.insights.store import Counters

@@ -56,7 +56,6 @@ OUR_OWN = {
         "sessions_end_at_ms",
         "reset_by",
         "reset_at_ms",
-        "managed_by",
         "subject",
     },
     ApiKey: {"tenant", "predecessor_id", "made_by", "made_at_ms", "withdrawn"},

@@ -105,7 +105,7 @@ async def visit(settings: Settings, name: str | None = "anna") -> AsyncIterator[
         cookies = {cookie_name(settings): await let_in(settings, name)} if name is not None else {}
         transport = ASGITransport(app)
         async with AsyncClient(transport=transport, base_url=settings.public_url, cookies=cookies) as client:
-            yield Visit(client, app.state.process.tenant(TENANT), app)
+            yield Visit(client, app.state.process.wiring, app)
 
 
 @dataclass

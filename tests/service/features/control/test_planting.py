@@ -15,8 +15,8 @@ from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, Unavailable
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
 from service.features.control.drills import is_flagged, plant_drill, plant_scheduled

@@ -10,7 +10,7 @@ from sayso.core.records.decisions import DecisionRequest
 from sayso.core.records.items import draw_samples
 from sayso.core.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from sayso.core.records.terms import RuleTerms
-from service.core.auth.credentials import TENANT
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.saving import Sampling
 from service.core.wiring import Wiring

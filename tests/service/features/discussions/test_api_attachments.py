@@ -99,7 +99,7 @@ def small_shares(settings: Settings) -> Settings:
 async def test_attachments_of_one_agent_leave_room_for_others(small_shares: Settings) -> None:
     app = create_app(small_shares)
     async with app.router.lifespan_context(app):
-        wiring: Wiring = app.state.process.tenant("default")
+        wiring: Wiring = app.state.process.wiring
         tokens = {name: await make_agent(wiring, name) for name in ("demo", "other")} | {
             "again": (await wiring.api_keys.create("demo"))[1]
         }

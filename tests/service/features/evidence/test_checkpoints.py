@@ -12,8 +12,8 @@ from sayso.errors import Unavailable
 from sayso.features.evidence.checkpoints import Checkpoint, find_public_key, read_checkpoint
 from sayso.features.evidence.commands import find_faults
 from sayso.wire.evidence import HeadToCheck
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import keys_of
 from service.core.store.rules import RuleStore, RuleVersion
 from service.features.evidence import keeping

@@ -17,8 +17,8 @@ from sayso.core.records.terms import RuleTerms
 from sayso.features.evidence import verify_evidence
 from sayso.features.evidence.checkpoints import find_public_key
 from sayso.features.evidence.verify_evidence import verify_text
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import keys_of
 from service.features.evidence.keeping import keep_checkpoints
 from service.features.evidence.keeping import keys_of as keys_in

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from service.core.auth.credentials import TENANT
+from service.core.settings.limits import TENANT
 from service.core.store.people import ApiKey
 from tests.builders import PASSWORD, make_pending, make_person
 from tests.service.worlds import World

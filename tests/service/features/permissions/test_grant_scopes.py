@@ -10,7 +10,7 @@ from sayso.core.records.items import Item
 from sayso.core.records.permissions import Grant
 from sayso.core.records.suspensions import ResumeSpec
 from sayso.core.records.tools import ToolCall, ToolDefinition
-from service.core.auth.credentials import TENANT
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
 from service.features.permissions.desk import Granting

@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 from sayso.core.policy.engine import ASK_EVERYTHING
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.assembly import assemble
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.store.rules import MOST_VERSIONS, RuleVersion
 from service.core.wiring import Wiring

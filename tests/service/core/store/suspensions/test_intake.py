@@ -13,8 +13,8 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.readings import Wanted
 from sayso.core.records.judgements import find_slot
 from sayso.errors import TooManyRequests
-from service.core.auth.credentials import TENANT
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.commits import Intake, Opened
 from tests.builders import approve, finish, store_of
