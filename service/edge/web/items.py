@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -171,8 +172,10 @@ async def _review(visit: _Visit) -> edits.EditReview:
     item, decision, _shown = await _read_decision(visit)
     wiring = wiring_of(visit.request)
     definition = await wiring.runs.definition(item.tool.definition or "")
-    minor = definition is not None and names_minor_unit(definition.parameters)
-    rows = await asyncio.to_thread(details.compare_args, item.tool.args, decision.args or {}, minor=minor)
+    schema = definition.parameters if definition is not None else None
+    minor = schema is not None and names_minor_unit(schema)
+    compare = partial(details.compare_args, minor=minor, schema=schema)
+    rows = await asyncio.to_thread(compare, item.tool.args, decision.args or {})
     try:
         review = edits.make_review(
             rows, await wiring.desk.judge_edit(visit.suspension_id, visit.item_id, decision, visit.by)
@@ -371,10 +374,14 @@ def _describe_args(
         "remembered": list_remembered(item),
         "repetition": describe_repetition(item),
         "minor": minor,
-        "version_changes": [] if version is None else details.compare_args(item.tool.args, args, minor=minor),
+        "version_changes": []
+        if version is None
+        else details.compare_args(item.tool.args, args, minor=minor, schema=schema),
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
         "differences": details.list_differences(item, minor=minor),
-        "changes": details.compare_args(item.tool.args, decided, minor=minor) if decided is not None else [],
+        "changes": details.compare_args(item.tool.args, decided, minor=minor, schema=schema)
+        if decided is not None
+        else [],
         "decisions": details.list_decisions(item, minor=minor),
         "siblings": [
             (other, summarize(find_secrets(other).args), find_item_state(record, other))

@@ -86,7 +86,7 @@ class Blocks(NamedTuple):
 def make_blocks(view: View, schema: JsonObject | None = None, *, minor: bool = False) -> Blocks:
     """Return every value of a view; `minor` is as in `place_rows`."""
     lists = Counter(path for row in (*view.notable, *view.body, *view.rest) if (path := _read_list(row).path))
-    titles = _Titles(schema or {})
+    titles = Titles(schema or {})
     first, rest = (
         tuple(_number(tuple(_join(place_rows(rows, minor=minor), lists, titles))))
         for rows in (view.notable, (*view.body, *view.rest))
@@ -105,7 +105,7 @@ class _List(NamedTuple):
 _NO_LIST = _List("", 0, "")
 
 
-class _Titles:
+class Titles:
     """The titles of values in the schema, each looked up once."""
 
     def __init__(self, schema: JsonObject) -> None:
@@ -145,7 +145,7 @@ def _is_place(step: str) -> bool:
     return step[:1] == "[" and step[1:2] != '"'
 
 
-def _join(rows: Sequence[PlacedRow], lists: Counter[str], titles: _Titles) -> Iterator[Block]:
+def _join(rows: Sequence[PlacedRow], lists: Counter[str], titles: Titles) -> Iterator[Block]:
     before = ""
     for path, found in groupby(rows, lambda placed: _read_list(placed.row).path):
         group = tuple(found)
@@ -177,11 +177,11 @@ def _is_plain(row: Row) -> bool:
     return len(row.lines) == 1 and all(part.kind in _PATCH_KINDS for part in row.lines[0])
 
 
-def _make_block(placed: PlacedRow, titles: _Titles) -> Block:
+def _make_block(placed: PlacedRow, titles: Titles) -> Block:
     return Block(placed.above, placed.key, placed.repeated, titles.find(placed.row.path), (placed,))
 
 
-def _join_list(path: str, group: tuple[PlacedRow, ...], titles: _Titles) -> Block | None:
+def _join_list(path: str, group: tuple[PlacedRow, ...], titles: Titles) -> Block | None:
     """Return all values of a list as one block; None if they need a row each."""
     short = all(
         placed.row.style in SHORT_STYLES and len(placed.row.lines) == 1 and len(placed.row.text) <= _SHORT_CHARS

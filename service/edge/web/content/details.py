@@ -23,6 +23,7 @@ from sayso.errors import InvalidInput
 from service.core.logs import log
 from service.core.operations.masking import collect_secrets, find_secrets, mask_item, mask_record
 from service.core.store.channels import ChannelNotes
+from service.edge.web.content.blocks import Titles
 from service.edge.web.content.diffs import Part, Piece, compare_lines, compare_texts
 from service.edge.web.content.facts import Facts
 from service.edge.web.content.timeline import Line
@@ -99,7 +100,7 @@ class Result(NamedTuple):
 class Change(NamedTuple):
     """One leaf of the arguments: same, changed, added or removed.
 
-    Changed long texts have `pieces`, and those of several lines `diff` instead.
+    Changed long texts have `pieces`, and those of several lines `diff` instead. `title` is its name in the schema.
     """
 
     path: str
@@ -110,6 +111,7 @@ class Change(NamedTuple):
     was: Leaf | None = None
     now: Leaf | None = None
     diff: tuple[Part, ...] = ()
+    title: str = ""
 
 
 def find_why(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> Why:
@@ -161,8 +163,11 @@ def list_extensions(item: Item) -> list[int]:
     return [*(deadline_ms + by_ms for by_ms in _EXTENSIONS_MS if deadline_ms + by_ms < limit_ms), limit_ms]
 
 
-def compare_args(requested: JsonObject, decided: JsonObject, *, minor: bool = False) -> list[Change]:
+def compare_args(
+    requested: JsonObject, decided: JsonObject, *, minor: bool = False, schema: JsonObject | None = None
+) -> list[Change]:
     """Return every leaf of both; with `minor`, amounts may be in cents and have no currency."""
+    titles = Titles(schema or {})
     before, after = (
         {leaf.path: leaf for leaf in name_currencies(list_values(args), minor=minor)} if args else {}
         for args in (requested, decided)
@@ -174,7 +179,7 @@ def compare_args(requested: JsonObject, decided: JsonObject, *, minor: bool = Fa
         state = "added" if was is None else "removed" if now is None else "same" if old == new else "changed"
         diff = compare_lines(old, new) if state == "changed" else ()
         pieces = compare_texts(old, new) if state == "changed" and not diff else ()
-        rows.append(Change(path, old, new, state, pieces, was, now, diff))
+        rows.append(Change(path, old, new, state, pieces, was, now, diff, titles.find(path)))
     return rows
 
 

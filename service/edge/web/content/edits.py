@@ -116,7 +116,7 @@ def make_display(
 ) -> Display:
     """Return what the page displays: the arguments, or their comparison with another reviewer's version."""
     if version is not None:
-        return compare_display(compare_args(item.tool.args, version.args))
+        return compare_display(compare_args(item.tool.args, version.args, schema=schema))
     if not item.tool.args:
         return Display((), hash_display([]))
     blocks = blocks or make_blocks(render_call(item.tool.name, item.tool.args, schema), schema)
@@ -125,7 +125,7 @@ def make_display(
 
 def compare_display(rows: Sequence[Change]) -> Display:
     """Return what the page displays of two arguments beside each other."""
-    cells = [(write_shown(row.path), *_list_cells(row)) for row in rows]
+    cells = [(" ".join(filter(None, (row.title, write_shown(row.path)))), *_list_cells(row)) for row in rows]
     return Display(tuple((row.path,) for row in rows), hash_display(cells))
 
 
@@ -154,7 +154,7 @@ def read_shown(
     schema = definition.parameters if definition is not None else None
     displays = [make_display(view.item, version, schema) for version in (None, *list_versions(view.item))]
     if edited is not None:
-        review = make_review(compare_args(view.item.tool.args, edited), None)
+        review = make_review(compare_args(view.item.tool.args, edited, schema=schema), None)
         displays.append(compare_display((*review.changes, *review.same)))
     display = next((display for display in displays if display.hash == post.get("display")), None)
     missing = {int(place) for place in unseen.split(",") if place}

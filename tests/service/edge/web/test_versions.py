@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
 from service.core.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.edge.web.reading import press_approve, read_to_the_end, settle
@@ -140,3 +141,30 @@ def test_own_approval_moves_to_another_version_with_one_press(site: Site, open_a
     expect(page.locator(".ineligible")).to_have_text("You approved. Waiting for 1 more.")
     page.locator(".versions").get_by_role("button", name="Approve ben’s version (2 of 2)").click()
     expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
+
+
+def test_comparison_names_values_by_their_title(site: Site, open_as: Callable[..., Page]) -> None:
+    refund = ToolDefinition(
+        name="give_back",
+        parameters={"type": "object", "properties": {"amount": {"type": "number", "title": "Money to return"}}},
+    )
+
+    async def edit(wiring: Wiring) -> SuspensionRecord:
+        await wiring.runs.save_definitions([refund])
+        record = await asked(wiring, make_ask(refund, {"amount": 5, "note": "cup"}, terms=TERMS))
+        return await decide(wiring, record, "approve", args={"amount": 4, "note": "cup"})
+
+    record = site.act(edit)
+    page = open_as(place_of(record))
+    page.get_by_role("link", name="ben’s version").click()
+    expect(page.locator(".what .changes tr.changed th")).to_have_text("Money to return amount")
+    read_to_the_end(page)
+    settle(page)
+    press_approve(page)
+    expect(page.locator(".receipt .changes tr.changed th")).to_have_text("Money to return amount")
+
+    async def read(wiring: Wiring) -> object:
+        shown = (await wiring.desk.suspensions.read(record.id)).record.items[0].decisions[-1].shown
+        return shown and (shown.values, shown.values_shown)
+
+    assert site.act(read) == (2, 2)
