@@ -1,6 +1,7 @@
 """The file of the identity providers with which people sign in, and whether their passwords still count."""
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -118,10 +119,14 @@ class SignInPlan(Immutable):
 
 
 def check_roles(roles: list[str]) -> list[str]:
-    """Return the roles; raises `ValueError` for one that does not exist."""
+    """Return the roles, built-in or made by admins; raises `ValueError` for one that none can be, or a misspelt one.
+
+    Each sign-in checks that the roles made by admins exist.
+    """
     for role in roles:
-        if role not in ROLES:
-            raise ValueError(f"'{role}' is no role; use {', '.join(ROLES)}")
+        misspelt = role not in ROLES and get_close_matches(role, ROLES, 1, 0.8)
+        if misspelt or not NAME_PATTERN.fullmatch(role):
+            raise ValueError(f"'{role}' is no role; use {', '.join(ROLES)}, or one that an admin made")
     return roles
 
 

@@ -2,13 +2,14 @@
 
 import base64
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
 from sayso.core.clock import new_secret, now_ms
-from sayso.errors import NotAllowed, NotAuthenticated, NotFound, SaysoError
+from sayso.errors import Conflict, NotAllowed, NotAuthenticated, NotFound, SaysoError
 from service.core.auth.providers import Provider
 from service.core.auth.reviewers import Origin, SignIn, hash_token, require_active
 from service.core.operations.people import SIGNED_IN
@@ -183,9 +184,9 @@ class ProviderSignIns:
         require_active(person)
         changed: dict[str, Any] = {}
         if provider.rules_roles and set(person.roles) != set(identity.roles):
-            update = {"roles": identity.roles}
-            await parts.part(People).change_reviewer(person.name, lambda known: known.model_copy(update=update))
-            changed["roles"] = identity.roles
+            with suppress(Conflict):  # the last active admin stays one
+                await parts.reviewers.set_roles(person.name, identity.roles)
+                changed["roles"] = identity.roles
         for group in sorted(provider.named_groups):
             if await parts.groups.set_member(group, person.name, member=group in identity.groups):
                 changed["groups"] = identity.groups
@@ -209,6 +210,7 @@ class ProviderSignIns:
         parts, name = self._parts, identity.name
         if any(key.name.casefold() == name and key.kind != "reviewer" for key in await parts.api_keys.list_all()):
             raise NotAllowed(f"An agent is named {name}, and names must not be confused. Ask an admin.")
+        await parts.roles.check(identity.roles)
         person = Reviewer(
             name=name, password_hash="", roles=identity.roles, created_at_ms=now_ms(), subject=identity.subject
         )

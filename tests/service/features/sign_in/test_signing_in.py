@@ -118,6 +118,7 @@ TABLE = {
 @pytest.mark.parametrize("settings_fields", [TABLE], indirect=True)
 async def test_roles_and_groups_follow_the_claims_at_each_sign_in(guest: Browser, settings_fields: Any) -> None:
     wiring, groups = guest.visit.wiring, guest.provider.claims
+    await wiring.reviewers.add("root", PASSWORD, ("admin",))
     await wiring.groups.create("local", (), (), "root")
 
     async def sign_in_with(*names: str) -> tuple[set[str], tuple[str, ...]]:
@@ -137,6 +138,26 @@ async def test_roles_and_groups_follow_the_claims_at_each_sign_in(guest: Browser
     answer = await guest.sign_in()
     assert answer.status_code == 403
     assert "None of your groups of Company has a role here. Ask an admin" in answer.text
+
+
+@pytest.mark.parametrize("settings_fields", [{"groups": {"staff": {"roles": ["refunder"]}}}], indirect=True)
+async def test_role_that_no_admin_made_is_refused(guest: Browser, settings_fields: Any) -> None:
+    guest.provider.claims["groups"] = ["staff"]
+    answer = await guest.sign_in()
+    assert answer.status_code == 422
+    assert "give at least one of them" in answer.text
+    assert await guest.visit.wiring.reviewers.find("carla") is None
+
+
+@pytest.mark.parametrize("settings_fields", [TABLE], indirect=True)
+async def test_last_active_admin_stays_one(guest: Browser, settings_fields: Any) -> None:
+    for group in ("bosses", "staff"):
+        guest.provider.claims["groups"] = [group]
+        guest.client.cookies.clear()
+        assert (await guest.sign_in()).status_code == 303
+    person = await guest.visit.wiring.reviewers.find("carla")
+    assert person is not None
+    assert "admin" in person.roles
 
 
 LIMITS = {"required_group": "desk", "email_domains": ["example.com"]}
