@@ -104,6 +104,20 @@ LIST_ALL_ABSENCES = Request("GET", "/api/v1/absences", people.AbsenceList)
 LIST_VIEWS = Request("GET", "/api/v1/account/views", people.SavedViewList)
 
 
+LIST_ROLES = Request("GET", "/api/v1/roles", people.RoleList)
+
+
+def save_role(name: str, role: Mapping[str, Sequence[str]]) -> Request[people.RoleView]:
+    """Create or change a role."""
+    body: JsonObject = {field: [*values] for field, values in role.items()}
+    return Request("PUT", f"/api/v1/roles/{segment(name)}", people.RoleView, body=body)
+
+
+def delete_role(name: str) -> Request[Empty]:
+    """Delete a role that nobody has."""
+    return Request("DELETE", f"/api/v1/roles/{segment(name)}", Empty)
+
+
 def create_group(name: str, members: Sequence[str], editors: Sequence[str]) -> Request[people.GroupView]:
     """Create a group."""
     body: JsonObject = {"name": name, "members": [*members], "editors": [*editors]}

@@ -24,6 +24,23 @@ class GroupList(View):
     groups: list[GroupView]
 
 
+class RoleView(View):
+    """A role: what it lets a person do, and which items they decide by it. Empty lists limit nothing."""
+
+    name: str
+    permissions: tuple[str, ...]
+    tools: tuple[str, ...] = Field(default=(), description="Patterns of the tools whose calls they decide.")
+    agents: tuple[str, ...] = Field(default=(), description="Patterns of the agents whose calls they decide.")
+    groups: tuple[str, ...] = Field(default=(), description="Groups; they decide what one of these is asked.")
+    built_in: bool = False
+
+
+class RoleList(View):
+    """The built-in roles, then those that admins made, by name."""
+
+    roles: list[RoleView]
+
+
 class ContactView(View):
     """An address in a channel that is linked to a person."""
 

@@ -12,6 +12,7 @@ from service.features.insights import api as insights
 from service.features.operate import api as operate
 from service.features.people import api as people
 from service.features.people import directory_api as directory
+from service.features.people import role_api as roles
 from service.features.permissions import api as grants
 from service.features.rulebook import api as rulebook
 from service.features.webhooks import api as webhooks
@@ -56,6 +57,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     people.passwords,
     people.reviewers,
     people.keys,
+    roles.router,
     directory.groups,
     directory.own_contacts,
     directory.contacts,

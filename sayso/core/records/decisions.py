@@ -129,7 +129,6 @@ class Delegate(Actor):
     made_by: str = ""
     made_at_ms: int = 0
     decides: Limits = None
-    reads: Limits = None
 
     @property
     def is_limited(self) -> bool:

@@ -32,7 +32,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     "read_history": ("listHistory", "reportHeadless"),
     "export": ("exportHistory",),
     "read_desk": (
-        *("listFreezes", "listGrants", "getDiagnostics", "reportInsights", "listGroups", "readGroup"),
+        *("listRoles", "listFreezes", "listGrants", "getDiagnostics", "reportInsights", "listGroups", "readGroup"),
         *("changeGroup", "listAllAbsences", "showWho"),  # editors change their group; others by `manage_groups`
     ),
     "read_rules": ("checkRules", "explainCall", "listRuleVersions", "getRuleVersion", "getShadow"),
@@ -43,6 +43,8 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     "read_people": ("listReviewers", "listSessions", "listContacts", "readPreferences"),
     "manage_people": (
         *(
+            "saveRole",
+            "deleteRole",
             "addReviewer",
             "setRoles",
             "setPassword",

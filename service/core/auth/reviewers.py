@@ -330,9 +330,9 @@ def require_active(person: Reviewer) -> None:
 
 
 def describe_actor(by: Actor, represents: tuple[Represented, ...], made: Made, rights: Rights) -> Actor:
-    """Return the actor with what they decide and read, for whom else, and who else made their credential."""
-    decides, reads = rights.find_limits("decide"), rights.find_limits("read_items")
-    if not represents and not made.by and decides is None and reads is None:
+    """Return the actor with what they decide, for whom else, and who else made their credential."""
+    decides = rights.find_limits("decide")
+    if not represents and not made.by and decides is None:
         return by
     return Delegate(
         id=by.id,
@@ -343,7 +343,6 @@ def describe_actor(by: Actor, represents: tuple[Represented, ...], made: Made, r
         made_by=made.by,
         made_at_ms=made.at_ms,
         decides=decides,
-        reads=reads,
     )
 
 

@@ -1,12 +1,13 @@
 """Roles: what each lets a person do, on every door. The pages, the API and the channels ask this table."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, get_args
 
 from pydantic import JsonValue
 
 from sayso.core.records.decisions import Limits
-from sayso.errors import InvalidInput, NotAllowed
+from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from service.core.cache import Cache, Refresher
 from service.core.store.directory import Role, RoleStore
 
@@ -80,8 +81,8 @@ ROLES: Mapping[str, frozenset[Permission]] = {
 }
 """The built-in roles. A person may have several."""
 
-LIMITABLE = frozenset[Permission](("read_items", "decide", "read_history", "export"))
-"""What a role with limits may hold: the doors of these show and decide single items."""
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+MOST_ROLES = 100
 
 
 class Rights(NamedTuple):
@@ -121,8 +122,8 @@ def find_rights(names: Iterable[str], made: Mapping[str, Role]) -> Rights:
     for name in names:
         role = made.get(name)
         named = frozenset(role.permissions) if role is not None else frozenset[str]()
-        limit = role.limit if role is not None and name not in ROLES else None
         for permission in ROLES.get(name, [permission for permission in ALL if permission in named]):
+            limit = role.limit if role is not None and permission == "decide" else None
             known = granted.get(permission, ())
             granted[permission] = None if limit is None or known is None else (*known, limit)
     return Rights(granted)
@@ -141,7 +142,8 @@ class Roles:
     """The built-in roles, and those that the admins of one tenant made."""
 
     def __init__(self, store: RoleStore, refresher: Refresher) -> None:
-        self._made = Cache(store.list_all, refresher)
+        self._store, self._made = store, Cache(store.list_all, refresher)
+        self.list_all = store.list_all
 
     async def find_rights(self, names: Iterable[str]) -> Rights:
         """Return what these roles let a person do."""
@@ -157,3 +159,28 @@ class Roles:
             problem = f"Roles are {', '.join(known)}; give at least one of them."
             faults: list[JsonValue] = [{"path": f"$.roles[{place}]", "message": "is no role"} for place in unknown]
             raise InvalidInput(problem, errors=faults)
+
+    async def save(self, role: Role, by: Rights) -> Role:
+        """Create or change a role; raises `InvalidInput`, `Conflict`, `NotAllowed` for more than its maker may do."""
+        if not _NAME.fullmatch(role.name) or role.name in ROLES:
+            raise InvalidInput("A role's name is 1 to 32 of a-z, 0-9 and '_', not a built-in role. Choose another.")
+        unknown = sorted({*role.permissions} - ALL)
+        if unknown:
+            raise InvalidInput(f"There is no permission {unknown[0]!r}. Use some of {', '.join(PERMISSIONS)}.")
+        made = {known.name: known for known in await self._store.list_all()}
+        if role.name not in made and len(made) >= MOST_ROLES:
+            raise Conflict(f"There are {MOST_ROLES} roles already. Delete one first.")
+        for wanted in (role, *([made[role.name]] if role.name in made else [])):
+            if not find_rights([role.name], {role.name: wanted}).within(by):
+                raise NotAllowed(f"The role {role.name} may do more than you. Ask an admin.", role=ADMIN)
+        await self._store.save(role)
+        return role
+
+    async def delete(self, name: str, held_by: Iterable[str]) -> None:
+        """Delete a role; raises `NotFound`, or `Conflict` while people have it."""
+        if name not in {role.name for role in await self._store.list_all()}:
+            raise NotFound(f"There is no role {name[:64]!r} that an admin made. List the roles to see their names.")
+        people = sorted(held_by)
+        if people:
+            raise Conflict(f"{', '.join(people[:5])} have the role {name}. Give them other roles first.")
+        await self._store.delete(name)

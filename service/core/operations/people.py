@@ -173,6 +173,12 @@ async def set_roles(parts: Wiring, by: Principal, name: str, roles: tuple[str, .
     return await parts.reviewers.set_roles(name, tuple(dict.fromkeys(roles)))
 
 
+async def delete_role(parts: Wiring, name: str) -> None:
+    """Delete a role that nobody has; raises `NotFound`, `Conflict`."""
+    held_by = [person.name for person in await parts.reviewers.list_all() if name in person.roles]
+    await parts.roles.delete(name, held_by)
+
+
 async def check_rank(parts: Wiring, by: Principal, name: str) -> None:
     """Raise `NotAllowed` for an act on a person who may do what the actor may not."""
     person = await parts.reviewers.find(name)

@@ -149,7 +149,7 @@ class GroupStore(StorePart):
 
 
 class Role(Immutable):
-    """A role that an admin made: permissions, for all items or for those that its limit covers."""
+    """A role that an admin made: its permissions, and the items that it decides, all without a limit."""
 
     name: str
     permissions: tuple[str, ...]

@@ -82,7 +82,8 @@ async def add(request: Request, visitor: SignedIn) -> Response:
     """Add the person of the form, and show their first password."""
     async with receive(request, visitor, _PAGE, partial(_gather, request)) as post:
         name, password = post.get("name", "").strip(), new_secret()[:_PASSWORD_CHARS]
-        await add_reviewer(wiring_of(request), name, password, _read_roles(post) or (REVIEWER,), visitor.principal)
+        roles = await _read_roles(request, post) or (REVIEWER,)
+        await add_reviewer(wiring_of(request), name, password, roles, visitor.principal)
         return await _show_password(request, visitor, _("%(who)s is added", who=name), name, password)
 
 
@@ -105,7 +106,7 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
         elif act == "activate":
             await wiring.reviewers.activate(name)
         elif act == "roles":
-            await managing.set_roles(wiring, visitor.principal, name, _read_roles(post))
+            await managing.set_roles(wiring, visitor.principal, name, await _read_roles(request, post))
         elif act == "manager":
             await wiring.reviewers.set_manager(name, post.get("manager") or None)
         else:
@@ -113,8 +114,12 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
     return RedirectResponse(f"/people?done={act}", 303)
 
 
-def _read_roles(post: Post) -> tuple[str, ...]:
-    return tuple(role for role in ROLES if role in post)
+async def _read_roles(request: Request, post: Post) -> tuple[str, ...]:
+    return tuple(role for role in await _list_roles(request) if f"role:{role}" in post)
+
+
+async def _list_roles(request: Request) -> tuple[str, ...]:
+    return (*ROLES, *(role.name for role in await wiring_of(request).roles.list_all()))
 
 
 async def _show_password(request: Request, visitor: Visitor, title: str, name: str, password: str) -> Response:
@@ -137,8 +142,9 @@ async def _gather(request: Request, post: Post) -> dict[str, Any]:
         "title": _("People"),
         "rows": sorted(rows, key=lambda row: not row.person.active),
         "damaged": list_damaged(request, "person "),
-        "roles": {name: ROLE_HINTS.get(name, "") for name in ROLES},
+        "roles": {name: ROLE_HINTS.get(name, "") for name in await _list_roles(request)},
         "typed": post,
+        "chosen": [name.removeprefix("role:") for name in post if name.startswith("role:")] or [REVIEWER],
     }
 
 

@@ -48,6 +48,14 @@ def test_people_roles_are_set(desk: tuple[str, str, str, str], sayso: Run) -> No
     assert "Roles are reviewer" in refused.stderr
 
 
+def test_roles_are_saved_listed_and_deleted(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
+    root = desk[3]
+    saved = sayso("roles", "save", "refunds", "read_items", "decide", "--tool", "refund*", key=root)
+    assert "The role refunds is saved: read_items, decide." in saved.stdout
+    assert "refund*" in sayso("roles", "list", key=root).stdout
+    assert "is deleted" in sayso("roles", "delete", "refunds", key=root).stdout
+
+
 def test_people_manager_is_set_and_removed(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
     root = desk[3]
     assert "anna is managed by root." in sayso("people", "manager", "anna", "root", key=root).stdout

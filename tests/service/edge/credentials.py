@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
+from sayso.core.records.decisions import Limit
 from service.core.auth.roles import REVIEWER, ROLES, Rights, find_rights
+from service.core.store.directory import Role
 from service.core.store.people import KeyTerms
 from tests.builders import make_person
 from tests.service.worlds import World
@@ -12,9 +14,12 @@ HELD: Mapping[str, tuple[str, ...]] = {
     "rita": ("rule_author",),
     "otto": ("auditor",),
     "olga": ("operator",),
+    "lim": ("refunds",),
     "root": ("reviewer", "admin"),
 }
 """People with their roles."""
+
+MADE = Role(name="refunds", permissions=("read_items", "decide"), limit=Limit(tools=("refund*",)))
 
 STRANGERS = ("nobody", "a wrong key", "provisioner")
 KEYS = ("demo", "other", "reads")
@@ -26,12 +31,14 @@ WHO = (*STRANGERS, *KEYS, *HELD, ANNAS_KEY)
 
 def rights_of(who: str) -> Rights:
     """Return what a person may do, or the key of one."""
-    rights = find_rights(HELD.get(who, (REVIEWER,)), {})
+    rights = find_rights(HELD.get(who, (REVIEWER,)), {MADE.name: MADE})
     return rights.narrow(ROLES[REVIEWER]) if who == ANNAS_KEY else rights
 
 
 async def add_credential(world: World, who: str) -> None:
     """Give the world this credential, if it does not have it."""
+    if who == "lim":
+        await world.wiring.roles.save(MADE, rights_of("root"))
     if who in HELD:
         world.tokens[who] = await make_person(world.wiring, who, *HELD[who])
     elif who == "reads":

@@ -2,12 +2,14 @@
 
 import pytest
 
-from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.decisions import DecisionRequest, Limit
 from sayso.errors import Conflict, InvalidInput, NotAllowed
 from service.core.auth.credentials import Principal
 from service.core.auth.roles import ALL, PERMISSIONS, ROLES, find_rights
+from service.core.operations.open_items import count_mine
 from service.core.operations.people import add_reviewer, check_rank, set_roles
-from tests.builders import PASSWORD, make_pending, make_person
+from service.core.store.directory import Role
+from tests.builders import PASSWORD, ask, make_pending, make_person
 from tests.service.worlds import World
 
 
@@ -81,3 +83,47 @@ async def test_last_admin_keeps_the_role(world: World) -> None:
     root = await find_principal(world, "root", "admin")
     with pytest.raises(Conflict, match="the last active admin"):
         await set_roles(world.wiring, root, "root", ("reviewer",))
+
+
+async def test_limited_role_decides_only_what_its_limit_covers(world: World) -> None:
+    limit = Limit(tools=("pay*",), agents=("demo",))
+    made = Role(name="payments", permissions=("read_items", "decide"), limit=limit)
+    await world.wiring.roles.save(made, find_rights(["admin"], {}))
+    world.tokens["lim"] = await make_person(world.wiring, "lim", "payments")
+    pay_out = ask().model_copy(update={"tool": ask().tool.model_copy(update={"name": "pay_out"})})
+    refund, payment = await make_pending(world.wiring), await make_pending(world.wiring, pay_out)
+    async with world.client("lim") as lim:
+        answers = [
+            await lim.post(
+                f"/api/v1/suspensions/{record.id}/items/i1/decision",
+                json={"action": "deny", "digest": record.items[0].digest},
+            )
+            for record in (refund, payment)
+        ]
+    assert [answer.status_code for answer in answers] == [403, 200]
+    assert "roles do not let you decide" in answers[0].json()["detail"]
+    assert await count_mine(world.wiring, await world.wiring.reviewers.find_actor("lim", "web")) == 0
+
+
+async def test_role_may_do_no_more_than_its_maker(world: World) -> None:
+    maker = find_rights(["auditor"], {})
+    with pytest.raises(NotAllowed, match="The role freezer may do more than you"):
+        await world.wiring.roles.save(Role(name="freezer", permissions=("freeze",)), maker)
+    await world.wiring.roles.save(Role(name="reader", permissions=("read_items",)), maker)
+
+
+@pytest.mark.parametrize(("name", "permissions"), [("admin", ("decide",)), ("A b", ("decide",)), ("x", ("fly",))])
+async def test_role_with_a_bad_name_or_permission_is_refused(
+    world: World, name: str, permissions: tuple[str, ...]
+) -> None:
+    with pytest.raises(InvalidInput):
+        await world.wiring.roles.save(Role(name=name, permissions=permissions), find_rights(["admin"], {}))
+
+
+async def test_role_is_deleted_once_nobody_has_it(world: World) -> None:
+    async with world.client("root") as root:
+        assert (await root.put("/api/v1/roles/reader", json={"permissions": ["read_items"]})).status_code == 200
+        assert (await root.put("/api/v1/reviewers/anna/roles", json={"roles": ["reader"]})).status_code == 200
+        assert (await root.delete("/api/v1/roles/reader")).status_code == 409
+        await root.put("/api/v1/reviewers/anna/roles", json={"roles": ["reviewer"]})
+        assert (await root.delete("/api/v1/roles/reader")).status_code == 204
