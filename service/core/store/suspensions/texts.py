@@ -118,7 +118,7 @@ class Texts:
             [after.deadline_at_ms, name_member(after.suspension_id, after.item_id)] if after else [0, ""]
         )
         tests = [word for probe in probes for word in probe]
-        found: dict[tuple[str, str], OpenItem] = {}
+        items: dict[tuple[str, str], OpenItem] = {}
         certain = uncertain = first = 0
         cursor = "0"
         while first < len(names):
@@ -129,5 +129,5 @@ class Texts:
             first, certain, uncertain = first + passed, certain + int(reply[2]), uncertain + int(reply[3])
             for place in range(4, len(reply), 2):
                 item = read_member(text(reply[place]), int(reply[place + 1]))
-                found[item.suspension_id, item.item_id] = item
-        return Matches(sorted(found.values())[:limit], certain, uncertain)
+                items[item.suspension_id, item.item_id] = item
+        return Matches(sorted(items.values())[:limit], certain, uncertain)

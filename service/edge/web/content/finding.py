@@ -123,9 +123,9 @@ async def _list_first(
     if wanted is None:
         return await buckets.list_first(None, PAGE, page.following, until_ms)
     if query.probes and buckets.searchable:
-        found = await wiring.part(Texts).find(wanted, query.probes, PAGE, page.following, until_ms)
-        page.count = found.certain if not found.uncertain and not query.unusual else None
-        return found.items
+        matches = await wiring.part(Texts).find(wanted, query.probes, PAGE, page.following, until_ms)
+        page.count = matches.certain if not matches.uncertain and not query.unusual else None
+        return matches.items
     return await buckets.list_first(wanted, PAGE, page.following, until_ms)
 
 
