@@ -39,8 +39,15 @@ INSTALLS = ("/install/slack/{name}", "/install/slack/{name}/done")
 SIGN_INS = ("/sign-in/{provider}", "/sign-in/{provider}/callback", "/sign-in/{provider}/end")
 """OpenID Connect prescribes GET. They save a state for one use, and open a session, for a provider of the file only."""
 
-EXPORTS = {"/history/export": ("web", [303, 200, 303, 303]), "/api/v1/history/export": ("api", [401, 401, 200, 403])}
-"""Each adds one entry to the activity log: its door, and the statuses by credential."""
+EXPORTS = {
+    "/history/export": ("history_exported", "web", [303, 200, 303, 303]),
+    "/api/v1/history/export": ("history_exported", "api", [401, 401, 200, 403]),
+    "/api/v1/evidence": ("evidence_exported", "api", [401, 401, 200, 403]),
+}
+"""Each adds one entry to the activity log: its act and door, and the statuses by credential."""
+
+QUERIES = {"/api/v1/evidence": "?run={run_id}"}
+"""What a path needs after it."""
 
 
 @pytest.fixture
@@ -103,7 +110,7 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
 
 def read_all(site: Site, names: dict[str, Any], template: str) -> list[int]:
     """Get a path with every kind of credential; return the statuses. A stream is left after its headers."""
-    place = template.format(**names)
+    place = f"{template}{QUERIES.get(template, '')}".format(**names)
     statuses = []
     for headers in (
         {},
@@ -155,11 +162,11 @@ def test_export_adds_one_entry_to_the_log_and_changes_nothing_else(site: Site, p
     names = site.act(populate)
     known = site.act(read_log)
     before = asyncio.run(read_store(site.settings.store_url))
-    door, statuses = EXPORTS[path]
+    act, door, statuses = EXPORTS[path]
     assert read_all(site, names, path) == statuses
     changed = compare(site, before)
     done = [entry for entry in site.act(read_log)[: -len(known) or None] if entry.outcome == "done"]
-    assert [(entry.act, entry.by, entry.door) for entry in done] == [("history_exported", "root", door)]
+    assert [(entry.act, entry.by, entry.door) for entry in done] == [(act, "root", door)]
     assert KEYS.activity.encode() in changed
     assert [key for key in changed if b"activity" not in key and b":refusals:" not in key] == []
 
