@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import structlog
@@ -14,11 +14,12 @@ from starlette.types import ASGIApp
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from sayso import __version__
-from sayso.errors import SaysoError
+from sayso.errors import SaysoError, Unavailable
 from service.assembly import open_process
 from service.channels.kinds import KINDS, open_channels
 from service.core.operations.known_names import log_warnings
 from service.core.operations.open_items import file_open_items
+from service.core.operations.states import note_settings
 from service.core.settings import Settings
 from service.edge.api import calls, runs, suspensions
 from service.edge.api.aap.app import RequestIds, create_aap, is_aap_path
@@ -158,6 +159,8 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         process.credentials.person_tokens.load()
         process.providers.load()
         app.state.channels = open_channels(settings).attach(process.wiring)
+        with suppress(Unavailable):
+            await note_settings(process.wiring)
         app.state.checks = Checks()
         app.state.readings = Readings(process.wiring, app.state.channels.by_name)
         app.state.rule_replays = RuleReplays(process.wiring)

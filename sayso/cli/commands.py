@@ -66,6 +66,7 @@ COMMANDS: Commands = {
     "groups": ("cli.people:groups", "Manage groups, which rules name as group:NAME."),
     "contacts": ("cli.duty:contacts", "Link and unlink your addresses in channels."),
     "channels": ("cli.channels:channels", "Check the channels over which people are notified."),
+    "activity": ("cli.operations:list_activity", "List what people did and what was refused, with what it changed."),
     "history": ("cli.channels:history", "List decided items, or export them as CSV or JSON."),
     "report": ("cli.channels:reports", "Report decisions."),
     "keyfile": ("features.evidence.commands:key_file", "Make the file of keys that lies outside of the store."),

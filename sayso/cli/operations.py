@@ -17,7 +17,7 @@ from sayso.cli.screens import JsonOption, format_time, make_console, print_json,
 from sayso.client import administration
 from sayso.core.packages import install_command
 from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, SaysoError, Unavailable, UnknownName
-from sayso.wire.administration import FindingView
+from sayso.wire.administration import ActivityView, FindingView
 
 
 def show_findings(console: Console, findings: list[FindingView]) -> None:
@@ -54,6 +54,34 @@ def diagnose() -> list[FindingView]:
         except NotAuthenticated as error:
             findings.append(FindingView(part="login", ok=False, message=error.message, todo="Run `sayso login`."))
         return findings
+
+
+_ACTIVITY_PAGE = 200
+
+
+def list_activity(
+    limit: Annotated[int, typer.Option(min=1, max=200_000, help="The largest number of entries.")] = 50,
+    json: JsonOption = False,
+) -> None:
+    """List what people did and what was refused, with what it changed. The newest comes first."""
+    entries: list[ActivityView] = []
+    skip: int | None = 0
+    with connect() as client:
+        while skip is not None and len(entries) < limit:
+            page = client.exchange(administration.list_activity(skip, min(_ACTIVITY_PAGE, limit - len(entries))))
+            entries += page.activity
+            skip = page.next_skip
+            if page.broken_at is not None:
+                warning = f"Entry {page.broken_at} does not fit the chain: the log was altered."
+                make_console(error=True).print(show_line(warning, "bold red"))
+    rows = (
+        (
+            *(format_time(entry.at), entry.act, entry.by, entry.door, entry.address, entry.target),
+            str(entry.data.get("changed", "")) if entry.outcome == "done" else f"{entry.outcome}, {entry.times} times",
+        )
+        for entry in entries
+    )
+    print_list(entries, json, ("at", "act", "by", "door", "address", "target", "changed"), rows)
 
 
 def doctor(json: JsonOption = False) -> None:

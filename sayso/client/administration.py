@@ -20,6 +20,11 @@ def erase_run(run_id: str, reason: str) -> Request[ErasureView]:
     return Request("POST", f"/api/v1/runs/{segment(run_id)}/erase", ErasureView, body={"reason": reason})
 
 
+def list_activity(skip: int, limit: int) -> Request[views.ActivityList]:
+    """List what people did and what was refused, the newest first."""
+    return Request("GET", "/api/v1/activity", views.ActivityList, query={"skip": str(skip), "limit": str(limit)})
+
+
 LIST_FREEZES = Request("GET", "/api/v1/freezes", views.FreezeList)
 LIST_REVIEWERS = Request("GET", "/api/v1/reviewers", views.ReviewerList)
 

@@ -168,3 +168,28 @@ class Explained(View):
     absolute: bool = Field(description="Whether nothing lifts the denial.")
     resembles: list[str] = Field(description="Names in rules that the tool's name resembles.")
     rules: list[RuleTrial]
+
+
+class ActivityView(View):
+    """One act, or one refusal; `hash` covers it and the hash of the entry before it."""
+
+    seq: int
+    at: Timestamp = Field(validation_alias="at_ms")
+    act: str = Field(examples=["key_created"])
+    by: str = Field(description="Who did it; empty for somebody who has not signed in.")
+    door: str = Field(description="How: `web`, `api`, the name of a channel, or `setup`.")
+    address: str = Field(description="The address of the client; empty if unknown.")
+    target: str = Field(description="What it was done to: the id of a key, the name of a person, and so on.")
+    outcome: str = Field(description="`done` or `refused`.")
+    times: int = Field(description="Of a refusal: how many of this source there were in the hour.")
+    data: JsonObject
+    before: str = Field(description="The hash of the entry before; empty for the first.")
+    hash: str
+
+
+class ActivityList(View):
+    """Entries, the newest first."""
+
+    activity: list[ActivityView]
+    next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
+    broken_at: int | None = Field(description="The first entry of this page that does not fit the chain; else null.")

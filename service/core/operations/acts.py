@@ -1,6 +1,6 @@
 """Acts that the activity log records, by operation of the API and form of the pages; a test compares the routes."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fastapi import Request, Response
@@ -9,6 +9,8 @@ from sayso.errors import NotAllowed
 from service.core.auth.credentials import Principal
 from service.core.auth.hosts import origin_of
 from service.core.auth.roles import ROLES
+from service.core.operations.states import STATES, describe_changes
+from service.core.store.activity import CHANGED
 from service.core.wiring import Wiring
 
 Respond = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -90,6 +92,9 @@ ACTS: Mapping[str, Act] = {
     "exportEvidence": Act("evidence_exported"),
 }
 """The acts of the API by operation id."""
+
+CREATING = frozenset(("person_added", "group_created"))
+"""Acts before which their target does not exist."""
 
 NO_ACTS = frozenset(
     (
@@ -201,15 +206,31 @@ async def record_act(request: Request, respond: Respond, find: FindAct) -> Respo
     if act is not None and caller is not None and (not act.needs or fields.get(act.needs)):
         facts = {name: fields[name] for name in act.fields if name in fields}
         made = {"made_by": caller.made.by} if caller.made.by else {}
+        target = _name_target(request, fields)
         await _wiring_of(request).activity.record(
             act.name,
             caller.name,
             door=_name_door(request),
             address=origin_of(request).address,
-            target=_name_target(request, fields),
-            **{**facts, **made},
+            target=target,
+            **{**facts, **made, CHANGED: await _find_changes(request, act, target or caller.name)},
         )
     return response
+
+
+async def note_state(request: Request, acts: Iterable[Act], caller: Principal) -> None:
+    """Keep the state that one of these acts may change, once its sender is known and may do it."""
+    read = next((STATES[act.name] for act in acts if act.name in STATES), None)
+    if read is not None:
+        request.state.before = await read(_wiring_of(request), _name_target(request, {}) or caller.name)
+
+
+async def _find_changes(request: Request, act: Act, target: str) -> str:
+    read, before = STATES.get(act.name), getattr(request.state, "before", None)
+    if read is None or before is None:
+        return ""
+    created = act.name in CREATING  # nothing was there; the sender's own state stood in for it
+    return describe_changes({} if created else before, await read(_wiring_of(request), target))
 
 
 def _find_caller(request: Request) -> Principal | None:

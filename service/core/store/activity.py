@@ -12,6 +12,7 @@ from sayso.core.clock import now_ms
 from sayso.core.records.base import Immutable
 from sayso.errors import Unavailable
 from service.core.settings.limits import network_of
+from service.core.store.connection.connecting import text
 from service.core.store.tenants import StorePart
 
 MOST_ENTRIES = 200_000  # the entries that are kept; older ones are removed from the front of the chain
@@ -21,6 +22,8 @@ SOURCE_REFUSALS = 20
 
 ALL_REFUSALS = 500  # refusals of all sources in an hour that are counted by source; later ones count together
 _MOST_CHARS = 200
+_MOST_CHANGED = 1_500  # characters of what an act changed
+CHANGED = "changed"  # the fact that says so
 _HASH_CHARS = 32
 _LOG = structlog.get_logger(__name__)
 
@@ -66,6 +69,11 @@ class ActivityPage(NamedTuple):
 
 class ActivityStore(StorePart):
     """The activity log of one tenant."""
+
+    async def swap_settings(self, stated: str) -> str:
+        """Keep the settings of this start; return those of the last one, empty before the first."""
+        known: Any = await self._redis.set(self._keys.settings, stated, get=True)
+        return text(known or b"")
 
     async def append(self, entry: Activity) -> Activity:
         """Add an entry to the end of the chain; return it with its number and hash."""
@@ -140,14 +148,15 @@ def _read(raw: bytes) -> Activity:
 
 def _cut(entry: Activity) -> Activity:
     update = {name: _clean(getattr(entry, name)) for name in ("act", "by", "door", "address", "target")}
+    changed = {name: _clean(str(value), _MOST_CHANGED) for name, value in entry.data.items() if name == CHANGED}
     data = {_clean(name): _clean(value) if isinstance(value, str) else value for name, value in entry.data.items()}
     if len(canonical_json(data, limited=False)) > 10 * _MOST_CHARS:
         data = {name: _clean(str(value)) for name, value in list(data.items())[:8]}
-    return entry.model_copy(update={**update, "data": data})
+    return entry.model_copy(update={**update, "data": {**data, **changed}})
 
 
-def _clean(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text[:_MOST_CHARS])
+def _clean(text: str, most: int = _MOST_CHARS) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text[:most])
 
 
 REFUSED = "refused"

@@ -138,6 +138,7 @@ class TenantKeys:
         self.grant_trials = f"{prefix}grant-trials"  # what grants on probation would have allowed, by grant and answer
         self.mandates = f"{prefix}mandates"  # mandates by id
         self.learning = f"{prefix}learning"  # rules for agents whose calls people decided since the last look
+        self.settings = f"{prefix}settings"  # of the last start, for the activity log
         self.replays = f"{prefix}replays"  # replays of rules by their start
         self.rulebook = f"{prefix}rulebook"
         self.rules = f"{prefix}rules"

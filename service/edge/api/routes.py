@@ -24,7 +24,7 @@ from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAllowed, N
 from service.core.auth.credentials import Principal, require_network, require_scope
 from service.core.auth.doors import require_operation
 from service.core.auth.hosts import origin_of
-from service.core.operations.acts import ACTS, Act, record_act
+from service.core.operations.acts import ACTS, Act, note_state, record_act
 from service.core.store.connection.watch import HEARD_WITHIN_S, Watch, wait_woken
 from service.core.wiring import Process, Wiring
 from service.edge.http.middleware import admit_body
@@ -78,6 +78,8 @@ class SignedInRoute(OpenRoute):
         if principal.kind is ActorKind.HUMAN:
             require_operation(principal.rights, self.operation_id or "")
         require_scope(principal, self.operation_id or "")
+        if (act := ACTS.get(self.operation_id or "")) is not None:
+            await note_state(request, (act,), principal)
 
 
 async def _find_act(request: Request, act: Act) -> tuple[Act, Mapping[str, Any]]:

@@ -22,7 +22,7 @@ from service.core.auth.credentials import Principal
 from service.core.auth.doors import require_page
 from service.core.auth.hosts import read_place
 from service.core.auth.roles import Rights
-from service.core.operations.acts import PAGE_ACTS, Act, Respond, record_act
+from service.core.operations.acts import PAGE_ACTS, Act, Respond, note_state, record_act
 from service.core.settings import Settings
 from service.core.wiring import Process, Wiring
 from service.edge.http.assets import mask_token, unmask_token
@@ -89,7 +89,10 @@ async def find_visitor(request: Request) -> Visitor:
     seen = await wiring.watch.mark(principal.tenant) if request.method == "GET" and not is_refresh else ""
     visitor = Visitor(principal, token, seen)
     request.state.visitor = visitor
-    require_page(principal.rights, request.method, request.scope["route"].path)
+    path = request.scope["route"].path
+    require_page(principal.rights, request.method, path)
+    if request.method == "POST":
+        await note_state(request, PAGE_ACTS.get(path, {}).values(), principal)
     if REFRESH_HEADER in request.headers:  # after an event, which a freeze sends before caches are refreshed
         await wiring.freezes.known(fresh=True)
     return visitor

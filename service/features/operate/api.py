@@ -12,14 +12,13 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from pydantic import ConfigDict, Field
 
-from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import monotonic_ms, now_ms
 from sayso.core.policy.files.findings import Known
 from sayso.core.records.suspensions import RunStatus
 from sayso.errors import NotAuthenticated, NotFound, Unavailable
-from sayso.wire.administration import FindingList, FindingView, RulesChecked
+from sayso.wire.administration import ActivityList, ActivityView, FindingList, FindingView, RulesChecked
 from sayso.wire.channels import AnswerList, AnswerView, ChannelList, ChannelView, SettingView
-from sayso.wire.models import ListFiles, RequestBody, Timestamp, View
+from sayso.wire.models import ListFiles, RequestBody
 from service.channels.previews import send_test_card
 from service.core.jobs import count_workers
 from service.core.metrics import PROCESS
@@ -36,31 +35,6 @@ from service.features.insights.store import Counters
 from service.features.operate.diagnostics import CardCounts, count_cards, diagnose
 
 activity = APIRouter(prefix="/activity", tags=["activity"], route_class=SignedInRoute)
-
-
-class ActivityView(View):
-    """One act, or one refusal; `hash` covers it and the hash of the entry before it."""
-
-    seq: int
-    at: Timestamp = Field(validation_alias="at_ms")
-    act: str = Field(examples=["key_created"])
-    by: str = Field(description="Who did it; empty for somebody who has not signed in.")
-    door: str = Field(description="How: `web`, `api`, the name of a channel, or `setup`.")
-    address: str = Field(description="The address of the client; empty if unknown.")
-    target: str = Field(description="What it was done to: the id of a key, the name of a person, and so on.")
-    outcome: str = Field(description="`done` or `refused`.")
-    times: int = Field(description="Of a refusal: how many of this source there were in the hour.")
-    data: JsonObject
-    before: str = Field(description="The hash of the entry before; empty for the first.")
-    hash: str
-
-
-class ActivityList(View):
-    """Entries, the newest first."""
-
-    activity: list[ActivityView]
-    next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
-    broken_at: int | None = Field(description="The first entry of this page that does not fit the chain; else null.")
 
 
 @activity.get("", operation_id="listActivity", responses=problems(401, 403))

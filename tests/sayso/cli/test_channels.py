@@ -41,6 +41,16 @@ def test_report_headless_reads_dates(desk: Desk, sayso: Run) -> None:  # noqa: F
     assert "--from is not a time" in sayso("report", "headless", "--from", "soon").stderr
 
 
+def test_activity_is_listed_with_what_it_changed(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    root = desk[3]
+    assert sayso("groups", "create", "payments", "anna", key=root).returncode == 0
+    shown = sayso("activity", "--limit", "1", "--json", key=root)
+    (entry,) = json.loads(shown.stdout)
+    assert (entry["act"], entry["target"], entry["data"]["changed"]) == ("group_created", "payments", "members: +anna")
+    assert "members: +anna" in sayso("activity", "--limit", "1", key=root).stdout
+    assert "needs the role" in sayso("activity").stderr
+
+
 def test_history_is_listed_and_exported(desk: Desk, sayso: Run) -> None:  # noqa: F811
     assert "No decided item matches." in sayso("history", "tool:none").stdout
     assert json.loads(sayso("history", "tool:none", "--json").stdout) == []

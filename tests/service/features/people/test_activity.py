@@ -70,7 +70,7 @@ async def test_acts_name_who_from_where_and_what(world: World) -> None:
         await root.post("/api/v1/reviewers", json={"name": "ben", "password": "a long sentence", "roles": ["admin"]})
     entry = (await read(world))["activity"][0]
     assert (entry["by"], entry["door"], entry["address"], entry["target"]) == ("root", "api", "127.0.0.1", "ben")
-    assert entry["data"] == {"name": "ben", "roles": "admin"}
+    assert entry["data"] == {"name": "ben", "roles": "admin", "changed": "active: none → yes; roles: +admin"}
 
 
 async def test_refused_acts_are_recorded(world: World) -> None:
