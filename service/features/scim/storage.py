@@ -74,7 +74,9 @@ class DirectoryStorage(AsyncScimStorage):
         known = await self._known(resource_type, resource.id or "")
         update = {"label": _label_of(resource), "changed_at_ms": now_ms(), "version": known.version + 1}
         changed = known.model_copy(update=update | self._read(resource))
-        await self._check_version(known, expected_version)
+        shown = await self._check_version(known, expected_version)
+        if isinstance(shown, User) and isinstance(resource, User) and resource.active == shown.active:
+            resource = resource.model_copy(update={"active": None})  # what another request does to it, stays
         return await self._save(known.id, known, changed, resource)
 
     async def delete(
@@ -98,10 +100,12 @@ class DirectoryStorage(AsyncScimStorage):
             raise NotFoundException(detail=f"There is no {resource_type.name} {resource_id[:100]!r}.")
         return entry
 
-    async def _check_version(self, entry: Entry, expected: str | None) -> None:
+    async def _check_version(self, entry: Entry, expected: str | None) -> Resource[Any]:
+        """Return the resource as it is; raises `PreconditionFailedException` for another version."""
         shown = (await self._show((entry,)))[0]
         if expected is not None and shown.meta is not None and shown.meta.version != expected:
             raise PreconditionFailedException
+        return shown
 
     async def _choose_name(self, kind: Kind, label: str) -> str:
         """Return the name in Sayso of a new user or group. What was made by hand is never taken over."""
@@ -130,9 +134,15 @@ class DirectoryStorage(AsyncScimStorage):
         }
 
     async def _save(self, entry_id: str, known: Entry | None, changed: Entry, resource: Resource[Any]) -> Resource[Any]:
-        """Save an entry, then make its person or group follow; a repeated request completes what a crash cut off."""
+        """Save an entry, then make its person or group follow; a repeated request completes what a crash cut off.
+
+        A person is deactivated before: that holds even where the entry was changed meanwhile.
+        """
+        active = resource.active if isinstance(resource, User) else None
         if changed.kind == "Group":
             await self._check_members(changed.members)
+        elif active is False:
+            await self._set_active(changed.name, False)
 
         def save(current: Entry | None) -> Entry:
             if (current.version if current else 0) != (known.version if known else 0):
@@ -145,9 +155,13 @@ class DirectoryStorage(AsyncScimStorage):
             raise UniquenessException(detail=f"Another {changed.kind} has the name {changed.label[:100]!r}.") from None
         if isinstance(resource, User):
             await self._parts.reviewers.add_managed(changed.name, DIRECTORY)
-            await self._set_active(changed.name, resource.active is not False, added=known is None)
+            if known is None:
+                await self._record("person_added", changed.name)
+                await self._set_active(changed.name, active is not False)
+            elif active:
+                await self._set_active(changed.name, True)
         else:
-            await self._fill_group(changed)
+            await self._fill_group(changed.id)
             await self._record("group_created" if known is None else "group_changed", changed.name)
         return (await self._show((changed,)))[0]
 
@@ -157,11 +171,9 @@ class DirectoryStorage(AsyncScimStorage):
             if entry is None or entry.kind != "User":
                 raise InvalidValueException(detail=f"There is no User {entry_id[:100]!r} to be a member.")
 
-    async def _set_active(self, name: str, active: bool, added: bool = False) -> None:
+    async def _set_active(self, name: str, active: bool) -> None:
         """Activate or deactivate a person; deactivation ends sessions, and voids decisions on open items."""
         person = await self._parts.reviewers.find(name)
-        if added:
-            await self._record("person_added", name)
         if person is None or person.active == active:
             return
         if active:
@@ -170,11 +182,16 @@ class DirectoryStorage(AsyncScimStorage):
             await deactivate_reviewer(self._parts, name, self._by)
         await self._record("person_activated" if active else "person_deactivated", name)
 
-    async def _fill_group(self, group: Entry) -> None:
-        """Give a group the directory's members. Those who were added by hand stay."""
-        entries = [await self._store.find(entry_id) for entry_id in group.members]
-        names = {entry.name for entry in entries if entry is not None}
-        await self._parts.groups.fill(group.name, names, await self._store.list_people())
+    async def _fill_group(self, entry_id: str) -> None:
+        """Give a group the directory's latest members. Those who were added by hand stay."""
+        group = await self._store.find(entry_id)
+        while group is not None:
+            users = [await self._store.find(member) for member in group.members]
+            names = {user.name for user in users if user is not None}
+            await self._parts.groups.fill(group.name, names, await self._store.list_people())
+            filled, group = group, await self._store.find(entry_id)
+            if group is None or group.version == filled.version:
+                return
 
     async def _remove_member(self, group: Entry, user_id: str) -> None:
         def remove(current: Entry | None) -> Entry | None:
@@ -183,9 +200,8 @@ class DirectoryStorage(AsyncScimStorage):
             members = tuple(member for member in current.members if member != user_id)
             return current.model_copy(update={"members": members, "version": current.version + 1})
 
-        emptied = await self._store.change(group.id, remove)
-        if emptied is not None:
-            await self._fill_group(emptied)
+        await self._store.change(group.id, remove)
+        await self._fill_group(group.id)
 
     async def _record(self, act: str, target: str) -> None:
         await self._parts.activity.record(act, self._by, door="scim", address=self._address, target=target)

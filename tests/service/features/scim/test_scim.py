@@ -214,6 +214,39 @@ async def test_change_of_an_older_version_is_refused(world: World) -> None:
     assert (first.status_code, second.status_code) == (200, 412)
 
 
+async def test_change_beside_a_deactivation_activates_nobody(world: World) -> None:
+    async with await make_directory(world) as okta:
+        carla = await add(okta, "carla")
+        renamed = patch({"op": "replace", "path": "displayName", "value": "C"})
+        ended = patch({"op": "replace", "path": "active", "value": False})
+        answers = await asyncio.gather(
+            *(okta.patch(f"{USERS}/{carla}", json=body) for body in (renamed, ended, renamed, ended, renamed))
+        )
+        while answers[1].status_code == 412 and answers[3].status_code == 412:  # as a directory does
+            answers[1] = await okta.patch(f"{USERS}/{carla}", json=ended)
+    person = await world.wiring.reviewers.find("carla")
+    assert {answer.status_code for answer in answers} <= {200, 204, 412}
+    assert person is not None
+    assert not person.active
+
+
+async def test_replacement_without_active_leaves_it_as_it_is(world: World) -> None:
+    async with await make_directory(world) as okta:
+        carla = await add(okta, "carla", active=False)
+        answer = await okta.put(f"{USERS}/{carla}", json=user("carla", displayName="C"))
+    assert (answer.status_code, answer.json()["active"]) == (200, False)
+
+
+async def test_members_set_at_the_same_time_are_those_of_the_last_version(world: World) -> None:
+    async with await make_directory(world) as okta:
+        ids = [await add(okta, name) for name in ("carla", "dora", "emil")]
+        team = (await okta.post(GROUPS, json=group("Payments"))).json()["id"]
+        await asyncio.gather(*(okta.put(f"{GROUPS}/{team}", json=group("Payments", member)) for member in ids))
+        kept = [member["value"] for member in (await okta.get(f"{GROUPS}/{team}")).json()["members"]]
+    names = dict(zip(ids, ("carla", "dora", "emil"), strict=True))
+    assert (await world.wiring.groups.read("payments")).members == tuple(names[member] for member in kept)
+
+
 async def test_two_requests_for_one_name_add_one_user(world: World) -> None:
     async with await make_directory(world) as okta:
         answers = await asyncio.gather(*(okta.post(USERS, json=user("carla")) for _ in range(5)))
