@@ -174,7 +174,7 @@ class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings,
     policy: Path = CHECKOUT / "demo" / "policy.yaml"
     """YAML file with the rules that judge every tool call."""
     policy_attestations: int = Field(default=0, ge=0, le=2)
-    """How many admins must attest the exact bytes of a file of rules before it takes force."""
+    """How many admins or rule authors must attest the exact bytes of a file of rules before it takes force."""
     undo: str | None = Field(default=None, pattern=UNDO_PATTERN)
     """Time in which a reviewer can undo a decision before it takes effect, `1s` to `60s`, where no rule states one.
     Without it, decisions take effect at once."""

@@ -44,7 +44,7 @@ def describe_held_back(held: HeldBack) -> tuple[str, str]:
     page = f"the page /rules/-/versions/{held.version}"
     if held.why == UNATTESTED:
         people = f"{held.attested} of {held.needed}"
-        text = f"Version {held.version} of {held.file} is not in force: {people} admins have attested its bytes."
+        text = f"Version {held.version} of {held.file} is not in force: {people} people have attested its bytes."
         return text, f"Read it and attest it on {page}, or with `sayso policy attest FILE`."
     text = f"Version {held.version} of {held.file} is not in force: an admin put an earlier version in its place."
     return text, f"Correct the file, or put this version back in force on {page}."
@@ -111,7 +111,7 @@ async def restore(wiring: Wiring, version: str, by: str, replaces: str, *, tried
         raise Conflict(f"Version {version} is in force already. Choose an earlier one.")
     if tried and state.attested < wiring.settings.policy_attestations:
         needed = wiring.settings.policy_attestations
-        raise Conflict(f"{state.attested} of {needed} admins have attested the bytes of version {version}. Attest it.")
+        raise Conflict(f"{state.attested} of {needed} people have attested the bytes of version {version}. Attest it.")
     if not state.spans and not tried:
         raise Conflict(f"Version {version} was never in force. Move its file over the one in use.")
     policy = await asyncio.to_thread(parse_version, state.saved)

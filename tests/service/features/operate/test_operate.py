@@ -51,7 +51,8 @@ async def test_freeze_is_recorded_once_it_is_confirmed(settings: Settings) -> No
         assert (await anna.wiring.activity.read_page(0, 10)).entries == []
         await anna.send("/operate", **form, confirm="tool:refund_payment")
         (entry,) = (await anna.wiring.activity.read_page(0, 10)).entries
-        assert (entry.act, entry.by, entry.data) == ("frozen", "anna", form)
+        facts = {**form, "changed": "frozen: +tool:refund_payment"}
+        assert (entry.act, entry.by, entry.data) == ("frozen", "anna", facts)
 
 
 def test_admin_freezes_a_tool_from_the_list(site: Site, open_as: Callable[..., Page]) -> None:

@@ -102,7 +102,7 @@ async def test_unattested_rules_take_no_force_until_two_people_attest_them(start
         assert [one["why"] for one in logs if one["event"] == "rules_held_back"] == ["unattested"], "logged once"
         assert service.rules.policy().version == (await find(service, OLD)).saved.version
         (finding,) = [one async for one in diagnose(service) if one.part == "rules held back"]
-        assert "0 of 2 admins have attested its bytes" in finding.message
+        assert "0 of 2 people have attested its bytes" in finding.message
         assert "sayso policy attest" in finding.todo
         state = await find(service, NEW)
         await attest_version(service, state.saved.version, state.saved.digest, "anna")

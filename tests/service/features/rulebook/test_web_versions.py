@@ -79,8 +79,8 @@ async def test_admins_attest_what_they_have_read(clean_store_url: str, tmp_path:
         await anna.send(place, 403, act="attest", digest=state.saved.digest)
     async with visit(settings) as anna:
         await make_admin(anna)
-        assert "takes force when 2 admins have attested" in await anna.read(VERSIONS)
-        assert "0 of 2 admins have attested its bytes" in await anna.read("/rules")
+        assert "takes force when 2 people have attested" in await anna.read(VERSIONS)
+        assert "0 of 2 people have attested its bytes" in await anna.read("/rules")
         refused = await anna.send(place, 409, act="attest", digest="0" * 64)
         assert "changed meanwhile. Read it again before you attest it" in refused
         await anna.send(place, act="attest", digest=state.saved.digest)
@@ -88,4 +88,4 @@ async def test_admins_attest_what_they_have_read(clean_store_url: str, tmp_path:
         assert "1 of 2" in page
         assert "Attest exactly these bytes" not in page, "one person counts once"
         await anna.wiring.rules.compare("test")
-        assert "1 of 2 admins have attested its bytes" in await anna.read(VERSIONS)
+        assert "1 of 2 people have attested its bytes" in await anna.read(VERSIONS)

@@ -169,7 +169,7 @@ async def test_candidate_goes_into_force_once_people_attest_it(settings: Setting
         await wiring.rules.compare("service")
         live = wiring.rules.policy().version
         version = await shadow(wiring, STRICT)
-        with pytest.raises(Conflict, match="0 of 1 admins have attested"):
+        with pytest.raises(Conflict, match="0 of 1 people have attested"):
             await promote_shadow(wiring, version, "root", live)
         await attest(wiring, STRICT, "new.yaml", "anna")
         with pytest.raises(Conflict, match="not in shadow"):
