@@ -44,7 +44,7 @@ _FLAGS: Mapping[str, _Test] = {
     "lookalike": lambda _, item: bool(item.resembles) or any(map(count_lookalikes, _list_texts(item))),
     "hidden": lambda _, item: any(map(count_hidden, _list_texts(item))),
 }
-"""Flags of single items: they are in no facet, so a search for one reads records."""
+"""Flags of single items: they are in no facet, but marked in the texts of open items."""
 
 _UNUSUAL = "unusual"
 _WORDS = (*_STATES, *_FLAGS, _UNUSUAL)
@@ -178,7 +178,7 @@ def _make_probe(term: Term) -> Probe:
     comparison = None if term.kind else _read_comparison(term)
     if comparison is not None:
         return Probe("number", comparison[0], comparison[1], str(comparison[2]))
-    return Probe("odd") if term.kind else Probe("text", term.value)
+    return Probe(term.value) if term.kind else Probe("text", term.value)
 
 
 def _read_comparison(term: Term) -> tuple[str, str, Decimal] | None:

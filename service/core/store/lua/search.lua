@@ -55,8 +55,19 @@ function kinds.number(body, probe)
   return maybe, true
 end
 
-function kinds.odd(body, _, marks)
-  return marks:find('r', 1, true) or body:find('[%z\1-\8\11-\29\127-\255]'), true
+-- Return whether a text has a mark, and whether only the record can say so: that of an earlier version, or of much text.
+local function check(body, marks, mark)
+  local checked = marks:find('c', 1, true) ~= nil
+  local fitting = marks:find(mark) or not checked and body:find('[%z\1-\8\11-\29\127-\255]')
+  return fitting, not checked, checked
+end
+
+function kinds.lookalike(body, _, marks)
+  return check(body, marks, '[lr]')
+end
+
+function kinds.hidden(body, _, marks)
+  return check(body, marks, 'h')
 end
 
 local probes = {}
@@ -71,8 +82,8 @@ end
 local function fits(body, marks)
   local uncertain = false
   for _, probe in ipairs(probes) do
-    local fitting, open = probe.fits(body, probe, marks)
-    if not fitting and not marks:find('+', 1, true) then
+    local fitting, open, decided = probe.fits(body, probe, marks)
+    if not fitting and (decided or not marks:find('+', 1, true)) then
       return false
     end
     uncertain = uncertain or open or not fitting

@@ -1,17 +1,22 @@
 """Texts of open items for the search: one hash beside each bucket, so that a search reads no records.
 
 A text has the names and the arguments of an item as far as `MOST_CHARS`. An item with more is marked: whether it fits
-may depend on the rest, which its record has.
+may depend on the rest, which its record has. Marks say whether an item has hidden or look-alike characters; an item
+with much text of rare characters has none, and its record decides.
 """
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from sayso.core.canonical_json import JsonObject
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.text.lookalikes import count_lookalikes
 from sayso.core.text.redaction import redact
-from sayso.core.text.summaries import list_values
+from sayso.core.text.summaries import list_texts, list_values
+from sayso.core.text.suspicions import count_hidden
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text
 from service.core.store.connection.pipeline import Script
@@ -31,11 +36,13 @@ from service.core.store.tenants import TenantStore
 MOST_CHARS = 2_000
 _SLICE = 2_000  # texts that one script reads: some milliseconds of the store
 _LINE, _PART = "\x1e", "\x1f"
-_LONG, _RESEMBLING = "+", "r"
+_LONG, _RESEMBLING, _CHECKED, _LOOKALIKE, _HIDDEN = "+", "r", "c", "l", "h"
+_MOST_CHECKED = 2_000  # characters of texts with rare ones: to check these takes some milliseconds
+_RARE = re.compile(r"[^\t\n -~]")
 
 
 class Probe(NamedTuple):
-    """A test of a text: `text` for a part of it, `number` for an argument's number, `odd` for rare characters."""
+    """A test: `text` for a part of the text, `number` for an argument's number, `lookalike` and `hidden` for marks."""
 
     kind: str
     name: str = ""
@@ -56,7 +63,7 @@ def write_text(record: SuspensionRecord, item: Item) -> str:
     args = redact(item.tool.args, None, item.terms.secrets).args if item.terms.secrets else item.tool.args
     lines = [item.tool.name, record.run.agent, record.id, record.run.id]
     room = MOST_CHARS - sum(map(len, lines))
-    marks = _RESEMBLING if item.resembles else ""
+    marks = (_RESEMBLING if item.resembles else "") + _write_marks(item.tool.name, args)
     for leaf in list_values(args) if args else ():
         line = f"{leaf.path}{_PART}{leaf.text}"
         lines.append(line[: max(room, 0)])
@@ -65,6 +72,15 @@ def write_text(record: SuspensionRecord, item: Item) -> str:
             marks += _LONG
             break
     return f"{item.terms.deadline_at_ms}{_PART}{marks}{_PART}{_LINE.join(lines).casefold()}"
+
+
+def _write_marks(name: str, args: JsonObject) -> str:
+    """Return the marks of hidden and look-alike characters; empty where to check these takes too long."""
+    texts = [each for each in (name, *list_texts(args)) if _RARE.search(each)]
+    if sum(map(len, texts)) > _MOST_CHECKED:
+        return ""
+    lookalike = _LOOKALIKE if any(map(count_lookalikes, texts)) else ""
+    return _CHECKED + lookalike + (_HIDDEN if any(map(count_hidden, texts)) else "")
 
 
 def file_items(commit: Commit, keys: TenantKeys, update: Update) -> None:

@@ -11,6 +11,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.transitions.deciding import decide, extend, suspend
 from service.core.operations.masking import mask_record
 from service.core.operations.queries import parse_query
+from service.core.store.connection.connecting import text
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions import texts as module
 from service.core.store.suspensions.buckets import Buckets
@@ -89,6 +90,51 @@ async def test_search_finds_every_item_that_fits(texts: Texts, store: Suspension
     assert fitting <= {item.suspension_id for item in found.items}
     assert found.certain + found.uncertain == len(found.items)
     assert found.certain <= len(fitting) <= found.certain + found.uncertain
+
+
+FLAGGED: tuple[tuple[JsonObject, tuple[str, ...]], ...] = (
+    ({"to": "ann@example.com", "note": "two\tparts\nof a text"}, ()),
+    ({"to": "Straße 5, über den Fluß"}, ()),
+    ({"to": "p\u0430ypal"}, ("lookalike",)),
+    ({"t\u200bo": "ann"}, ("hidden",)),
+    ({"to": ["p\u0430ypal", {"of": "a\u200bb"}]}, ("lookalike", "hidden")),
+    ({"to": "bell \x07 and escape \x1e"}, ("hidden",)),
+    ({"body": "word " * 1_000, "to": "a\u200bb"}, ("hidden",)),
+    ({"body": "word " * 1_000}, ()),
+)
+
+
+@pytest.mark.parametrize("flag", ["lookalike", "hidden"])
+async def test_flag_is_decided_by_marks_and_not_by_records(texts: Texts, store: Suspensions, flag: str) -> None:
+    records = [await begin(store, number, vary(args)) for number, (args, _) in enumerate(FLAGGED)]
+    matches = await search(texts, records, f"is:{flag}")
+    flagged = {record.id for record, (_, flags) in zip(records, FLAGGED, strict=True) if flag in flags}
+    assert {item.suspension_id for item in matches.items} == flagged
+    assert (matches.certain, matches.uncertain) == (len(flagged), 0)
+    assert {record.id for record in records if fit(record, f"is:{flag}")} == flagged
+
+
+async def test_flag_of_much_text_is_left_to_its_record(texts: Texts, store: Suspensions) -> None:
+    record = await begin(store, 1, vary({"body": "Straße " * 1_000}))
+    assert (await search(texts, [record], "is:hidden")).uncertain == 1
+
+
+async def test_flag_of_a_text_without_marks_is_left_to_its_record(
+    texts: Texts, store: Suspensions, redis: Redis
+) -> None:
+    records = [
+        await begin(store, number, vary({"to": to})) for number, to in enumerate(("Zürich", "plain", "a\u200bb"))
+    ]
+    for record in records:
+        ((member, place),) = list_places(record).items()
+        name = KEYS.texts(name_bucket(place.facets))
+        stored = await redis.hget(name, member)
+        assert stored is not None
+        deadline, _, body = text(stored).split("\x1f", 2)
+        await redis.hset(name, member, f"{deadline}\x1f\x1f{body}")
+    matches = await search(texts, records, "is:hidden")
+    assert {item.suspension_id for item in matches.items} == {records[0].id, records[2].id}
+    assert (matches.certain, matches.uncertain) == (0, 2)
 
 
 async def test_search_is_paged_by_deadline_and_counts_all(
