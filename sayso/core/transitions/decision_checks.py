@@ -139,9 +139,9 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
     counts_as = by.made_by if made and isinstance(by, Delegate) else ""
     if counts_as in record.run.list_excluded(item.terms):
         raise SelfApproval(f"{counts_as} made or reset what you signed in with, and requested this call.", owner=by.id)
-    entitled = entitle(record, item, by)
-    if entitled is None and isinstance(by, Delegate) and not _covers(by.decides, record, item):
+    if isinstance(by, Delegate) and not _covers(by.decides, record, item):
         raise NotAllowed("Your roles do not let you decide this item. Ask an admin for one that does.", person=by.id)
+    entitled = entitle(record, item, by)
     if entitled is None:
         reviewers = list(item.deciders)
         raise NotAllowed(f"Only {', '.join(reviewers)} can decide this item. Ask one of them.", reviewers=reviewers)

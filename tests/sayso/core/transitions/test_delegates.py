@@ -2,7 +2,7 @@
 
 import pytest
 
-from sayso.core.records.decisions import ActorKind, Delegate, Represented
+from sayso.core.records.decisions import ActorKind, Delegate, Limit, Limits, Represented
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.sentences.items import describe_ineligibility
 from sayso.core.sentences.outcomes import describe_decision
@@ -114,3 +114,30 @@ def test_delegate_extends_asks_again_and_sees() -> None:
     assert seen is not None
     assert (seen.id, seen.for_person) == ("ben", "ada")
     assert see(unseen, "i1", person("ben"), T0).record is unseen
+
+
+@pytest.mark.parametrize(
+    ("decides", "may"),
+    [
+        (None, True),
+        ((), False),
+        ((Limit(tools=("refund*",)),), True),
+        ((Limit(tools=("delete*",)),), False),
+        ((Limit(tools=("delete*",)), Limit(agents=("*",))), True),
+    ],
+)
+def test_roles_limit_what_a_reviewer_decides(decides: Limits, may: bool) -> None:
+    by = Delegate(id="ben", kind=ActorKind.HUMAN, decides=decides)
+    record = pending(ask())
+    assert may_decide(record, record.items[0], by) is may
+    if may:
+        assert decide_as(record, by).status is Status.DECIDED
+        return
+    with pytest.raises(NotAllowed, match="Your roles do not let you decide this item"):
+        decide_as(record, by)
+
+
+def test_reviewer_whom_the_rule_does_not_name_is_told_who_decides() -> None:
+    by = Delegate(id="ben", kind=ActorKind.HUMAN, decides=(Limit(tools=("*",)),))
+    with pytest.raises(NotAllowed, match="Only ada can decide this item"):
+        decide_as(pending(ask(reviewers=("ada",))), by)

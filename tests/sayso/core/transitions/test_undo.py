@@ -137,6 +137,12 @@ def test_decision_that_completes_no_quorum_is_recorded_at_once() -> None:
     assert types_of(second) == ["decision_deferred"]
 
 
+def test_decision_that_is_to_count_at_once_is_not_held() -> None:
+    record = pending(ask(undo="5s"))
+    item = decide(record, word(record), T0, at_once=True).record.items[0]
+    assert (item.undoable, item.outcome is not None) == (None, True)
+
+
 def test_effects_of_a_decision_wait_with_it() -> None:
     record, grant = pending(ask(undo="5s")), make_grant()
     decided = decide(record, word(record, grant_id=grant.id), T0)._replace(grant=grant)
