@@ -27,8 +27,10 @@ from sayso.core.clock import now_ms
 from sayso.core.records.decisions import DecisionRequest
 from service.app import create_app
 from service.assembly import assemble
+from service.core.auth.roles import find_rights
 from service.core.settings import Settings
 from service.core.store.connection.connecting import check_format
+from service.core.store.directory import Role
 from service.edge.api.runs import RunRequest
 from service.features.saved_views import SavedView, ViewStore
 from tests.builders import finish, make_agent, make_pending, make_person, make_running, person, register_agent
@@ -80,7 +82,9 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
         code = await wiring.contacts.create_code("anna", "telegram")
         view = await wiring.part(ViewStore).save("anna", SavedView(name="Refunds", search="tool:refund"))
         contact = await wiring.contacts.redeem_code("telegram", code.code, "4711")
+        role = await wiring.roles.save(Role(name="refunds", permissions=("read_items",)), find_rights(("admin",), {}))
         known = {
+            "role": role.name,
             "run_id": ended.run.id,
             "suspension_id": pending.id,
             "item_id": "i1",
