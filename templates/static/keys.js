@@ -66,7 +66,7 @@
   function openNext(where) {
     const q = new URLSearchParams(store.get(session, "list") ?? "").get("q");
     leave();
-    location.assign(`/next?${new URLSearchParams({ [where]: rowId, ...(q && { q }) })}`);
+    location.assign(`/next?${new URLSearchParams({ [where]: rowId, q: q ?? "" })}`);
   }
 
   function enter(field) {

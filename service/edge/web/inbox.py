@@ -2,7 +2,7 @@
 
 import asyncio
 from typing import Annotated, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -20,13 +20,16 @@ from service.edge.web.content.finding import PAGE, Found, find_again, find_open,
 from service.edge.web.content.tables import MOST, make_inbox_rows, make_tables
 from service.edge.web.pages import render, show
 from service.edge.web.runs import find_place
-from service.edge.web.sessions import SignedIn, Visitor, wiring_of
+from service.edge.web.sessions import SignedIn, Visitor, delete_cookie, set_cookie, wiring_of
 
 _MOST_FINISHED = 100
 _MINE = queries.parse_query("is:mine")
 
 SKIPPED = "sayso_skipped"
 """The cookie of an admin who skipped the first steps, to which the inbox of a new desk leads."""
+
+LIST_COOKIE = "sayso_list"
+"""The cookie with the search of the list that was seen last."""
 
 router = APIRouter()
 
@@ -92,7 +95,17 @@ async def inbox(
         **added,
     )
     release_apart(page.cards)
+    remember_search(request, response, query.text)
     return response
+
+
+def remember_search(request: Request, response: Response, search: str) -> None:
+    """Keep the search of the list for its next item, which a link without scripts does not name."""
+    settings, known = wiring_of(request).settings, request.cookies.get(LIST_COOKIE)
+    if search and quote(search) != known:
+        set_cookie(response, settings, LIST_COOKIE, quote(search), settings.session_max_s)
+    elif known and not search:
+        delete_cookie(response, settings, LIST_COOKIE)
 
 
 async def _list_sections(request: Request, visitor: Visitor) -> list[InboxSection]:
@@ -139,12 +152,13 @@ async def open_next(
     visitor: SignedIn,
     after: Annotated[str, Query(max_length=200)] = "",
     before: Annotated[str, Query(max_length=200)] = "",
-    q: Text = "",
+    q: Annotated[str | None, Query(max_length=LONGEST_SEARCH)] = None,
 ) -> Response:
     """Lead to the visitor's next item by deadline that fits the search, or to the one before `before`.
 
-    Without one, lead to the inbox.
+    Without `q` the search is that of the list seen last. Without an item, lead to the inbox.
     """
+    q = unquote(request.cookies.get(LIST_COOKIE, ""))[:LONGEST_SEARCH] if q is None else q
     wiring, reviewer = wiring_of(request), visitor.principal.reviewer("web")
     query = await asyncio.to_thread(queries.parse_query, f"is:mine {q}")
     mine = (await find_open(wiring, reviewer, _MINE if query.problem else query)).cards

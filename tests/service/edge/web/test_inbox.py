@@ -220,3 +220,22 @@ async def test_next_follows_the_filter_of_the_inbox(settings: Settings) -> None:
             assert response.headers["location"] == place_of(target), query
         response = await anna.client.get("/next", params={"after": f"{made[1].id}-i1", "q": 'agent:"travel'})
         assert response.headers["location"] == "/?q=agent%3A%22travel"
+
+
+async def test_next_item_without_scripts_is_that_of_the_list_seen_last(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        made = [
+            await asked(anna.wiring, make_ask(terms={"timeout_s": 900 + place}), agent=agent)
+            for place, agent in enumerate(("support", "travel", "support"))
+        ]
+
+        async def follow(**query: str) -> str:
+            answer = await anna.client.get("/next", params={"after": f"{made[0].id}-i1", **query})
+            return answer.headers["location"]
+
+        await anna.read("/?q=agent:support")
+        assert await follow() == place_of(made[2])
+        assert await follow(q="agent:travel") == place_of(made[1])
+        assert await follow(q="") == place_of(made[1])
+        await anna.read("/")
+        assert await follow() == place_of(made[1])
