@@ -50,6 +50,8 @@ async def _read_key(parts: Wiring, key_id: str) -> State:
 
 
 async def _read_preferences(parts: Wiring, name: str) -> State:
+    if await parts.reviewers.find(name) is None:
+        return {}
     chosen = await parts.duty.find_preferences(name)
     return {field: str(value) for field, value in chosen.model_dump(mode="json", exclude_defaults=True).items()}
 
