@@ -27,7 +27,9 @@ def render(call: Call) -> Sketch | None:
         headline = _("Change %(files)s", files=name_several(names))
     elif paths and old and new:
         headline = _("Change %(files)s", files=name_several([read_text(leaf) for leaf in paths]))
-        body = [*(Place(leaf.path, "removed") for leaf in old), *(Place(leaf.path, "added") for leaf in new)]
+        sure = len(old) == len(new) == 1  # of several nobody knows which replaces which
+        body = [Place(leaf.path, "removed" if sure else "code") for leaf in old]
+        body += [Place(leaf.path, "added" if sure else "code") for leaf in new]
     elif paths and contents and call.tool_words & _WRITES:
         headline = _("Write %(files)s", files=name_several([read_text(leaf) for leaf in paths]))
         body = [Place(leaf.path, "code") for leaf in contents]

@@ -1,5 +1,6 @@
 """Changes of files show their path first, and added and removed lines marked."""
 
+from sayso.core.canonical_json import JsonObject
 from sayso.core.rendering.renderers import render_call
 
 PATCH = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-old\n+new\n same"
@@ -19,6 +20,12 @@ def test_replacement_shows_old_and_new() -> None:
         ("old_string", "removed", "x\n"),
         ("new_string", "added", "y\n"),
     ]
+
+
+def test_several_old_or_new_texts_are_not_paired() -> None:
+    args: JsonObject = {"path": "a.py", "old_string": "a\n", "old_text": "b\n", "new_string": "c\n", "new_text": "d\n"}
+    view = render_call("edit_file", args)
+    assert {row.path: row.style for row in view.body} == dict.fromkeys([*args][1:], "code")
 
 
 def test_new_content_is_a_write() -> None:
