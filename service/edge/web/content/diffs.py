@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from sayso.core.text.summaries import write_shown
 LONG_TEXT_CHARS = 60
 MOST_WORDS = 1_000
 """Above this number of words between the first and the last change, the comparison would take too long."""
+MOST_COMPARED = 300_000
+"""The pairs of words that the lines of one comparison look at in all; lines beyond are marked as a whole."""
 MOST_LINES = 2_000  # longer texts have no numbers
 _CONTEXT = 3  # equal lines that stay beside a change
 _LEAST_HIDDEN = 4
@@ -20,6 +23,18 @@ _BLANKS = re.compile(r"\n(?:[^\S\n]*\n){3}")
 """Blank lines that could push a text out of view: they are shown as one sign, without numbers."""
 _WORD = re.compile(r"\s+|\S+")
 _HUNK = re.compile(r"@@ -([0-9]{1,9})(?:,[0-9]+)? \+([0-9]{1,9})")
+
+
+@dataclass
+class Budget:
+    """How many pairs of words a comparison may still look at."""
+
+    remaining: int
+
+    def take(self, count: int) -> bool:
+        """Spend from the budget; return whether it was enough."""
+        self.remaining -= count
+        return self.remaining >= 0
 
 
 class Piece(NamedTuple):
@@ -60,12 +75,13 @@ def compare_lines(before: str, after: str) -> tuple[Part, ...]:
     if max(len(old), len(new)) < 2 or len(old) + len(new) > MOST_LINES or _BLANKS.search(f"{before}\0{after}"):
         return ()
     lines: list[Line] = []
+    budget = Budget(MOST_COMPARED)
     for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new).get_opcodes():
         if tag == "equal":
             pairs = enumerate(new[new_begin:new_end], new_begin + 1)
             lines += [Line("same", number, (Piece("same", text),)) for number, text in pairs]
         else:
-            lines += _compare_block(old[begin:end], new[new_begin:new_end], begin, new_begin)
+            lines += _compare_block(old[begin:end], new[new_begin:new_end], begin, new_begin, budget)
     return tuple(_fold(lines))
 
 
@@ -109,18 +125,22 @@ def _number_patch(lines: Sequence[str]) -> Iterator[Line]:
         yield Line(state, number, (Piece(state, text),))
 
 
-def _compare_block(old: Sequence[str], new: Sequence[str], begin: int, new_begin: int) -> Iterator[Line]:
+def _compare_block(
+    old: Sequence[str], new: Sequence[str], begin: int, new_begin: int, budget: Budget
+) -> Iterator[Line]:
     """Yield removed lines, then added ones; a line and the one that replaces it mark only the words that differ."""
-    pairs = [_compare_pair(before, after) for before, after in zip(old, new, strict=False)]
+    pairs = [_compare_pair(before, after, budget) for before, after in zip(old, new, strict=False)]
     for state, lines, first in (("removed", old, begin), ("added", new, new_begin)):
         for place, text in enumerate(lines):
             pieces = [piece for piece in pairs[place] if piece.state in ("same", state)] if place < len(pairs) else []
             yield Line(state, first + place + 1, tuple(pieces) or (Piece(state, text),))
 
 
-def _compare_pair(before: str, after: str) -> list[Piece]:
-    """Return the pieces of two lines; none if most of them differs."""
+def _compare_pair(before: str, after: str, budget: Budget) -> list[Piece]:
+    """Return the pieces of two lines; none if most of them differs, or the budget is spent."""
     old, new = _WORD.findall(before), _WORD.findall(after)
+    if not budget.take(len(old) * len(new)):
+        return []
     pieces = _compare_words(old, new)
     kept = sum(len(piece.text.strip()) for piece in pieces if piece.state == "same")
     return pieces if 3 * kept >= max(len(before.strip()), len(after.strip())) else []

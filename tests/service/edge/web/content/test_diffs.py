@@ -78,8 +78,15 @@ def test_text_of_a_comparison_has_the_signs_of_its_lines(text: str) -> None:
     assert "\u202e" not in written
 
 
-def test_repeated_lines_are_compared_in_time_that_grows_with_their_number() -> None:
-    """A text of an agent that repeats two lines takes few steps: difflib leaves popular lines out."""
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a\n" * 1_000, "a\nb\n" * 500, id="two lines repeated"),
+        pytest.param(f"{'a ' * 98}x\n" * 1_000, f"{'a ' * 98}y\n" * 1_000, id="many lines of many words"),
+    ],
+)
+def test_steps_of_a_comparison_are_bounded(before: str, after: str) -> None:
+    """A text of an agent takes few steps: difflib leaves popular lines out, and words have a budget."""
     steps = 0
 
     def count(_frame: object, event: str, _arg: object) -> None:
@@ -88,7 +95,15 @@ def test_repeated_lines_are_compared_in_time_that_grows_with_their_number() -> N
 
     sys.setprofile(count)
     try:
-        compare_lines("a\n" * 1_000, "a\nb\n" * 500)
+        compare_lines(before, after)
     finally:
         sys.setprofile(None)
     assert steps < 200_000
+
+
+def test_lines_beyond_the_budget_are_marked_as_a_whole() -> None:
+    before, after = (f"{'a ' * 98}{end}\n" * 1_000 for end in "xy")
+    lines = [line for part in compare_lines(before, after) for line in part.lines]
+    assert len(lines) == 2_000
+    assert [piece.state for piece in lines[0].pieces] == ["same", "removed", "same"]
+    assert [piece.state for piece in lines[999].pieces] == ["removed"]
