@@ -14,7 +14,7 @@ LONG_TEXT_CHARS = 60
 MOST_WORDS = 1_000
 """Above this number of words between the first and the last change, the comparison would take too long."""
 MOST_COMPARED = 300_000
-"""The pairs of words that the lines of one comparison look at in all; lines beyond are marked as a whole."""
+"""The pairs of words that one comparison of lines reads in all; lines beyond are marked as a whole."""
 MOST_LINES = 2_000  # longer texts have no numbers
 _CONTEXT = 3  # equal lines that stay beside a change
 _LEAST_HIDDEN = 4
@@ -27,7 +27,7 @@ _HUNK = re.compile(r"@@ -([0-9]{1,9})(?:,[0-9]+)? \+([0-9]{1,9})")
 
 @dataclass
 class Budget:
-    """How many pairs of words a comparison may still look at."""
+    """How many pairs of words a comparison may still read."""
 
     remaining: int
 
