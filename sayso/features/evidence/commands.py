@@ -94,7 +94,7 @@ def verify(
         console.print(show_line(fault, "red", width=_WHOLE))
     if faults:
         raise typer.Exit(1)
-    chains = len({leaf.chain for one in made for leaf in one.leaves})
+    chains = len({leaf.chain for checkpoint in made for leaf in checkpoint.leaves})
     console.print(show_line(f"{len(made)} checkpoints over {chains} chains: nothing older was altered."))
 
 
@@ -103,36 +103,39 @@ def find_faults(made: Sequence[Checkpoint], keys: Sequence[str]) -> Iterator[str
     from sayso.features.evidence.verify_evidence import is_signed
 
     last: Checkpoint | None = None
-    for one in made:
-        if last is not None and one.statement == last.statement:
+    for checkpoint in made:
+        if last is not None and checkpoint.statement == last.statement:
             continue  # sent again after a crash
-        if not is_signed(one.statement, one.signature, keys):
-            yield f"Checkpoint {one.number} is not signed by a given key."
-        if find_root([leaf.digest() for leaf in one.leaves]).hex() != one.root:
-            yield f"Checkpoint {one.number} lists other heads than it signed."
-        if last is not None and (one.number, one.before) != (last.number + 1, last.digest):
-            yield f"Checkpoint {one.number} does not follow checkpoint {last.number}: a line is gone or repeated."
-        last = one
+        if not is_signed(checkpoint.statement, checkpoint.signature, keys):
+            yield f"Checkpoint {checkpoint.number} is not signed by a given key."
+        if find_root([leaf.digest() for leaf in checkpoint.leaves]).hex() != checkpoint.root:
+            yield f"Checkpoint {checkpoint.number} lists other heads than it signed."
+        if last is not None and (checkpoint.number, checkpoint.before) != (last.number + 1, last.digest):
+            yield (
+                f"Checkpoint {checkpoint.number} does not follow checkpoint {last.number}: a line is gone or repeated."
+            )
+        last = checkpoint
     if not made:
         yield "The file has no checkpoint."
 
 
 def _compare(client: Client, made: Sequence[Checkpoint]) -> Iterator[str]:
     latest: dict[str, tuple[Leaf, int]] = {}
-    for one in made:
-        for leaf in one.leaves:
+    for checkpoint in made:
+        for leaf in checkpoint.leaves:
             before = latest.get(leaf.chain)
             if before is not None and leaf.seq < before[0].seq:
-                yield f"{leaf.chain} went back from entry {before[0].seq} to {leaf.seq} at checkpoint {one.number}."
-            latest[leaf.chain] = leaf, one.at_ms
+                back = f"{leaf.chain} went back from entry {before[0].seq} to {leaf.seq}"
+                yield f"{back} at checkpoint {checkpoint.number}."
+            latest[leaf.chain] = leaf, checkpoint.at_ms
     held = {view.number: view for page in _read_pages(client, 0) for view in page.checkpoints}
     last = client.exchange(requests.list_checkpoints(0, 1)).last
     if made and last < made[-1].number:
         yield f"The desk has {last} checkpoints, the file {made[-1].number}: the store was put back to an older state."
-    for one in made:
-        view: CheckpointView | None = held.get(one.number)
-        if view is not None and view.statement != one.statement:
-            yield f"The desk has another checkpoint {one.number}."
+    for checkpoint in made:
+        view: CheckpointView | None = held.get(checkpoint.number)
+        if view is not None and view.statement != checkpoint.statement:
+            yield f"The desk has another checkpoint {checkpoint.number}."
     heads = [
         HeadToCheck(chain=leaf.chain, seq=leaf.seq, hash=leaf.hash, at_ms=at_ms) for leaf, at_ms in latest.values()
     ]

@@ -133,7 +133,7 @@ def _check_item(item: Line, events: list[Line]) -> Iterator[str]:
     if sha256(item["html"].encode()).hexdigest() != item["html_sha256"]:
         yield f"{item['name']} has another picture than was made."
     data = [json.loads(event["hashed"])[3] if "hashed" in event else event["data"] for event in events]
-    recorded = {one.get("decision_id") for one in data}
+    recorded = {facts.get("decision_id") for facts in data}
     for decision in item["view"]["decisions"]:
         if decision["by"]["kind"] == "human" and decision["id"] not in recorded and events:
             yield f"{item['name']} has a decision that its trail has not: {decision['id']}."

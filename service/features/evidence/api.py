@@ -35,7 +35,7 @@ async def list_checkpoints(
     delivered = await store.read_delivered()
     sinks = map(Sink, parts.settings.checkpoints)
     return CheckpointPage(
-        checkpoints=[CheckpointView.model_validate(one) for one in made],
+        checkpoints=[CheckpointView.model_validate(checkpoint) for checkpoint in made],
         last=(await store.read_last()).number,
         sinks=[SinkView(name=sink.name, number=delivered.get(sink.id, 0)) for sink in sinks],
         keys={key.id: find_public_key(key) for key in find_keys(parts.settings.key_file)},

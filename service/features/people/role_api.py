@@ -35,7 +35,7 @@ class RoleRequest(RequestBody):
 async def list_roles(_caller: Person, parts: Parts) -> RoleList:
     """List the built-in roles and those that admins made."""
     built_in = [
-        RoleView(name=name, permissions=tuple(one for one in PERMISSIONS if one in permissions), built_in=True)
+        RoleView(name=name, permissions=tuple(known for known in PERMISSIONS if known in permissions), built_in=True)
         for name, permissions in ROLES.items()
     ]
     return RoleList(roles=[*built_in, *map(_view, await parts.roles.list_all())])

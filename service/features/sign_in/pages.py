@@ -1,5 +1,6 @@
 """Signing in with a provider, linking an account to it, signing out there, and the provider's own logouts."""
 
+from collections.abc import Awaitable
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -58,12 +59,8 @@ async def finish(
     sign_ins, client = _find(request, provider)
     _show_again(request, "/")
     returned = Returned(state, code, error, iss)
-    try:
-        completed = await sign_ins.finish(client, returned, _read_browser(request), origin_of(request))
-    except SaysoError as refusal:
-        await refuse(process_of(request).wiring, client.provider, refusal, origin_of(request))
-        raise
-    return await _lead_on(request, client, completed)
+    finished = sign_ins.finish(client, returned, _read_browser(request), origin_of(request))
+    return await _complete(request, client, finished)
 
 
 @router.post("/sign-in/{provider}")
@@ -73,12 +70,8 @@ async def link(request: Request, provider: str) -> Response:
     post = await read_form(request)
     _show_again(request, "/")
     secret, password = post.get("secret", ""), post.get("password", "")
-    try:
-        completed = await sign_ins.link(client, secret, password, _read_browser(request), origin_of(request))
-    except SaysoError as refusal:
-        await refuse(process_of(request).wiring, client.provider, refusal, origin_of(request))
-        raise
-    return await _lead_on(request, client, completed)
+    linked = sign_ins.link(client, secret, password, _read_browser(request), origin_of(request))
+    return await _complete(request, client, linked)
 
 
 @router.get("/sign-in/{provider}/end")
@@ -121,7 +114,13 @@ def _show_again(request: Request, place: str) -> None:
     show_again(request, lambda problem: show_sign_in(request, place, sentence=problem.detail, problem=problem))
 
 
-async def _lead_on(request: Request, client: ProviderClient, completed: Completed) -> Response:
+async def _complete(request: Request, client: ProviderClient, completing: Awaitable[Completed]) -> Response:
+    """Complete a sign-in and lead on, or record that it was refused."""
+    try:
+        completed = await completing
+    except SaysoError as refusal:
+        await refuse(process_of(request).wiring, client.provider, refusal, origin_of(request))
+        raise
     if completed.opened is None:
         facts: dict[str, Any] = {"provider": client.provider, "secret": completed.secret, "name": completed.name}
         return render(request, "pages/sign_in_link.html", title=_("Is this account yours?"), **facts)

@@ -18,7 +18,11 @@ def test_void_decisions_of_open_items_alone() -> None:
     record = decide(record, word(record, by="ada", item_id="i2"), T0).record
     change = void_decisions(record, ("ada",), T0 + 5)
     first, second = change.record.items
-    assert (first.decisions, [one.by.id for one in first.voided], first.voided[0].voided_at_ms) == ((), ["ada"], T0 + 5)
+    assert (first.decisions, [decision.by.id for decision in first.voided], first.voided[0].voided_at_ms) == (
+        (),
+        ["ada"],
+        T0 + 5,
+    )
     assert (len(second.decisions), second.voided) == (1, ())
     assert types_of(change) == ["decision_voided"]
 
@@ -42,8 +46,10 @@ def test_retract_takes_out_ones_own_decision_alone() -> None:
         record = decide(record, word(record, by=who), T0).record
     change = retract(record, "i1", person("ada"), T0 + 5)
     item, other = change.record.items
-    assert ([one.by.id for one in item.decisions], other) == (["ben"], record.items[1])
-    assert [(one.by.id, one.retracted, one.voided_at_ms) for one in item.voided] == [("ada", True, T0 + 5)]
+    assert ([decision.by.id for decision in item.decisions], other) == (["ben"], record.items[1])
+    assert [(decision.by.id, decision.retracted, decision.voided_at_ms) for decision in item.voided] == [
+        ("ada", True, T0 + 5)
+    ]
     assert types_of(change) == ["decision_retracted"]
     assert change.events[0].data["by"]["id"] == "ada"
 
@@ -118,7 +124,7 @@ def test_decision_made_anew_is_taken_back_as_well() -> None:
     for id_ in ("dec_1", "dec_2"):
         record = decide(record, word(record, by="ada", id=id_), T0).record
         record = retract(record, "i1", person("ada"), T0).record
-    assert ([one.id for one in record.items[0].voided], record.items[0].decisions) == (["dec_1", "dec_2"], ())
+    assert ([decision.id for decision in record.items[0].voided], record.items[0].decisions) == (["dec_1", "dec_2"], ())
 
 
 def test_replace_own_takes_back_that_decision_of_that_person_alone() -> None:
@@ -127,7 +133,10 @@ def test_replace_own_takes_back_that_decision_of_that_person_alone() -> None:
         record = decide(record, word(record, by=who, id=f"dec_{who}"), T0).record
     change = replace_own(record, "i1", "dec_ada", person("ada"), T0 + 5)
     (item,) = change.record.items
-    assert ([one.id for one in item.decisions], [one.id for one in item.voided]) == (["dec_ben"], ["dec_ada"])
+    assert ([decision.id for decision in item.decisions], [decision.id for decision in item.voided]) == (
+        ["dec_ben"],
+        ["dec_ada"],
+    )
     assert types_of(change) == ["decision_retracted"]
     for replaced, who in (("dec_ben", "ada"), ("dec_ada", "ben"), ("dec_gone", "ada")):
         with pytest.raises(Conflict, match="no longer counts"):

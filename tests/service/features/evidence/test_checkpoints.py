@@ -61,7 +61,7 @@ async def end_a_run(world: World) -> str:
 
 
 async def make_hourly(world: World) -> None:
-    """Make a checkpoint as if an hour had passed since the last one."""
+    """Make a checkpoint as if an hour had passed since the last checkpoint."""
     await world.wiring.store.redis.set(KEYS.checkpoint, await _age(world))
     await keep_checkpoints(world.wiring)
 
@@ -73,7 +73,7 @@ async def _age(world: World) -> str:
 
 async def find_differences(world: World, made: list[Checkpoint]) -> list[str]:
     """What the desk says of the latest heads of a sink's file."""
-    latest = {leaf.chain: (leaf, one.at_ms) for one in made for leaf in one.leaves}
+    latest = {leaf.chain: (leaf, checkpoint.at_ms) for checkpoint in made for leaf in checkpoint.leaves}
     heads = [HeadToCheck(chain=leaf.chain, seq=leaf.seq, hash=leaf.hash, at_ms=ms) for leaf, ms in latest.values()]
     return [fault.fault for fault in (await check_heads(world.wiring, heads)).faults]
 
@@ -88,7 +88,10 @@ async def test_first_checkpoint_covers_all_runs_and_later_ones_what_changed(worl
     await make_hourly(world)
     await make_hourly(world)
     first, second, third = read_sink(tmp_path)
-    covered = [{leaf.chain for leaf in one.leaves if leaf.chain.startswith("run ")} for one in (first, second, third)]
+    covered = [
+        {leaf.chain for leaf in checkpoint.leaves if leaf.chain.startswith("run ")}
+        for checkpoint in (first, second, third)
+    ]
     assert covered == [{f"run {run}" for run in runs}, {f"run {later}"}, set()]
     assert (second.before, third.before) == (first.digest, second.digest)
     assert list(find_faults([first, second, second, third], public_keys(tmp_path))) == []
@@ -226,7 +229,7 @@ async def test_rotated_key_signs_and_the_earlier_one_still_verifies(world: World
     keys_in.cache_clear()
     await make_hourly(world)
     made = read_sink(tmp_path)
-    assert len({one.key for one in made}) == 2
+    assert len({checkpoint.key for checkpoint in made}) == 2
     assert list(find_faults(made, public_keys(tmp_path))) == []
 
 
