@@ -69,4 +69,11 @@
       checked = null;
     });
   }, true);
+  // A link pressed meanwhile would take the page away, and the press with it.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href]:not([href^='#'], [target])");
+    if (!link || !document.querySelector("form[aria-busy]") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
 })();

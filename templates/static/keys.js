@@ -352,7 +352,8 @@
     const isSecond = event.timeStamp - prefixAt < PREFIX_MS;
     prefixAt = key === "g" ? event.timeStamp : -Infinity;
     const keys = isSecond ? `g ${key}` : event.shiftKey && /^[A-Z]$/.test(key) ? `Shift+${key.toLowerCase()}` : key;
-    if (find(keys) && (!ready || isGoing())) wait(keys);
+    const isEarly = !ready && keys !== "/"; // what follows `/` is typed into its field, and must not wait for the page
+    if (find(keys) && (isEarly || isGoing())) wait(keys);
     else if (!act(keys) && !peer()?.act(keys) && !(find(keys) && host()?.hold(keys))) return;
     event.preventDefault();
   }

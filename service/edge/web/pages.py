@@ -307,7 +307,8 @@ async def receive(
 def render_problem(request: Request, problem: Problem) -> Response:
     """Return the page of an error: the form again, a redirect to the sign-in, or a plain page."""
     again: Again | None = getattr(request.state, "again", None)
-    if again is None and problem.status == 401:
+    is_stream = "text/event-stream" in request.headers.get("accept", "")  # it cannot show a sign-in page
+    if again is None and problem.status == 401 and not is_stream:
         path = request.url.path + (f"?{request.url.query}" if request.url.query and request.method == "GET" else "")
         return RedirectResponse("/sign-in" if path == "/" else f"/sign-in?next={quote(path, safe='/')}", 303)
     response = again(problem) if again is not None else _render_plain(request, problem)

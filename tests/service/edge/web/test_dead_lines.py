@@ -13,6 +13,7 @@ from playwright.sync_api import Page, Route, ViewportSize, expect
 from sayso.core.records.suspensions import SuspensionRecord
 from service.core.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
+from tests.service.edge.web.reading import settle
 from tests.service.edge.web.sites import Site
 from tests.service.edge.web.stories import asked, place_of
 
@@ -184,3 +185,23 @@ def test_a_press_without_a_line_keeps_the_page_and_the_text(site: Site, open_as:
     page.context.set_offline(False)
     page.get_by_role("button", name="Deny", exact=False).last.click()
     expect(page.get_by_role("heading", name="anna denied this")).to_be_visible()
+
+
+@SIZES
+def test_a_link_does_not_take_away_a_press_that_is_on_its_way(
+    site: Site, open_as: Open, viewport: ViewportSize
+) -> None:
+    record = site.act(asked)
+    page = open_as(place_of(record), viewport=viewport)
+    settle(page)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/healthz", hold)
+    with page.expect_request("**/healthz"):
+        page.get_by_role("button", name="Approve").first.click()
+    page.locator(".crumb a").click()
+    held[0].continue_()
+    expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()

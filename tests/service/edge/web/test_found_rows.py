@@ -73,6 +73,7 @@ def test_filter_survives_a_decision_and_the_next_item(site: Site, open_as: Open,
     if viewport is PHONE:
         page.locator(f"#{records[69].id}-i1, #{records[10].id}-i1").first.get_by_role("link").click()
         page.get_by_role("button", name="Approve").first.click()
+        expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
         page.get_by_role("link", name="Next item").first.click()
         expect(page).to_have_url(f"{site.url}/items/{records[11].id}/i1")
         page.locator(".crumb a").click()

@@ -167,6 +167,7 @@ async def test_stream_needs_a_session_and_an_existing_run(settings: Settings) ->
         await anna.read("/live?run=run_1", 404)
     async with visit(settings, None) as guest:
         assert (await guest.client.get("/live")).status_code == 303
+        assert (await guest.client.get("/live", headers={"Accept": "text/event-stream"})).status_code == 401
 
 
 @asynccontextmanager

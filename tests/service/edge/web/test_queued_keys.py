@@ -247,3 +247,12 @@ def test_only_field_sends_by_enter_once_all_was_shown(site: Site, open_as: Open)
     page.keyboard.press("v")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
+
+
+def test_search_is_typed_into_before_the_page_was_drawn(site: Site, open_as: Open) -> None:
+    page = open_as("/")
+    page.add_init_script("window.requestAnimationFrame = () => {}")
+    page.goto("/history")
+    page.keyboard.press("/")
+    page.keyboard.type("amount>7")
+    expect(page.get_by_role("searchbox", name="Search history")).to_have_value("amount>7")
