@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from service.core.logs import Trouble
 from service.core.settings import Settings
 from service.core.store.connection.connecting import connect, show_address
+from service.core.store.connection.sealing import Keyring
 from service.core.store.connection.watch import Watch
 from service.core.store.tenants import Connections
 from service.core.wiring import Process, Wiring
@@ -19,7 +20,7 @@ async def open_process(settings: Settings) -> AsyncIterator[Process]:
     blocking = connect(settings.store_url, blocking=True)
     trouble, address = Trouble("store_away"), show_address(settings.store_url)
     watch = Watch(blocking, on_lost=lambda error: trouble.note(error, address=address), on_found=trouble.over)
-    connections = Connections(redis)
+    connections = Connections(redis, keyring=Keyring(settings.key_file))
     process = Process(settings, connections, watch, HOOKS)
     try:
         yield process

@@ -1,6 +1,7 @@
 """Make what tests of the service need beside the one thing they are about: people, keys, runs, things that wait."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pwdlib import PasswordHash
@@ -21,6 +22,7 @@ from sayso.runner.agents import AgentManifest
 from service.core.auth.reviewers import hash_token
 from service.core.desk.changes import draft_suspension
 from service.core.settings.limits import TENANT
+from service.core.store.connection.sealing import Keyring
 from service.core.store.people import Reviewer, Session
 from service.core.store.tenants import Connections, TenantStore
 from service.core.wiring import Wiring
@@ -28,9 +30,9 @@ from service.features.registry import HOOKS
 from tests.waits import until
 
 
-def store_of(redis: Redis, tenant: str = TENANT) -> TenantStore:
+def store_of(redis: Redis, tenant: str = TENANT, key_file: Path | None = None) -> TenantStore:
     """Return the store of a tenant on connections of its own."""
-    return TenantStore(Connections(redis), tenant, HOOKS)
+    return TenantStore(Connections(redis, keyring=Keyring(key_file)), tenant, HOOKS)
 
 
 PASSWORD = "correct horse battery"

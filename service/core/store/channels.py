@@ -37,6 +37,7 @@ class CardQueue(DueList):
             await self._redis.zadd(self._list, {text(member): now_ms for member in later}, xx=True)
 
 
+_TOKEN, _PUSH_KEY = "channel token", "push key"
 STATE_MS = 600_000  # how long an admin has to confirm an installation at the provider
 
 
@@ -52,7 +53,7 @@ class Installs(StorePart):
         return text(owner) if owner is not None else None
 
     async def save_token(self, channel: str, sealed: str) -> None:
-        await self._redis.set(self._keys.channel_token(channel), sealed)
+        await self._redis.set(self._keys.channel_token(channel), self._sealer.seal(_TOKEN, sealed, channel))
 
     async def replace_token(self, channel: str, before: str, after: str) -> None:
         """Save the token as encrypted anew, unless another was saved meanwhile."""
@@ -61,14 +62,14 @@ class Installs(StorePart):
         async def write(pipe: Pipeline) -> None:
             current = await pipe.get(key)
             pipe.multi()  # type: ignore[no-untyped-call]
-            if current is not None and text(current) == before:
-                pipe.set(key, after)
+            if current is not None and self._sealer.open(_TOKEN, current, channel) == before:
+                pipe.set(key, self._sealer.seal(_TOKEN, after, channel))
 
         await self._redis.transaction(write, key)
 
     async def find_token(self, channel: str) -> str | None:
         token = await self._redis.get(self._keys.channel_token(channel))
-        return text(token) if token is not None else None
+        return self._sealer.open(_TOKEN, token, channel) if token is not None else None
 
 
 class MailedCode(Immutable):
@@ -117,11 +118,12 @@ class Subscriptions(StorePart):
     """The subscriptions of one tenant."""
 
     async def save(self, subscription: Subscription) -> None:
-        await self._redis.hset(self._keys.subscriptions, subscription.address, subscription.model_dump_json())
+        sealed = self._readings.seal_other(subscription, f"subscription {subscription.address}")
+        await self._redis.hset(self._keys.subscriptions, subscription.address, sealed)
 
     async def find(self, address: str) -> Subscription | None:
         raw = await self._redis.hget(self._keys.subscriptions, address)
-        return self._readings.require_other(Subscription, raw, f"subscription {address[:80]}") if raw else None
+        return self._readings.require_other(Subscription, raw, f"subscription {address}") if raw else None
 
     async def count(self) -> int:
         """Return how many browsers are subscribed."""
@@ -132,5 +134,5 @@ class Subscriptions(StorePart):
 
     async def keep_key(self, fresh: str) -> str:
         """Return the saved private key; the first call saves `fresh`. Browsers subscribe to one key for good."""
-        await self._redis.set(self._keys.vapid, fresh, nx=True)
-        return text(await self._redis.get(self._keys.vapid) or fresh)
+        await self._redis.set(self._keys.vapid, self._sealer.seal(_PUSH_KEY, fresh), nx=True)
+        return self._sealer.open(_PUSH_KEY, await self._redis.get(self._keys.vapid) or fresh)

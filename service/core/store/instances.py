@@ -42,7 +42,8 @@ class Instances(StorePart):
 
     async def read(self, instance_id: str) -> Instance | None:
         raw = await self._redis.get(self._keys.instance(instance_id))
-        return Instance.model_validate_json(text(raw).partition("|")[2]) if raw else None
+        body = text(raw).partition("|")[2] if raw else None
+        return self._readings.require_other(Instance, body, f"instance {instance_id}") if body else None
 
     async def is_gone(self, instance_id: str, scope: str) -> bool:
         """Return whether this scope's instance was deleted in the last seven days."""
@@ -55,7 +56,8 @@ class Instances(StorePart):
         saved = instance.model_copy(update={"version": instance.version + 1})
         commit = Commit()
         commit.expect(keys.instance(instance.id), instance.version)
-        commit.write("SET", keys.instance(instance.id), f"{saved.version}|{saved.model_dump_json()}")
+        body = self._readings.seal_other(saved, f"instance {saved.id}")
+        commit.write("SET", keys.instance(instance.id), f"{saved.version}|{body}")
         seen.write(commit, keys)
         return saved if await self._send(commit) else None
 

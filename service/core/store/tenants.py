@@ -19,6 +19,7 @@ from service.core.cache import Refresher
 from service.core.store.connection.commits import Commit, Writer
 from service.core.store.connection.connecting import texts
 from service.core.store.connection.pipeline import Pipeline
+from service.core.store.connection.sealing import Keyring, Sealer
 from service.core.store.keys import keys_of
 from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import Readings
@@ -29,8 +30,9 @@ _BATCH_PIPELINES = 4  # the server reads about 16 kB from each between two write
 class Connections:
     """The connections of one process, shared by all tenants. Each connects on first use."""
 
-    def __init__(self, redis: Redis, refresher: Refresher | None = None) -> None:
+    def __init__(self, redis: Redis, refresher: Refresher | None = None, keyring: Keyring | None = None) -> None:
         self.redis = redis
+        self.keyring = keyring or Keyring()
         self.refresher = refresher or Refresher()  # of the caches that read through these connections
         self.time_read = (0, -inf)  # the server's last known time, ms, and the monotonic time of that reading
         self.changes = Pipeline(redis)
@@ -110,8 +112,8 @@ class TenantStore:
 
     def __init__(self, connections: Connections, tenant: str, hooks: Hooks) -> None:
         self.hooks, self.connections, self.redis = hooks, connections, connections.redis
-        self.keys = keys_of(tenant)
-        self.readings = Readings(tenant)
+        self.keys, self.sealer = keys_of(tenant), Sealer(connections.keyring, tenant)
+        self.readings = Readings(tenant, self.sealer)
         self._commit = connections.redis.register_script(read_script("commit"))
 
     async def send(self, commit: Commit) -> bool:
@@ -126,7 +128,7 @@ class StorePart:
 
     def __init__(self, store: TenantStore) -> None:
         self._store, self._redis, self._keys = store, store.redis, store.keys
-        self._readings, self._send = store.readings, store.send
+        self._readings, self._send, self._sealer = store.readings, store.send, store.sealer
 
 
 class DueList:

@@ -28,14 +28,14 @@ Row = TypeVar("Row", bound=StoredRow)
 class RowStore(Generic[Row]):
     """The rows of one hash of a tenant."""
 
-    def __init__(self, store: TenantStore, key: str, model: type[Row]) -> None:
+    def __init__(self, store: TenantStore, key: str, model: type[Row], kind: str) -> None:
         self._redis, self._key, self._model = store.redis, key, model
-        self._readings, self._name = store.readings, model.__name__.lower()
+        self._readings, self._kind = store.readings, kind
 
     async def list_all(self) -> list[Row]:
         """Return all rows, the oldest first."""
         raws = await self._redis.hgetall(self._key)
-        rows = (self._readings.read_other(self._model, raw, f"{self._name} {text(id_)}") for id_, raw in raws.items())
+        rows = (self._readings.read_other(self._model, raw, f"{self._kind} {text(id_)}") for id_, raw in raws.items())
         return sorted((row for row in rows if row is not None), key=lambda row: (row.created_at_ms, row.id))
 
     async def count(self) -> int:
@@ -45,10 +45,10 @@ class RowStore(Generic[Row]):
     async def find(self, row_id: str) -> Row | None:
         """Return a row, or None; raises `Unreadable` for one of a later version."""
         raw = await self._redis.hget(self._key, row_id)
-        return self._readings.require_other(self._model, raw, f"{self._name} {row_id}") if raw else None
+        return self._readings.require_other(self._model, raw, f"{self._kind} {row_id}") if raw else None
 
     async def add(self, row: Row) -> None:
-        await self._redis.hset(self._key, row.id, row.model_dump_json())
+        await self._redis.hset(self._key, row.id, self._seal(row))
 
     async def change(self, row_id: str, change: Callable[[Row], Row]) -> Row | None:
         """Change a row atomically and return it; None if it does not exist."""
@@ -57,9 +57,9 @@ class RowStore(Generic[Row]):
             raw = await pipe.hget(self._key, row_id)
             if raw is None:
                 return None
-            changed = change(self._readings.require_other(self._model, raw, f"{self._name} {row_id}"))
+            changed = change(self._readings.require_other(self._model, raw, f"{self._kind} {row_id}"))
             pipe.multi()  # type: ignore[no-untyped-call]
-            pipe.hset(self._key, row_id, changed.model_dump_json())
+            pipe.hset(self._key, row_id, self._seal(changed))
             return changed
 
         changed: Row | None = await self._redis.transaction(write, self._key, value_from_callable=True)
@@ -68,6 +68,9 @@ class RowStore(Generic[Row]):
     async def delete(self, row_id: str) -> bool:
         """Delete a row; False if it does not exist."""
         return bool(await self._redis.hdel(self._key, row_id))
+
+    def _seal(self, row: Row) -> str:
+        return self._readings.seal_other(row, f"{self._kind} {row.id}")
 
 
 MOST_SECRETS = 3  # the most secrets of one endpoint or sender. A rotation ends the oldest one beyond.
@@ -148,7 +151,7 @@ class Endpoints(RowStore[Endpoint]):
     """The endpoints of one tenant. Changes are announced only while one exists; undelivered messages end when due."""
 
     def __init__(self, store: TenantStore) -> None:
-        super().__init__(store, store.keys.endpoints, Endpoint)
+        super().__init__(store, store.keys.endpoints, Endpoint, "endpoint")
 
     async def disable(self, endpoint_id: str, reason: str) -> None:
         """Send it no more events until it is verified again."""
@@ -169,4 +172,4 @@ class Senders(RowStore[Sender]):
     """The senders of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        super().__init__(store, store.keys.senders, Sender)
+        super().__init__(store, store.keys.senders, Sender, "sender")

@@ -17,6 +17,7 @@ from sayso.core.records.events import TrailHead
 from sayso.core.records.items import Item, digest_item
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.errors import SaysoError, Unreadable
+from service.core.store.connection.sealing import Keyring, Sealer
 
 _WORDS = (
     b'"receipt":{"decided_at_ms":1,"leased_at_ms":1,"resumed_at_ms":1,"settled_at_ms":1,"redrives":1,"error":"'
@@ -123,6 +124,7 @@ def unpack_body(body: bytes) -> bytes:
 
 
 _MOST_REMEMBERED = 1_000
+_OTHER = "record"
 _TURN_BYTES = 32_768  # so much JSON takes some milliseconds to read; then other tasks run
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -194,8 +196,8 @@ def _describe_misfit(error: ValidationError) -> str:
 class Readings:
     """Reads records of one tenant, and keeps a list of the unreadable ones."""
 
-    def __init__(self, tenant: str) -> None:
-        self._tenant = tenant
+    def __init__(self, tenant: str, sealer: Sealer | None = None) -> None:
+        self._tenant, self._sealer = tenant, sealer or Sealer(Keyring(), tenant)
         self._unreadable: dict[str, UnreadableRecord] = {}
 
     def read(self, suspension_id: str, raw: bytes) -> Unpacked:
@@ -230,12 +232,17 @@ class Readings:
                 await asyncio.sleep(0)
         return records
 
+    def seal_other(self, record: BaseModel, name: str) -> str:
+        """Return a record of another kind as it is stored if it holds a secret. It is read under the same name."""
+        return self._sealer.seal(_OTHER, record.model_dump_json(), name)
+
     def read_other(self, model: type[Model], raw: bytes | str, name: str) -> Model | None:
         """Return a stored record of another kind; None for an unreadable one, which is logged and listed once."""
         try:
-            record = model.model_validate_json(raw)
-        except ValidationError as error:
-            self._note(UnreadableRecord(name, _describe_misfit(error)))
+            record = model.model_validate_json(self._sealer.open(_OTHER, raw, name))
+        except (Unreadable, ValidationError) as error:
+            reason = error.message if isinstance(error, Unreadable) else _describe_misfit(error)
+            self._note(UnreadableRecord(name, reason))
             return None
         self.forget(name)
         return record
