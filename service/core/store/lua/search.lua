@@ -3,8 +3,8 @@
 
 KEYS  the hashes of texts, the first of which is read from a cursor on.
 ARGV  the cursor; about how many texts to read; the most items to return; the deadline, ms, and the member after which
-      to begin (the member empty: with that deadline); the latest deadline, ms, or inf; then four for each probe: its
-      kind, and a name, an operator and a number, or empty ones.
+      to begin (the member empty: with that deadline); the latest deadline, ms, or inf; then five for each probe: its
+      kind, and a name, an operator and a number, or empty ones, and the hashes of the name, see `rests.py`.
 
 Returns how many hashes were read to their end; the cursor of the next one; the number of items that fit, and of those
 whose record decides; then member, deadline, member, deadline and so on.
@@ -71,19 +71,35 @@ function kinds.hidden(body, _, marks)
 end
 
 local probes = {}
-for at = 7, #ARGV, 4 do
+for at = 7, #ARGV, 5 do
+  local groups = {}
+  for group in ARGV[at + 4]:gmatch('%d+') do
+    groups[#groups + 1] = tonumber(group)
+  end
   probes[#probes + 1] = {
     fits = kinds[ARGV[at]], name = ARGV[at + 1], ending = ARGV[at + 1] .. '\31', operator = ARGV[at + 2],
-    number = tonumber(ARGV[at + 3]), long = #ARGV[at + 3] > 15,
+    number = tonumber(ARGV[at + 3]), long = #ARGV[at + 3] > 15, groups = groups,
   }
+end
+
+-- Return whether what has no room in a text may have what is sought; an empty filter does not say.
+local function may_follow(filter, probe)
+  for _, group in ipairs(filter == '' and {} or probe.groups) do
+    local bit = group % (6 * #filter)
+    local sextet = filter:byte(math.floor(bit / 6) + 1) - 48
+    if math.floor(sextet / 2 ^ (bit % 6)) % 2 == 0 then
+      return false
+    end
+  end
+  return true
 end
 
 -- Return whether a text fits, and whether only its record can say so.
 local function fits(body, marks)
-  local uncertain = false
+  local uncertain, own, rest = false, marks:match('^([^+]*)%+(.*)$')
   for _, probe in ipairs(probes) do
-    local fitting, open, decided = probe.fits(body, probe, marks)
-    if not fitting and (decided or not marks:find('+', 1, true)) then
+    local fitting, open, decided = probe.fits(body, probe, own or marks)
+    if not fitting and (decided or not (rest and may_follow(rest, probe))) then
       return false
     end
     uncertain = uncertain or open or not fitting

@@ -1,13 +1,14 @@
 """Texts of open items for the search: one hash beside each bucket, so that a search reads no records.
 
-A text has the names and the arguments of an item as far as `MOST_CHARS`. An item with more is marked: whether it fits
-may depend on the rest, which its record has. Marks say whether an item has hidden or look-alike characters; an item
-with much text of rare characters has none, and its record decides.
+A text has the names and the arguments of an item as far as `MOST_CHARS`. An item with more is marked, and has a filter
+of the rest: its record decides where the rest may have what is sought. Marks say whether an item has hidden or
+look-alike characters; an item with much text of rare characters has none, and its record decides.
 """
 
 import re
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sayso.core.canonical_json import JsonObject
@@ -31,9 +32,11 @@ from service.core.store.suspensions.facets import (
     read_member,
     write_facets,
 )
+from service.core.store.suspensions.rests import list_groups, write_filter
 from service.core.store.tenants import TenantStore
 
 MOST_CHARS = 2_000
+_MOST_CUT = 40  # characters of an argument that may be a number, which is never cut
 _SLICE = 2_000  # texts that one script reads: some milliseconds of the store
 _LINE, _PART = "\x1e", "\x1f"
 _LONG, _RESEMBLING, _CHECKED, _LOOKALIKE, _HIDDEN = "+", "r", "c", "l", "h"
@@ -59,18 +62,24 @@ class Matches(NamedTuple):
 
 
 def write_text(record: SuspensionRecord, item: Item) -> str:
-    """Return the stored form: deadline, marks, and a line for each name and each argument, without secrets."""
+    """Return the stored form: deadline, marks, and a line for each name and each argument, without secrets.
+
+    A filter of what has no room follows the marks.
+    """
     args = redact(item.tool.args, None, item.terms.secrets).args if item.terms.secrets else item.tool.args
     lines = [item.tool.name, record.run.agent, record.id, record.run.id]
     room = MOST_CHARS - sum(map(len, lines))
     marks = (_RESEMBLING if item.resembles else "") + _write_marks(item.tool.name, args)
-    for leaf in list_values(args) if args else ():
+    leaves = iter(list_values(args) if args else ())
+    for leaf in leaves:
         line = f"{leaf.path}{_PART}{leaf.text}"
-        lines.append(line[: max(room, 0)])
-        room -= len(line)
-        if room < 0:
-            marks += _LONG
+        if len(line) > room:
+            lines.append(line[: max(room, 0)] if len(leaf.text) > _MOST_CUT else "")
+            rest = (each.casefold() for one in chain((leaf,), leaves) for each in (one.path, one.text))
+            marks += _LONG + write_filter(rest)
             break
+        lines.append(line)
+        room -= len(line)
     return f"{item.terms.deadline_at_ms}{_PART}{marks}{_PART}{_LINE.join(lines).casefold()}"
 
 
@@ -133,7 +142,7 @@ class Texts:
         begin: list[str | int] = (
             [after.deadline_at_ms, name_member(after.suspension_id, after.item_id)] if after else [0, ""]
         )
-        tests = [word for probe in probes for word in probe]
+        tests = [word for probe in probes for word in (*probe, " ".join(map(str, list_groups(probe.name))))]
         items: dict[tuple[str, str], OpenItem] = {}
         certain = uncertain = first = 0
         cursor = "0"

@@ -173,6 +173,50 @@ async def test_long_item_is_bounded_and_left_to_its_record(texts: Texts, store: 
     assert (await search(texts, [record], "zebra")).uncertain == 1
 
 
+NOTES: JsonObject = {"body": " ".join(f"line{number} of a text" for number in range(500)), "last": {"amount": 4_990}}
+
+
+@pytest.mark.parametrize(
+    ("sought", "count"),
+    [
+        ("line499", 1),
+        ("amount>100", 1),
+        ("t line2", 1),
+        ("of", 1),
+        ("xy", 1),
+        ("lines4", 0),
+        ("zebra", 0),
+        ("weight>1", 0),
+    ],
+)
+async def test_filter_of_the_rest_excludes_an_item_of_some_length(
+    texts: Texts, store: Suspensions, sought: str, count: int
+) -> None:
+    record = await begin(store, 1, vary(NOTES))
+    assert len((await search(texts, [record], sought)).items) == count
+    assert fit(record, sought) <= count
+
+
+async def test_filter_is_small_and_misses_no_part_of_the_rest(texts: Texts, store: Suspensions, redis: Redis) -> None:
+    body = "".join(f"{number * 7919 % 10_007:x}é" for number in range(2_500))
+    record = await begin(store, 1, vary({"body": body}))
+    ((facets, _),) = list_places(record).values()
+    (stored,) = await redis.hvals(KEYS.texts(name_bucket(facets)))
+    assert len(stored) < module.MOST_CHARS + len(body)
+    for first in range(0, len(body) - 9, 211):
+        assert (await search(texts, [record], body[first : first + 9])).items
+    absent = [await search(texts, [record], f"{number:08o}zebra") for number in range(200)]
+    assert not any(matches.items for matches in absent)
+
+
+async def test_number_is_never_cut(texts: Texts, store: Suspensions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_CHARS", 100)
+    record = await begin(store, 1, vary({"n": 12_345, "m": 12_345}))
+    for sought in ("n<100", "m<100", "n>100", "m>100"):
+        matches = await search(texts, [record], sought)
+        assert (matches.certain > 0) <= fit(record, sought) <= len(matches.items)
+
+
 async def test_decided_item_has_no_text_and_a_longer_deadline_is_kept(
     texts: Texts, store: Suspensions, redis: Redis
 ) -> None:
