@@ -49,7 +49,7 @@ test: $(DEV) $(SDK) ## run all tests but those of the other targets (TESTS=tests
 
 fuzz: $(DEV) ## compare random shell texts with what bash and dash do, and forge tokens (COUNT=100000 SEED=1)
 	@COUNT=$(COUNT) SEED=$(SEED) $(PYTHON) -m tests.shells
-	@FORGED=$(or $(COUNT),1000000) SEED=$(or $(SEED),1) $(PYTHON) -m pytest tests/service/features/sign_in/test_forgeries.py -q
+	@FORGED=$(or $(COUNT),1000000) SEED=$(or $(SEED),1) $(PYTHON) -m pytest tests/service/features/sign_in/test_forgeries.py tests/service/features/passkeys/test_forgeries.py -q
 
 pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser

@@ -16,6 +16,7 @@ from service.features.history import pages as history
 from service.features.insights import api as insights
 from service.features.operate import pages as operate
 from service.features.operate import slack_install, welcome
+from service.features.passkeys import pages as passkeys
 from service.features.people import account_pages, admin_pages, group_pages
 from service.features.permissions import pages as permissions
 from service.features.rulebook import api as rulebook
@@ -25,6 +26,7 @@ from service.features.whatif import pages as whatif
 from service.features.whatif import trial_pages
 
 ADDITIONS = (
+    Addition(sign_in=passkeys.add_to_sign_in),
     Addition(inbox=saved_views.add_to_inbox, section=control.add_to_inbox),
     Addition(item=insights.add_to_item),
     Addition(item=discussing.add_to_item, run=discussing.add_to_run, stream=discussions.Others),
@@ -34,6 +36,7 @@ _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
 router = APIRouter(include_in_schema=False, dependencies=_CHECKS)
 _MODULES = (
     sign_ins,
+    passkeys,
     providers,
     inbox,
     saved_views,

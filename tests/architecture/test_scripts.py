@@ -13,7 +13,7 @@ SCRIPTS = sorted(STATIC.glob("*.js"))
 
 # Names that browsers define, and names of keys.
 _NAMES = {"AltGraph", "DOMContentLoaded", "Enter", "Escape", "Esc", "Etc/UTC", "Notification", "PushManager", "Sayso"}
-_NAMES |= {"Shift", "Control", "Alt", "Meta", "ArrowDown", "ArrowUp"}
+_NAMES |= {"InvalidStateError", "Shift", "Control", "Alt", "Meta", "ArrowDown", "ArrowUp"}
 _NAMED = re.compile(r"X-[A-Za-z-]+|(Ctrl|Shift)\+.+")
 _WORDS = re.compile(r"(^|\s)[A-Z][a-z]|^[0-9]+ [a-z]|\} ?[a-z]{3,}$|\} [a-z]{2,} ")
 _PLACE = re.compile(r"\$\{[^}]*\}")

@@ -189,7 +189,7 @@ class Credentials:
             holder.person.roles,
             session.csrf,
             made=Made(session.made_by, session.made_at_ms),
-            password_by="" if session.provider else holder.person.password_by,
+            password_by="" if session.provider or session.passkey else holder.person.password_by,
             groups=holder.groups,
             represents=holder.represents,
             rights=holder.rights,

@@ -89,6 +89,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
         *("POST /me/absences/delete", "POST /me/contacts", "POST /me/contacts/unlink", "POST /me/keys"),
         *("POST /me/keys/{key_id}/revoke", "GET /me/notifications", "POST /me/notifications/mail"),
         *("POST /me/notifications/code", "POST /me/notifications/push", "POST /me/notifications/remove"),
+        *("GET /me/passkeys", "POST /me/passkeys", "POST /me/passkeys/options"),
         *("GET /docs", "GET /live", "GET /"),  # the inbox of somebody who reads no items is empty
     ),
     "read_items": (
@@ -121,7 +122,10 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
         *("POST /rules/-/replays", "GET /rules/-/replays/{replay_id}", "POST /rules/-/replays/{replay_id}/delete"),
         *("POST /rules/-/shadow",),
     ),
-    "manage_people": ("GET /people", "POST /people", "POST /people/{name}"),
+    "manage_people": (
+        *("GET /people", "POST /people", "POST /people/{name}"),
+        *("GET /people/{name}/passkeys", "POST /people/{name}/passkeys"),
+    ),
     "manage_groups": ("POST /groups",),
     "manage_keys": ("GET /keys", "POST /keys", "POST /keys/{key_id}"),
     "manage_channels": (
@@ -149,6 +153,7 @@ OPEN_PAGES = frozenset(
             "GET /manifest.webmanifest",
             "GET /service-worker.js",
         ),
+        *("POST /sign-in/-/passkey", "POST /sign-in/-/passkey/options"),
         *("GET /sdk/", "GET /sdk/sayso/", "GET /sdk/files/{wheel}"),
     )
 )

@@ -144,7 +144,8 @@ class Reviewers:
             raise InvalidInput("The new password is the current one. Choose another.")
         await self.set_password(session.name, password)
         await self._attempts.forget(BY_PAIR, pair)
-        return await self._open(await self._known(session.name), now_ms(), origin)
+        changed = await self._known(session.name)
+        return await self._open(changed, now_ms(), origin, made=changed.made)
 
     async def deactivate(self, name: str) -> Reviewer:
         """Deactivate a reviewer and end their sessions; raises `NotFound`, or `Conflict` for the last admin."""
@@ -262,13 +263,19 @@ class Reviewers:
         if reviewer is None or not fits or not permitted:
             raise NotAuthenticated("That name and password do not go together. Check both and try again.")
         await self._attempts.forget(BY_PAIR, pair)
-        return await self._open(reviewer, began_at_ms, origin)
+        return await self._open(reviewer, began_at_ms, origin, made=reviewer.made, password_by=reviewer.password_by)
 
     async def admit(self, name: str, provider: str, at_ms: int, origin: Origin = NOWHERE) -> SignIn:
         """Open a session for a person whom a provider identified at `at_ms`; raises `NotAllowed` if deactivated."""
         reviewer = await self._known(name)
         require_active(reviewer)
-        return await self._open(reviewer, at_ms, origin, provider)
+        return await self._open(reviewer, at_ms, origin, provider=provider)
+
+    async def admit_with_passkey(self, name: str, passkey: str, made: Made, at_ms: int, origin: Origin) -> SignIn:
+        """Open a session for the person of a passkey; raises `NotAllowed` if deactivated."""
+        reviewer = await self._known(name)
+        require_active(reviewer)
+        return await self._open(reviewer, at_ms, origin, passkey=passkey, made=made)
 
     def holds(self, reviewer: Reviewer, session: Session) -> bool:
         """Return whether a session is valid: its person is active, and it has neither expired nor been ended."""
@@ -284,9 +291,19 @@ class Reviewers:
         await self._attempts.count(BY_PAIR, pair)
         return pair
 
-    async def _open(self, reviewer: Reviewer, at_ms: int, origin: Origin, provider: str = "") -> SignIn:
-        """Open a session; a provider opens it, or else the person's password."""
-        token, made = new_secret(), NOBODY if provider else reviewer.made
+    async def _open(
+        self,
+        reviewer: Reviewer,
+        at_ms: int,
+        origin: Origin,
+        *,
+        provider: str = "",
+        passkey: str = "",
+        made: Made = NOBODY,
+        password_by: str = "",
+    ) -> SignIn:
+        """Open a session; a provider or a passkey opens it, or else the person's password."""
+        token = new_secret()
         session = Session(
             tenant=self._tenant,
             name=reviewer.name,
@@ -298,9 +315,10 @@ class Reviewers:
             made_by=made.by,
             made_at_ms=made.at_ms,
             provider=provider,
+            passkey=passkey,
         )
         await self._people.open_session(hash_token(token), session, self._idle_ms)
-        return SignIn(token, session, "" if provider else reviewer.password_by)
+        return SignIn(token, session, password_by)
 
     async def _known(self, name: str) -> Reviewer:
         return _found(await self._people.find_reviewer(name), name)

@@ -143,6 +143,12 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
     "/me/preferences": {"": Act("preferences_saved")},
     "/me/absences": {"": Act("absence_added", ("from", "to", "delegate"))},
     "/me/absences/delete": {"": Act("absence_deleted", ("which",))},
+    "/me/passkeys": {
+        "add": Act("passkey_added", ("name",)),
+        "name": Act("passkey_renamed", ("which", "name")),
+        "remove": Act("passkey_removed", ("which",)),
+    },
+    "/people/{name}/passkeys": {"": Act("passkey_removed", ("which",))},
     "/groups": {"": Act("group_created", ("name", *_GROUP))},
     "/groups/{name}": {"": Act("group_changed", _GROUP), "delete": Act("group_deleted")},
     "/rules/-/versions/{version}": {
@@ -178,6 +184,7 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
 NO_PAGE_ACTS = frozenset(
     (
         *("/sign-in", "/sign-in/{provider}", "/sign-in/{provider}/logout", "/me/display", "/welcome/demo"),
+        *("/sign-in/-/passkey", "/sign-in/-/passkey/options", "/me/passkeys/options"),
         *("/views", "/views/delete", "/batch", "/second-looks"),
         *("/items/{suspension_id}/{item_id}", "/items/{suspension_id}/{item_id}/claim", "/welcome/skip"),
         "/items/{suspension_id}/{item_id}/retract",

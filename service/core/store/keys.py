@@ -64,6 +64,9 @@ class TenantKeys:
     sign_in = _Family("sign-in:")  # a sign-in with a provider that is under way, by the hash of its secret
     provider_sessions = _Family("provider-sessions:")  # hashes of session tokens, by a digest of the provider's session
     logout_token = _Family("logout-token:")  # kept while a logout token that was used is valid
+    passkey = _Family("passkey:")  # a passkey by the id of its credential
+    passkeys_of = _Family("passkeys-of:")  # ids of a person's passkeys
+    passkey_challenge = _Family("passkey-challenge:")  # an unused challenge, by its hash
     install_state = _Family("install-state:")  # the session and channel of an installation under way
     channel_token = _Family("channel-token:")  # the encrypted token of a channel's installed app
     lease = _Family("lease:")  # a named lease of one process

@@ -68,6 +68,7 @@ class Session(Immutable):
     made_by: str = ""  # who else set the password with which it was opened
     made_at_ms: int = 0
     provider: str = Field(default="", exclude_if=is_empty)  # the identity provider that opened it
+    passkey: str = Field(default="", exclude_if=is_empty)  # the passkey that opened it
 
 
 class OpenSession(NamedTuple):

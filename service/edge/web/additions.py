@@ -1,7 +1,7 @@
-"""What features add to the pages of the edge: the inbox, an item and its decision, a run, and the live stream."""
+"""What features add to the pages of the edge: sign-in, inbox, an item and its decision, a run, and the live stream."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from fastapi import Request
 
@@ -96,6 +96,7 @@ class StreamPart(Protocol):
 class Addition(NamedTuple):
     """A feature's row; what it returns for a page goes into the context of the template."""
 
+    sign_in: Callable[[Wiring], Mapping[str, Any]] | None = None
     inbox: Callable[[Wiring, str], Awaitable[Mapping[str, object]]] | None = None
     section: Callable[[Wiring, Visitor], Awaitable[InboxSection | None]] | None = None
     item: Callable[[ItemPage], Awaitable[Mapping[str, object]]] | None = None

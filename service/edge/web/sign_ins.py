@@ -13,6 +13,7 @@ from service.core.auth.reviewers import hash_token
 from service.core.operations.people import sign_in as sign_in_by
 from service.core.store.people import Session
 from service.edge.http.middleware import STRANGER_BYTES
+from service.edge.web.additions import additions_of
 from service.edge.web.pages import render, show_again
 from service.edge.web.sessions import (
     Post,
@@ -135,7 +136,8 @@ def show_sign_in(
     kept: Post | None = None,
 ) -> Response:
     """Return the sign-in page, which passes the kept input on to the next page."""
-    plan = process_of(request).providers.load()
+    process = process_of(request)
+    plan, added = process.providers.load(), [row.sign_in for row in additions_of(request) if row.sign_in is not None]
     return render(
         request,
         "pages/sign_in.html",
@@ -147,4 +149,5 @@ def show_sign_in(
         kept=kept or {},
         providers=plan.providers,
         passwords=plan.local_accounts,
+        **{name: value for add in added for name, value in add(process.wiring).items()},
     )

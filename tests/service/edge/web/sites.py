@@ -139,10 +139,10 @@ class Site:
 
 
 @contextmanager
-def serve(settings: Settings) -> Iterator[Site]:
-    """Serve everything from a thread on a free port."""
+def serve(settings: Settings, port: int = 0) -> Iterator[Site]:
+    """Serve everything from a thread, on a free port by default."""
     with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
+        bound.bind(("127.0.0.1", port))
         server = Server(create_app(settings), settings.model_copy(update={"stop_delay_s": 0}))
 
         def run() -> None:
