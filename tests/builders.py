@@ -22,7 +22,7 @@ from sayso.runner.agents import AgentManifest
 from service.core.auth.reviewers import hash_token
 from service.core.desk.changes import draft_suspension
 from service.core.settings.limits import TENANT
-from service.core.store.connection.sealing import Keyring
+from service.core.store.connection.sealing import Keyring, Sealer
 from service.core.store.people import Reviewer, Session
 from service.core.store.tenants import Connections, TenantStore
 from service.core.wiring import Wiring
@@ -34,6 +34,9 @@ def store_of(redis: Redis, tenant: str = TENANT, key_file: Path | None = None) -
     """Return the store of a tenant on connections of its own."""
     return TenantStore(Connections(redis, keyring=Keyring(key_file)), tenant, HOOKS)
 
+
+CLEAR = Sealer(Keyring(), TENANT)
+"""What encrypts nothing."""
 
 PASSWORD = "correct horse battery"
 SESSION_MS = 3_600_000

@@ -113,7 +113,7 @@ class TenantStore:
     def __init__(self, connections: Connections, tenant: str, hooks: Hooks) -> None:
         self.hooks, self.connections, self.redis = hooks, connections, connections.redis
         self.keys, self.sealer = keys_of(tenant), Sealer(connections.keyring, tenant)
-        self.readings = Readings(tenant, self.sealer)
+        self.readings = Readings(self.sealer)
         self._commit = connections.redis.register_script(read_script("commit"))
 
     async def send(self, commit: Commit) -> bool:

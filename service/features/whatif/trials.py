@@ -18,7 +18,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.redaction import Redacted, redact
 from sayso.core.transitions.deciding import find_item
-from sayso.errors import InvalidInput
+from sayso.errors import InvalidInput, Unreadable
 from sayso.features.whatif.explaining import Explanation, Trial, TrialCall, explain
 from sayso.features.whatif.reevaluation import READ, RecordedCall, Rejudged, list_calls, list_suspended, rejudge
 from sayso.runner.agents import AgentManifest
@@ -28,6 +28,7 @@ from service.core.policy.sandbox import Overrun
 from service.core.policy.sandbox_process import parse_job, read_tools
 from service.core.store.connection.connecting import text
 from service.core.store.runs.runs import Runs
+from service.core.store.suspensions.reading import open_record
 from service.core.store.suspensions.saving import SuspensionLookups
 from service.core.store.tenants import TenantStore
 from service.core.wiring import Wiring
@@ -130,7 +131,7 @@ class RecordedRuns:
     """Reads of the runs of one tenant that may have calls in a range of time."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._sealer = store.redis, store.keys, store.sealer
 
     async def count(self, from_ms: int, to_ms: int) -> int:
         """Return about how many runs `list_ids` yields: those that began in the range, and deleted ones."""
@@ -155,7 +156,7 @@ class RecordedRuns:
             yield [run_id for run_id, _ in page]
 
     async def read(self, run_ids: Sequence[str]) -> list[RawRun]:
-        """Return the stored bytes of these runs in two round trips."""
+        """Return the stored bytes of these runs, with records in clear, in two round trips."""
         keys = self._keys
         latest: list[Any] = await self._redis.mget([keys.run(run_id) for run_id in run_ids])
         async with self._redis.pipeline(transaction=False) as pipe:
@@ -167,8 +168,14 @@ class RecordedRuns:
         records: list[Any] = await self._redis.mget([keys.suspension(name) for _, name in wanted]) if wanted else []
         for (run, name), raw in zip(wanted, records, strict=True):
             if raw is not None:
-                run.records[name] = raw
+                run.records[name] = self._open(name, raw)
         return runs
+
+    def _open(self, suspension_id: str, raw: bytes) -> bytes:
+        try:
+            return open_record(raw, self._sealer, suspension_id)
+        except Unreadable:
+            return raw  # counted as such by who reads it
 
     async def _page(self, index: str, newest: str, oldest: str) -> AsyncIterator[list[tuple[str, float]]]:
         """Yield the entries between two scores, the newest first, so that new and deleted runs shift no page much."""

@@ -7,6 +7,7 @@ from sayso.core.transitions.freezing import hold
 from service.core.store.suspensions.reading import pack_record
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
+from tests.builders import CLEAR
 from tests.workers.resume.resumers.test_calls import CALLS, answer, bring
 from workers.resume import driving as resume
 from workers.resume.plans import CallPlan, FirstPlan, PlanInputs
@@ -46,7 +47,7 @@ async def test_plan_committed_with_the_lease_is_found(wiring: Wiring) -> None:
 
 async def test_only_the_last_plan_of_a_lost_race_counts(wiring: Wiring) -> None:
     decided = await approve(wiring)
-    packed = pack_record(decided.record, decided.head, "c")
+    packed = pack_record(decided.record, decided.head, "c", CLEAR)
 
     def put_off(record: SuspensionRecord, now_ms: int) -> Change:
         return hold(record, now_ms)

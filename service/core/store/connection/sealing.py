@@ -18,6 +18,11 @@ from sayso.errors import InvalidInput, Unreadable
 
 _MARK = b"sealed:v1:"
 _NONCE_BYTES = 12
+RUN_STATE = "run state"  # a purpose
+
+
+class Altered(Unreadable):
+    """The value was altered or moved in the store; restore it from a backup."""
 
 
 class Keyring:
@@ -48,7 +53,7 @@ class Sealer:
     """
 
     def __init__(self, keyring: Keyring, tenant: str) -> None:
-        self._keyring, self._tenant = keyring, tenant
+        self._keyring, self.tenant = keyring, tenant
 
     @property
     def active(self) -> bool:
@@ -61,7 +66,7 @@ class Sealer:
         return head.decode() + base64.b64encode(body).decode() if head else value
 
     def open(self, purpose: str, stored: str | bytes, *place: str) -> str:
-        """Return a stored text in clear. Raises `Unreadable`, with the id of a key that is missing."""
+        """Return a stored text in clear. Raises `Altered`, or `Unreadable` with the id of a missing key."""
         raw = stored.encode() if isinstance(stored, str) else stored
         if not raw.startswith(_MARK):
             return raw.decode()
@@ -78,7 +83,7 @@ class Sealer:
         return head + body if head else value
 
     def open_bytes(self, purpose: str, stored: bytes, *place: str) -> bytes:
-        """Return stored bytes in clear. Raises `Unreadable`, with the id of a key that is missing."""
+        """Return stored bytes in clear. Raises `Altered`, or `Unreadable` with the id of a missing key."""
         if not stored.startswith(_MARK):
             return stored
         key_id, _, sealed = stored.removeprefix(_MARK).partition(b":")
@@ -104,10 +109,10 @@ class Sealer:
             return _cipher(key, context).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], context)
         except (InvalidTag, ValueError) as error:
             closed = f"It does not open with the key {name}: it was altered, or copied from another place."
-            raise Unreadable(closed, key=name) from error
+            raise Altered(closed, key=name) from error
 
     def _describe(self, purpose: str, place: tuple[str, ...]) -> bytes:
-        return json.dumps([purpose, self._tenant, *place]).encode()
+        return json.dumps([purpose, self.tenant, *place]).encode()
 
 
 def _cipher(key: SecretKey, context: bytes) -> AESGCM:

@@ -268,7 +268,7 @@ class Erasures(StorePart):
         for stored in run.records:
             record, new_head = stored.record, head if stored is run.records[0] else stored.head
             commit.expect(keys.suspension(record.id), record.version)
-            packed = pack_record(erase_record(record, erasure), new_head, stored.commit_id)
+            packed = pack_record(erase_record(record, erasure), new_head, stored.commit_id, self._store.sealer)
             commit.write("SET", keys.suspension(record.id), packed)
             for command, key, *args in list_forgotten(keys, record):
                 commit.write(command, key, *args)

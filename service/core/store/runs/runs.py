@@ -18,11 +18,12 @@ from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.redaction import Redacted
 from sayso.core.transitions.masking import list_typed, mask_end
 from sayso.core.transitions.states import RunState, count_failed, find_run_state
-from sayso.errors import NotFound
+from sayso.errors import InvalidInput, NotFound
 from service.core.cache import Cache
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text, texts
 from service.core.store.connection.pipeline import Script
+from service.core.store.connection.sealing import RUN_STATE, Altered
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of, split_readable
@@ -144,6 +145,7 @@ class Runs:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._sealer = store.sealer
         self._intake, self._pipeline = store.connections.intake, store.connections.changes
         self._index = RunIndex(store)
         self._manifests = Cache(self._read_manifests, store.connections.refresher)
@@ -191,8 +193,15 @@ class Runs:
         return entries
 
     async def state(self, run_id: str, ref: StateRef) -> bytes:
-        """Return the run's state; raises `InvalidInput` where it does not match `ref`."""
-        return open_state(ref, _bytes(await self._pipeline.ask("GET", self._keys.state(run_id))))
+        """Return the run's state; raises `InvalidInput` where it does not match `ref`, `Unreadable` without its key."""
+        stored = _bytes(await self._pipeline.ask("GET", self._keys.state(run_id)))
+        try:
+            blob = self._sealer.open_bytes(RUN_STATE, stored, run_id)
+        except Altered as error:
+            raise InvalidInput(
+                f"The run's saved state was altered. The run cannot continue. {error.message}"
+            ) from error
+        return open_state(ref, blob)
 
     async def inbox(self, skip: int = 0, limit: int = 50) -> list[str]:
         """Return the ids of pending suspensions, the earliest deadline first."""

@@ -35,7 +35,7 @@ class DueBatches:
 
     def __init__(self, store: TenantStore, mark_ms: Callable[[], int]) -> None:
         self.mark_ms, self._keys, self._pipelines = mark_ms, store.keys, store.connections.batches
-        self._writers = store.hooks.writers
+        self._store, self._sealer = store, store.sealer
 
     async def change(self, suspension_ids: Sequence[str], verb: Verb, valid_until_ms: int = 0) -> list[str]:
         """Apply the transition, saved up to `valid_until_ms`; return the ids that failed. Raises `Unavailable`."""
@@ -46,7 +46,7 @@ class DueBatches:
             try:
                 if raw is None:
                     raise ValueError("the suspension is gone")
-                record, head, *_ = read_record(self._keys.tenant, suspension_id, raw)
+                record, head, *_ = read_record(self._sealer, suspension_id, raw)
                 change = verb(record, max(now_ms, record.updated_at_ms))
                 commit = None if change.record is record else self._pack(record, change, head)
             except (SaysoError, ValueError):
@@ -64,7 +64,7 @@ class DueBatches:
         commits: list[PrecomputedCommit] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             with suppress(SaysoError, ValueError):
-                record, head, *_ = read_record(self._keys.tenant, suspension_id, raw or b"")
+                record, head, *_ = read_record(self._sealer, suspension_id, raw or b"")
                 at_ms = record.due_at_ms
                 if record.status is Status.PENDING and at_ms is not None and now_ms < at_ms < until_ms:
                     change = verb(record, at_ms)
@@ -96,7 +96,7 @@ class DueBatches:
         self, record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)
     ) -> Part:
         commit, _, _ = build_commit(
-            record, change, head, os.urandom(6).hex(), None, self._writers, small=between_ms != (0, 0)
+            record, change, head, os.urandom(6).hex(), None, self._store, small=between_ms != (0, 0)
         )
         commit.between_ms = between_ms
         return Part.pack(*commit.arguments())

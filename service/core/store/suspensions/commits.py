@@ -14,9 +14,10 @@ from sayso.core.transitions.masking import mask_contents
 from sayso.errors import TooManyRequests
 from service.core.concurrency import Turnstile
 from service.core.settings import Settings
-from service.core.store.connection.commits import Commit, Update, Writer
+from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text
 from service.core.store.connection.pipeline import Script
+from service.core.store.connection.sealing import RUN_STATE
 from service.core.store.counters import describe_counters, parse_counters
 from service.core.store.keys import CHANGES, TenantKeys, keys_of
 from service.core.store.lua import read_script
@@ -57,7 +58,7 @@ def build_commit(
     head: TrailHead,
     commit_id: str,
     seen: Idempotency | None,
-    writers: Sequence[Writer],
+    store: TenantStore,
     *,
     small: bool = False,
     room: Room | None = None,
@@ -69,13 +70,13 @@ def build_commit(
     commit.expect(keys.suspension(after.id), after.version - 1)
     first_seq = head.seq + 1
     head, entries = write_events(head, mask_contents(change.record, change.events), after.updated_at_ms)
-    packed = pack_record(after, head, commit_id, small=small)
+    packed = pack_record(after, head, commit_id, store.sealer, small=small)
     commit.write("SET", keys.suspension(after.id), packed)
     _move_indexes(commit, keys, before, after)
     if change.following is not None:
         following = change.following.model_copy(update={"version": 1})
         commit.expect(keys.suspension(following.id), 0)
-        packed = pack_record(following, head, commit_id, small=small)
+        packed = pack_record(following, head, commit_id, store.sealer, small=small)
         commit.write("SET", keys.suspension(following.id), packed)
         _move_indexes(commit, keys, None, following)
     last = change.following or after
@@ -84,7 +85,8 @@ def build_commit(
         commit.write("RPUSH", keys.trail(after.run.id), *entries)
         commit.write("HINCRBY", keys.unchecked, after.run.id, len(entries))
     if change.state is not None:
-        commit.write("SET", keys.state(after.run.id), change.state.blob)
+        blob = store.sealer.seal_bytes(RUN_STATE, change.state.blob, after.run.id)
+        commit.write("SET", keys.state(after.run.id), blob)
     if change.ready:
         commit.push_copy(keys.ready, f"{last.id} ", keys.suspension(last.id))
     elif change.handed_to:
@@ -96,7 +98,7 @@ def build_commit(
         _expect_room(commit, keys, before, last, room)
     pairs = ((before, after),) if change.following is None else ((before, after), (None, change.following))
     update = Update(before, change, after, pairs, first_seq, after.updated_at_ms)
-    for write in writers:
+    for write in store.hooks.writers:
         write(commit, keys, update)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"
     for topic in (after.tenant, after.id, after.run.id):

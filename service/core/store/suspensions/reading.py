@@ -1,7 +1,7 @@
 """Records as they are stored. Lists name unreadable ones and go on; nothing about them can be decided.
 
 Field names, most of a record, are in a preset dictionary with which it is compressed. The first byte names it, or marks
-a plain record.
+a plain record. With a key file all this is encrypted, bound to the suspension and to what stands before the body.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from sayso.core.records.events import TrailHead
 from sayso.core.records.items import Item, digest_item
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.errors import SaysoError, Unreadable
-from service.core.store.connection.sealing import Keyring, Sealer
+from service.core.store.connection.sealing import Sealer
 
 _WORDS = (
     b'"receipt":{"decided_at_ms":1,"leased_at_ms":1,"resumed_at_ms":1,"settled_at_ms":1,"redrives":1,"error":"'
@@ -43,6 +43,7 @@ _DICTIONARIES = {b"1": _WORDS}  # all dictionaries; a packed record names its ow
 _CURRENT = b"1"
 _OVER = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
 _PLAIN = b"0"
+_SEALED, _OTHER = "suspension", "record"
 _WINDOW_BITS, _MEMORY_LEVEL = -13, 5  # a small window fits short records, and takes a fraction of the time to set up
 
 
@@ -58,18 +59,29 @@ class Unpacked(NamedTuple):
 _PACKER = zlib.compressobj(level=1, wbits=_WINDOW_BITS, memLevel=_MEMORY_LEVEL, zdict=_DICTIONARIES[_CURRENT])
 
 
-def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str, *, small: bool = False) -> bytes:
+def pack_record(
+    record: SuspensionRecord, head: TrailHead, commit_id: str, sealer: Sealer, *, small: bool = False
+) -> bytes:
     """Return the stored form: version, head of the trail, commit id and body, which `small` always compresses."""
-    header = f"{record.version}|{head.seq}|{head.hash}|{commit_id}|".encode()
+    header = f"{record.version}|{head.seq}|{head.hash}|{commit_id}|"
     doc = record.model_dump_json(exclude_defaults=True).encode()
     if record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker" and not small:
-        return header + _PLAIN + doc
-    packer = _PACKER.copy()
-    return header + _CURRENT + packer.compress(doc) + packer.flush()
+        body = _PLAIN + doc
+    else:
+        packer = _PACKER.copy()
+        body = _CURRENT + packer.compress(doc) + packer.flush()
+    return header.encode() + sealer.seal_bytes(_SEALED, body, record.id, header)
+
+
+def open_record(raw: bytes, sealer: Sealer, suspension_id: str) -> bytes:
+    """Return the stored form of a record with its body in clear; raises `Unreadable`."""
+    *place, body = raw.split(b"|", 4)
+    header = b"".join(part + b"|" for part in place)
+    return header + sealer.open_bytes(_SEALED, body, suspension_id, header.decode(errors="replace"))
 
 
 def unpack_record(raw: bytes) -> Unpacked:
-    """Return the record after a check of its items' digests; raises `Unreadable`."""
+    """Return a record in clear after a check of its items' digests; raises `Unreadable`."""
     try:
         version, seq, hash_, commit_id, body = raw.split(b"|", 4)
         place = int(version), TrailHead(seq=int(seq), hash=hash_.decode()), commit_id.decode()
@@ -124,7 +136,6 @@ def unpack_body(body: bytes) -> bytes:
 
 
 _MOST_REMEMBERED = 1_000
-_OTHER = "record"
 _TURN_BYTES = 32_768  # so much JSON takes some milliseconds to read; then other tasks run
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -152,11 +163,11 @@ def split_readable(
     return readable, [record for record in records if isinstance(record, UnreadableRecord)]
 
 
-def read_record(tenant: str, suspension_id: str, raw: bytes) -> Unpacked:
+def read_record(sealer: Sealer, suspension_id: str, raw: bytes) -> Unpacked:
     """Return the record with this id; raises `Unreadable`."""
     try:
-        stored = unpack_record(raw)
-        if (stored.record.tenant, stored.record.id) != (tenant, suspension_id):
+        stored = unpack_record(open_record(raw, sealer, suspension_id))
+        if (stored.record.tenant, stored.record.id) != (sealer.tenant, suspension_id):
             raise Unreadable("It is the record of another suspension.")
     except Unreadable as error:
         raise describe_unreadable(UnreadableRecord(suspension_id, error.message)) from error
@@ -196,14 +207,14 @@ def _describe_misfit(error: ValidationError) -> str:
 class Readings:
     """Reads records of one tenant, and keeps a list of the unreadable ones."""
 
-    def __init__(self, tenant: str, sealer: Sealer | None = None) -> None:
-        self._tenant, self._sealer = tenant, sealer or Sealer(Keyring(), tenant)
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
         self._unreadable: dict[str, UnreadableRecord] = {}
 
     def read(self, suspension_id: str, raw: bytes) -> Unpacked:
         """Return the record; raises `Unreadable`, and logs that once."""
         try:
-            stored = read_record(self._tenant, suspension_id, raw)
+            stored = read_record(self._sealer, suspension_id, raw)
         except Unreadable as error:
             self._note(UnreadableRecord(suspension_id, str(error.facts["reason"])))
             raise

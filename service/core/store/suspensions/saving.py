@@ -299,7 +299,7 @@ class Suspensions(SuspensionLookups):
         if passed_ms > _READING_MS:
             return None
         try:
-            record, head, *_ = read_record(self.tenant, suspension_id, packed)
+            record, head, *_ = read_record(self._sealer, suspension_id, packed)
         except Unreadable:
             return None
         now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
@@ -309,7 +309,7 @@ class Suspensions(SuspensionLookups):
 
     async def read_handed(self, suspension_id: str, packed: bytes) -> Saved:
         """Return a run that was handed to this process, leased to it, as of now; raises `Unreadable`."""
-        record, head, *_ = read_record(self.tenant, suspension_id, packed)
+        record, head, *_ = read_record(self._sealer, suspension_id, packed)
         now_ms = max(await self.read_time_ms(), record.updated_at_ms)
         at_ms = monotonic_ms()
         return Saved(record, now_ms, head=head, saved_at_ms=at_ms, sent_at_ms=at_ms)
@@ -369,9 +369,7 @@ class Suspensions(SuspensionLookups):
 
     def _prepare(self, state: State, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
         commit_id = os.urandom(6).hex()
-        commit, after, head = build_commit(
-            state.record, change, state.head, commit_id, seen, self.hooks.writers, room=room
-        )
+        commit, after, head = build_commit(state.record, change, state.head, commit_id, seen, self._store, room=room)
         if not state.fresh:
             due_ms = state.record.due_at_ms if state.record is not None else None
             latest_ms = state.now_ms + _LATE_MS

@@ -9,9 +9,10 @@ from service.core.cache import Cache, Refresher
 from service.core.settings import Settings
 from service.core.store.connection.connecting import WRITING, as_ms, text, texts
 from service.core.store.connection.pipeline import Script
+from service.core.store.connection.sealing import Sealer
 from service.core.store.keys import FORMAT
 from service.core.store.load import Sizes
-from service.core.store.suspensions.reading import unpack_record
+from service.core.store.suspensions.reading import read_record
 from service.core.store.tenants import DueList, TenantStore
 
 _WRITING = Script(WRITING)
@@ -38,7 +39,7 @@ class Schedule(DueList):
 
     def __init__(self, store: TenantStore) -> None:
         super().__init__(store.redis, store.keys.schedule)
-        self._keys, self._taking = store.keys, store.connections.ready
+        self._keys, self._taking, self._sealer = store.keys, store.connections.ready, store.sealer
         self.sizes = Sizes(store)
 
     async def now_ms(self) -> int:
@@ -65,13 +66,13 @@ class Schedule(DueList):
             pipe.llen(self._keys.ready)
             pipe.lindex(self._keys.ready, 0)
             time, runs, first = await pipe.execute()
-        since_ms = _read_queued(first) if first is not None else None
+        since_ms = _read_queued(first, self._sealer) if first is not None else None
         return Queue(int(runs), max(0, as_ms(*time) - since_ms) if since_ms is not None else 0)
 
     async def queued_since_ms(self) -> int | None:
         """Return when the first entry of the ready list was added; None if it is empty or unreadable."""
         first: Any = await self._redis.lindex(self._keys.ready, 0)
-        return _read_queued(first) if first is not None else None
+        return _read_queued(first, self._sealer) if first is not None else None
 
     async def announce_rush(self, for_ms: int) -> None:
         """Let workers leave the ready list alone for a while, because many deadlines pass."""
@@ -97,9 +98,10 @@ def read_ready(raw: bytes, *, handed: bool = False) -> Ready:
     return Ready(name.decode(errors="replace"), packed, handed)
 
 
-def _read_queued(raw: bytes) -> int | None:
+def _read_queued(raw: bytes, sealer: Sealer) -> int | None:
+    ready = read_ready(raw)
     try:
-        record = unpack_record(read_ready(raw).packed).record
+        record = read_record(sealer, ready.id, ready.packed).record
     except Unreadable:
         return None
     return record.receipt.enqueued_at_ms

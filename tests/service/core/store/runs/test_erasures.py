@@ -21,7 +21,7 @@ from service.core.wiring import Wiring
 from service.features.discussions.discussing import add_comment, attach
 from service.features.operate.diagnostics import diagnose
 from service.features.whatif.store import Replay, ReplayStore
-from tests.builders import answer_question, approve, ask, finish, give_up, make_pending, person
+from tests.builders import CLEAR, answer_question, approve, ask, finish, give_up, make_pending, person
 from tests.service.damages import KEYS
 from tests.service.worlds import World
 from tests.workers.test_announcing import add_endpoint
@@ -200,4 +200,4 @@ async def test_record_that_says_erased_and_holds_a_call_is_unreadable(world: Wor
     for update in ({"items": (forged,)}, {"status": Status.DECIDED}, {"erasure": None}):
         altered = SuspensionRecord.model_validate(erased.model_copy(update=update).model_dump())
         with pytest.raises(Unreadable, match="was altered"):
-            unpack_record(pack_record(altered, end.actual, "c"))
+            unpack_record(pack_record(altered, end.actual, "c", CLEAR))

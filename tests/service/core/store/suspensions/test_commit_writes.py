@@ -1,5 +1,7 @@
 """A commit writes what follows from the record before and after, each index once, and nothing else."""
 
+from redis.asyncio import Redis
+
 from sayso.core.records.events import TrailHead
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import Change, ResumeSpec, Status, SuspensionRecord
@@ -8,12 +10,13 @@ from sayso.core.transitions.execution import checkpoint, lease, redeem, release,
 from service.core.store.connection.commits import Commit
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.commits import Idempotency, Room, build_commit, list_open
-from service.features.registry import HOOKS
+from tests.builders import store_of
 from tests.sayso.core.transitions.test_execution import DONE, FENCE, decided, leased
 from tests.sayso.samples import T0, ask, draft, intent, person, word
 
 KEYS = TenantKeys("default")
 STATE = seal_state(b"{}")
+STORE = store_of(Redis())
 ALWAYS = ["SET s:sus_1", "PUBLISH default", "PUBLISH sus_1", "PUBLISH run_1"]
 """What every commit of the suspension writes: the record, and that it moved."""
 BESIDE = ("ZADD IF announcements", "ZADD facts", "HINCRBY unchecked")
@@ -21,7 +24,7 @@ BESIDE = ("ZADD IF announcements", "ZADD facts", "HINCRBY unchecked")
 
 
 def build(before: SuspensionRecord | None, change: Change, seen: Idempotency | None = None) -> Commit:
-    return build_commit(before, change, TrailHead(), "commit", seen, HOOKS.writers)[0]
+    return build_commit(before, change, TrailHead(), "commit", seen, STORE)[0]
 
 
 def writes_of(commit: Commit) -> list[str]:
@@ -171,14 +174,14 @@ def test_what_its_own_agent_runs_is_open_until_it_is_decided() -> None:
 def test_what_is_asked_needs_room_last_of_all_guards() -> None:
     asked = suspend(draft(), (ask(), ask(1)), T0)
     seen = Idempotency("bot", "k", "f" * 32, "sus_1")
-    commit = build_commit(None, asked, TrailHead(), "commit", seen, HOOKS.writers, room=Room(each=10, all=100))[0]
+    commit = build_commit(None, asked, TrailHead(), "commit", seen, STORE, room=Room(each=10, all=100))[0]
     assert commit.guards[-2:] == [
         ("MEMBERS", commit.keys[KEYS.open_of("bot")], 8),
         ("MEMBERS", commit.keys[KEYS.open], 98),
     ]
     assert list(commit.rooms) == [3, 4], "the same request again is answered before there is need of room"
     denied = Change(draft(status=Status.CANCELLED))
-    assert not build_commit(None, denied, TrailHead(), "commit", None, HOOKS.writers, room=Room(each=1, all=1))[0].rooms
+    assert not build_commit(None, denied, TrailHead(), "commit", None, STORE, room=Room(each=1, all=1))[0].rooms
 
 
 def test_what_an_instance_asks_needs_that_instance_when_it_is_asked_and_not_later() -> None:

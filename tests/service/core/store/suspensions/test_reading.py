@@ -6,6 +6,7 @@ import pytest
 
 from sayso.core.records.events import TrailHead
 from service.core.store.suspensions.reading import Readings, UnreadableRecord, pack_record
+from tests.builders import CLEAR
 from tests.sayso.samples import ask, pending
 
 SEVERAL = 12
@@ -14,7 +15,7 @@ SEVERAL = 12
 def pack(text: str) -> bytes:
     one = ask()
     tool = one.tool.model_copy(update={"args": {"text": text}})
-    return pack_record(pending(one.model_copy(update={"tool": tool})), TrailHead(), "c0ffee")
+    return pack_record(pending(one.model_copy(update={"tool": tool})), TrailHead(), "c0ffee", CLEAR)
 
 
 async def count_turns(raws: list[bytes | None]) -> tuple[int, int]:
@@ -29,7 +30,7 @@ async def count_turns(raws: list[bytes | None]) -> tuple[int, int]:
 
     counting = asyncio.create_task(count())
     await asyncio.sleep(0)
-    found = await Readings("default").read_several(["sus_1"] * len(raws), raws)
+    found = await Readings(CLEAR).read_several(["sus_1"] * len(raws), raws)
     counting.cancel()
     return sum(not isinstance(one, UnreadableRecord) for one in found), turns - 1
 
