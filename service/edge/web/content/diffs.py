@@ -14,27 +14,33 @@ LONG_TEXT_CHARS = 60
 MOST_WORDS = 1_000
 """Above this number of words between the first and the last change, the comparison would take too long."""
 MOST_COMPARED = 300_000
-"""The pairs of words that one comparison of lines reads in all; lines beyond are marked as a whole."""
-MOST_LINES = 2_000  # longer texts have no numbers
+"""The pairs of words that the comparisons of one call read in all; lines beyond are marked as a whole."""
+MOST_LINES = 2_000  # longer texts have no numbers, and the comparisons of one call read no more lines in all
 _CONTEXT = 3  # equal lines that stay beside a change
 _LEAST_HIDDEN = 4
 
 _BLANKS = re.compile(r"\n(?:[^\S\n]*\n){3}")
 """Blank lines that could push a text out of view: they are shown as one sign, without numbers."""
 _WORD = re.compile(r"\s+|\S+")
-_HUNK = re.compile(r"@@ -([0-9]{1,9})(?:,[0-9]+)? \+([0-9]{1,9})")
+_HUNK = re.compile(r"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))?(?![0-9,])")
+_SIGNS = {"-": "removed", "+": "added"}
+_HEADERS = ("diff ", "--- ", "+++ ")
+_REPLACED = re.compile("(r[rn]*)(a[an]*)")  # the first letters of states
 
 
 @dataclass
 class Budget:
-    """How many pairs of words a comparison may still read."""
+    """How many lines and pairs of words the comparisons of one call may still read."""
 
-    remaining: int
+    lines: int = MOST_LINES
+    words: int = MOST_COMPARED
 
-    def take(self, count: int) -> bool:
-        """Spend from the budget; return whether it was enough."""
-        self.remaining -= count
-        return self.remaining >= 0
+    def take(self, *, lines: int = 0, words: int = 0) -> bool:
+        """Spend from the budget if it is enough; return whether it was."""
+        if lines > self.lines or words > self.words:
+            return False
+        self.lines, self.words = self.lines - lines, self.words - words
+        return True
 
 
 class Piece(NamedTuple):
@@ -45,11 +51,18 @@ class Piece(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line of a text with its number: that of the text before for a removed line. Others of a patch have none."""
+    """One line of a text with its number: that of the text before for a removed line. Others of a patch have none.
+
+    A `note` of a patch says that the line above has no line break.
+    """
 
     state: str
     number: int | None
     pieces: tuple[Piece, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
 
 
 class Part(NamedTuple):
@@ -69,20 +82,20 @@ def compare_texts(before: str, after: str) -> tuple[Piece, ...]:
     return tuple(piece for piece in pieces if piece.text)
 
 
-def compare_lines(before: str, after: str) -> tuple[Part, ...]:
-    """Return both texts line by line; nothing if both have one line, or one of them too many."""
+def compare_lines(before: str, after: str, budget: Budget | None = None, *, least: int = 2) -> tuple[Part, ...]:
+    """Return both texts line by line; nothing if both have fewer than `least` lines, or one of them too many."""
     old, new = _split(before), _split(after)
-    if max(len(old), len(new)) < 2 or len(old) + len(new) > MOST_LINES or _BLANKS.search(f"{before}\0{after}"):
+    budget = budget or Budget()
+    if max(len(old), len(new)) < least or _BLANKS.search(f"{before}\0{after}"):
+        return ()
+    if not budget.take(lines=len(old) + len(new)):
         return ()
     lines: list[Line] = []
-    budget = Budget(MOST_COMPARED)
     for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new).get_opcodes():
-        if tag == "equal":
-            pairs = enumerate(new[new_begin:new_end], new_begin + 1)
-            lines += [Line("same", number, (Piece("same", text),)) for number, text in pairs]
-        else:
-            lines += _compare_block(old[begin:end], new[new_begin:new_end], begin, new_begin, budget)
-    return tuple(_fold(lines))
+        if tag != "equal":
+            lines += _number(old[begin:end], begin + 1, "removed")
+        lines += _number(new[new_begin:new_end], new_begin + 1, "same" if tag == "equal" else "added")
+    return tuple(_fold(_mark_words(lines, budget)))
 
 
 def write_diff(parts: Sequence[Part]) -> str:
@@ -91,55 +104,82 @@ def write_diff(parts: Sequence[Part]) -> str:
     return "".join(write_shown(piece.text, breaks=True) for piece in pieces)
 
 
-def number_lines(text: str) -> tuple[Part, ...]:
+def number_lines(text: str, budget: Budget | None = None, *, patch: bool = False) -> tuple[Part, ...]:
     """Return a text with numbered lines, those of a patch with the numbers of the files; or nothing."""
     lines = _split(text)
     if not 2 <= len(lines) <= MOST_LINES or _BLANKS.search(text) or has_rtl(text):
         return ()
-    patch = any(map(_HUNK.match, lines))
-    return (Part(tuple(_number_patch(lines) if patch else _number(lines))),)
+    if patch or any(map(_HUNK.match, lines)):
+        return (Part(tuple(_mark_words(list(_number_patch(lines)), budget or Budget(), signs=1))),)
+    return (Part(tuple(_number(lines))),)
 
 
 def _split(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _number(lines: Sequence[str]) -> Iterator[Line]:
-    for number, text in enumerate(lines, 1):
-        yield Line("same", number, (Piece("same", text),))
-
-
-def _number_patch(lines: Sequence[str]) -> Iterator[Line]:
-    old = new = 0
-    for text in lines:
-        hunk = _HUNK.match(text)
-        state = {"-": "removed", "+": "added"}.get(text[:1], "same") if old or new else "same"
-        number = None
-        if hunk is not None:
-            old, new = int(hunk[1]), int(hunk[2])
-        elif text.startswith(("diff ", "--- ", "+++ ", "\\")):
-            state = "same"
-        elif old or new:
-            number = old if state == "removed" else new
-            old, new = old + (state != "added"), new + (state != "removed")
+def _number(lines: Sequence[str], first: int = 1, state: str = "same") -> Iterator[Line]:
+    for number, text in enumerate(lines, first):
         yield Line(state, number, (Piece(state, text),))
 
 
-def _compare_block(
-    old: Sequence[str], new: Sequence[str], begin: int, new_begin: int, budget: Budget
-) -> Iterator[Line]:
-    """Yield removed lines, then added ones; a line and the one that replaces it mark only the words that differ."""
-    pairs = [_compare_pair(before, after, budget) for before, after in zip(old, new, strict=False)]
-    for state, lines, first in (("removed", old, begin), ("added", new, new_begin)):
-        for place, text in enumerate(lines):
-            pieces = [piece for piece in pairs[place] if piece.state in ("same", state)] if place < len(pairs) else []
-            yield Line(state, first + place + 1, tuple(pieces) or (Piece(state, text),))
+def _number_patch(lines: Sequence[str]) -> Iterator[Line]:
+    """Yield the lines of a patch. A line beyond the lengths that its hunk declares has a state, but no number."""
+    begun = False
+    old, new = range(0), range(0)  # the numbers of the lines to come
+    for text in lines:
+        state, number = _SIGNS.get(text[:1], "same"), None
+        if hunk := _HUNK.match(text):
+            begun = True
+            old, new = (_read_span(hunk[place], hunk[place + 1]) for place in (1, 3))
+        elif state == "removed" and old:
+            number, old = old[0], old[1:]
+        elif state == "added" and new:
+            number, new = new[0], new[1:]
+        elif old and new and (text[0] == " " or not text.strip("\r\n")):
+            number, old, new = new[0], old[1:], new[1:]
+        elif text[0] == "\\":
+            state = "note"
+        else:
+            old, new = range(0), range(0)
+            state = "same" if not begun or text.startswith(_HEADERS) else state
+            begun = begun or text.startswith(("@@", "*** "))
+        yield Line(state, number, (Piece(state, text),))
+
+
+def _read_span(begin: str, length: str | None) -> range:
+    return range(int(begin), int(begin) + int(length or 1))
+
+
+def _mark_words(lines: list[Line], budget: Budget, *, signs: int = 0) -> list[Line]:
+    """Mark only the words that differ in a removed line and the added one that replaces it.
+
+    The first `signs` characters of a line stand before its text.
+    """
+    marked = list(lines)
+    for places in _find_replaced(lines):
+        before, after = (lines[place].text[signs:] for place in places)
+        pieces = _compare_pair(before, after, budget)
+        for place in places if pieces else ():
+            state, number, _ = lines[place]
+            inside = [Piece("same", lines[place].text[:signs]), *pieces]
+            shown = (piece for piece in inside if piece.text and piece.state in ("same", state))
+            marked[place] = Line(state, number, tuple(shown))
+    return marked
+
+
+def _find_replaced(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
+    """Yield the places of a removed line and of the added one that replaces it."""
+    states = "".join(line.state[0] for line in lines)
+    for block in _REPLACED.finditer(states):
+        removed, added = ([place for place in range(*block.span(part)) if states[place] != "n"] for part in (1, 2))
+        yield from zip(removed, added, strict=False)
 
 
 def _compare_pair(before: str, after: str, budget: Budget) -> list[Piece]:
     """Return the pieces of two lines; none if most of them differs, or the budget is spent."""
     old, new = _WORD.findall(before), _WORD.findall(after)
-    if not budget.take(len(old) * len(new)):
+    if not budget.take(words=len(old) * len(new)):
         return []
     pieces = _compare_words(old, new)
     kept = sum(len(piece.text.strip()) for piece in pieces if piece.state == "same")
