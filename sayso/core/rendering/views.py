@@ -144,12 +144,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Row:
-    """One value to show: the texts of all parts of all lines are the whole value."""
+    """One value to show: the texts of all parts of all lines are the whole value, `stored` is it without quotes."""
 
     path: str
     literal: bool
     style: str
     lines: tuple[tuple[Part, ...], ...]
+    stored: str
 
     @property
     def text(self) -> str:
@@ -209,7 +210,7 @@ def _make_row(leaf: Leaf, place: Place) -> Row:
     # A mark inside a word could hide from the search for look-alikes what the whole word shows.
     if lines != whole and _signs([text]) != _signs([part.text for line in lines for part in line]):
         lines = whole
-    return Row(leaf.path, leaf.literal, place.style, lines)
+    return Row(leaf.path, leaf.literal, place.style, lines, stored)
 
 
 def _choose_style(text: str) -> str:

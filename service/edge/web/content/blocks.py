@@ -11,7 +11,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.rendering.views import SHORT_STYLES, Row, View, normalize
 from sayso.core.text.language import cut
 from sayso.core.text.summaries import hash_display, write_shown
-from service.edge.web.content.diffs import Part, compare_lines, number_lines, write_diff
+from service.edge.web.content.diffs import Budget, Part, compare_lines, number_lines, write_diff
 from service.edge.web.content.trees import PlacedRow, part_path, place_rows, split_path
 from service.forms.controls import TITLE_CHARS
 from service.forms.schemas import find_shape
@@ -86,9 +86,9 @@ class Blocks(NamedTuple):
 def make_blocks(view: View, schema: JsonObject | None = None, *, minor: bool = False) -> Blocks:
     """Return every value of a view; `minor` is as in `place_rows`."""
     lists = Counter(path for row in (*view.notable, *view.body, *view.rest) if (path := _read_list(row).path))
-    titles = Titles(schema or {})
+    titles, budget = Titles(schema or {}), Budget()
     first, rest = (
-        tuple(_number(tuple(_join(place_rows(rows, minor=minor), lists, titles))))
+        tuple(_number(tuple(_join(place_rows(rows, minor=minor), lists, titles)), budget))
         for rows in (view.notable, (*view.body, *view.rest))
     )
     return Blocks(first, rest)
@@ -156,18 +156,21 @@ def _join(rows: Sequence[PlacedRow], lists: Counter[str], titles: Titles) -> Ite
                 before = block.above
 
 
-def _number(blocks: tuple[Block, ...]) -> Iterator[Block]:
+def _number(blocks: tuple[Block, ...], budget: Budget) -> Iterator[Block]:
     """Yield the blocks with numbered lines; an old text and the one that replaces it become one block."""
     following = iter(zip_longest(blocks, blocks[1:]))
     for block, after in following:
         row = block.values[0].row
         new = after.values[0].row if after is not None else None
         pair = new is not None and (row.style, new.style) == ("removed", "added") and len(block.values) == 1
-        if pair and after is not None and new is not None and (diff := compare_lines(row.text, new.text)):
-            yield replace(block, values=(*block.values, *after.values), diff=diff)
-            next(following)
-        elif row.style == "code" and _is_plain(row) and (diff := number_lines(row.text)):
-            yield replace(block, diff=diff)
+        if pair and after is not None and new is not None:
+            diff = compare_lines(row.stored, new.stored, budget, least=1)
+            yield replace(block, values=(*block.values, *after.values), diff=diff) if diff else block
+            if diff:
+                next(following)
+        elif row.style == "code" and _is_plain(row):
+            patch = any(part.kind for part in row.lines[0])
+            yield replace(block, diff=number_lines(row.text, budget, patch=patch))
         else:
             yield block
 

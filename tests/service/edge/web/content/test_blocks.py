@@ -1,9 +1,11 @@
 from hypothesis import given, settings
+from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.rendering.renderers import render_call
 from sayso.core.text.summaries import list_values
 from service.edge.web.content.blocks import Block, make_blocks
+from service.edge.web.content.diffs import MOST_LINES
 from tests.sayso.core.rendering.test_table import ARGS
 
 SCHEMA: JsonObject = {
@@ -70,3 +72,29 @@ def test_titles_come_from_the_schema_unless_they_repeat_the_name() -> None:
         'to["a.b"]': "Street",
     }
     assert [column.title for column in blocks["lines[0].qty"].columns] == ["Pieces"]
+
+
+def test_texts_of_a_list_of_edits_are_compared_in_pairs() -> None:
+    edits: list[JsonValue] = [
+        {"old_string": "retries = 3", "new_string": "retries = 5"},
+        {"old_string": "gone\n", "new_string": ""},
+        {"old_string": "", "new_string": '""'},
+    ]
+    blocks = list_blocks({"file_path": "a.py", "edits": edits})
+    assert [block.cells for block in blocks[1:]] == [
+        ["edits[0].old_string → edits[0].new_string", "retries = 3retries = 5"],
+        ["edits[1].old_string → edits[1].new_string", "gone↵\n"],
+        ["edits[2].old_string → edits[2].new_string", '""'],
+    ]
+    assert [[line.state for part in block.diff for line in part.lines] for block in blocks[1:]] == [
+        ["removed", "added"],
+        ["removed"],
+        ["added"],
+    ]
+
+
+def test_many_edits_beyond_the_budget_are_shown_apart() -> None:
+    edits: list[JsonValue] = [{"old": f"a {place}", "new": f"b {place}"} for place in range(MOST_LINES)]
+    blocks = list_blocks({"path": "a.py", "edits": edits})
+    assert sum(len(block.values) == 2 for block in blocks) == MOST_LINES // 2
+    assert sum(len(block.values) for block in blocks) == 1 + 2 * MOST_LINES
