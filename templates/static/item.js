@@ -74,6 +74,9 @@
     next.focus({ preventScroll: true });
   }
 
+  // In the review of an edit, what stays as requested may have been read before.
+  const wasRead = () => sessionStorage.getItem(readKey(answers.dataset.values.replace(" reviewed", "")));
+
   function watch() {
     const ends = new IntersectionObserver((seen) => {
       for (const { isIntersecting, target } of seen) {
@@ -88,6 +91,7 @@
     for (const text of document.querySelectorAll(`${TEXTS}, ${FOLDS}`)) {
       const required = text.matches(`.what td, ${FOLDS}`) || text.textContent.length > LONG_CHARS;
       if (!required || text.closest("details:not([open], .fold), .tree, .raw, .like")) continue;
+      if (text.matches(".merged .fold") && wasRead()) continue; // equal lines
       const end = Object.assign(document.createElement("span"), { className: "end" });
       text.append(end);
       unread.add(text);
@@ -106,9 +110,8 @@
     answers = document.getElementById("answers");
     document.addEventListener("click", press);
     for (const type of ["input", "change"]) document.addEventListener(type, guard);
-    // Before the review of an edit, the arguments that stay as requested may have been read.
     const unchanged = document.querySelector(".unchanged");
-    if (unchanged) unchanged.open = !sessionStorage.getItem(readKey(answers.dataset.values.replace(" reviewed", "")));
+    if (unchanged) unchanged.open = !wasRead();
     for (const fold of document.querySelectorAll(FOLDS)) fold.open = false;
     if (!document.getElementById("edit") && !sessionStorage.getItem(readKey())) watch();
     guard();

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
+from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
+from sayso.core.text.summaries import hash_display
 from service.core.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.edge.web.reading import begin_edit, press_approve, read_to_the_end, settle
@@ -22,6 +24,22 @@ NOTE = ToolDefinition(
     name="publish", parameters={"type": "object", "properties": {"body": {"type": "string"}}, "required": ["body"]}
 )
 OLD = "".join(f"value_{place} = {place}\n" for place in range(60))
+PATCH, MULTI = ToolDefinition(name="apply_patch"), ToolDefinition(name="MultiEdit")
+HUNKS = """--- a/config.py
++++ b/config.py
+@@ -999999997,3 +999999997,3 @@
+ retries = 3
+-timeout = 30
++timeout = 60
+--- old comment
++++ x
+ \u200bend
+"""
+EDITS: list[JsonValue] = [
+    {"old_string": "timeout = 30", "new_string": "timeout = 60", "replace_all": True},
+    {"old_string": "import os\n", "new_string": ""},
+    {"old_string": "", "new_string": "import sys\n"},
+]
 NEW = OLD.replace("value_30 = 30\n", "value_30 = thirty\n")
 
 
@@ -68,21 +86,78 @@ def test_fold_that_was_never_opened_is_reported_as_unread(site: Site, open_as: O
     assert shown_in(site, record).paths == ("path",)
 
 
-def test_edit_of_a_long_text_needs_every_line_shown(site: Site, open_as: Open) -> None:
-    record = site.act(ask_note)
-    page = open_as(place_of(record))
+def review_edit(page: Page) -> Locator:
+    """Change one line of the text; return the button that approves the change."""
     begin_edit(page)
     page.get_by_label("body").fill(NEW)
     settle(page)
     page.get_by_role("button", name="Review 1 change").click()
-    approve = page.get_by_role("button", name="Approve with 1 change")
     expect(page.locator(".merged .line").filter(visible=True)).to_have_count(8)
-    expect(approve).to_have_text("Approve with 1 change · 2 texts not yet shown")
+    return page.get_by_role("button", name="Approve with 1 change")
+
+
+def approve_as_shown(page: Page, approve: Locator, *, lines: int) -> None:
+    """Read to the end, which shows so many lines of the change, and approve it."""
     read_to_the_end(page)
-    expect(page.locator(".merged .line").filter(visible=True)).to_have_count(61)
+    expect(page.locator(".merged .line").filter(visible=True)).to_have_count(lines)
     settle(page)
     approve.click()
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
+
+
+def test_edit_of_a_text_not_yet_read_needs_every_line_shown(site: Site, open_as: Open) -> None:
+    record = site.act(ask_note)
+    page = open_as(place_of(record))
+    approve = review_edit(page)
+    expect(approve).to_have_text("Approve with 1 change · 2 texts not yet shown")
+    approve_as_shown(page, approve, lines=61)
+
+
+@SIZES
+def test_edit_of_a_text_that_was_read_needs_its_changes_shown(
+    site: Site, open_as: Open, viewport: ViewportSize
+) -> None:
+    """The equal lines stay folded. In a low window the end of the text is not in view at once."""
+    record = site.act(ask_note)
+    page = open_as(place_of(record), viewport=viewport)
+    read_to_the_end(page)
+    page.set_viewport_size({"width": viewport["width"], "height": 340})
+    approve = review_edit(page)
+    expect(approve).to_have_text("Approve with 1 change · 1 text not yet shown")
+    approve_as_shown(page, approve, lines=8)
+    assert shown_in(site, record).values_shown == 1
+
+
+@SIZES
+def test_patch_marks_changed_words_and_keeps_its_lines(site: Site, open_as: Open, viewport: ViewportSize) -> None:
+    page = open_as(
+        place_of(site.act(lambda wiring: asked(wiring, make_ask(PATCH, {"patch": HUNKS})))), viewport=viewport
+    )
+    assert page.locator(".read .diff").text_content() == HUNKS.replace("\n", "↵\n").replace("\u200b", "⟨U+200B⟩")
+    expect(page.locator(".line.mixed del")).to_have_text(["30"])
+    expect(page.locator(".line.mixed ins")).to_have_text(["60"])
+    assert page.locator(".line.mixed").first.evaluate("node => getComputedStyle(node).display") == "block"
+    numbers = page.locator(".read .line").evaluate_all("nodes => nodes.map((node) => node.dataset.number)")
+    assert numbers == ["", "", "", "999999997", "999999998", "999999998", "999999999", "999999999", ""]
+
+
+@SIZES
+def test_list_of_edits_is_one_view_for_each_entry(site: Site, open_as: Open, viewport: ViewportSize) -> None:
+    record = site.act(lambda wiring: asked(wiring, make_ask(MULTI, {"file_path": "/srv/config.py", "edits": EDITS})))
+    page = open_as(place_of(record), viewport=viewport)
+    assert [cells[0] for cells in cells_of(page)] == [
+        "file_path",
+        "edits[0].old_string → edits[0].new_string",
+        "edits[0].replace_all",
+        "edits[1].old_string → edits[1].new_string",
+        "edits[2].old_string → edits[2].new_string",
+    ]
+    assert page.locator(".what").get_attribute("data-display") == hash_display(cells_of(page))
+    expect(page.locator("del, ins")).to_have_text(["30", "60", "import os↵\n", "import sys↵\n"])
+    read_to_the_end(page)
+    press_approve(page)
+    expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
+    assert shown_in(site, record).values_shown == 8
 
 
 def test_written_file_has_numbered_lines(site: Site, open_as: Open) -> None:
