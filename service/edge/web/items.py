@@ -378,11 +378,11 @@ def _describe_args(
         if version is None
         else details.compare_args(item.tool.args, args, minor=minor, schema=schema),
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
-        "differences": details.list_differences(item, minor=minor),
+        "differences": details.list_differences(item, minor=minor, schema=schema),
         "changes": details.compare_args(item.tool.args, decided, minor=minor, schema=schema)
         if decided is not None
         else [],
-        "decisions": details.list_decisions(item, minor=minor),
+        "decisions": details.list_decisions(item, minor=minor, schema=schema),
         "siblings": [
             (other, summarize(find_secrets(other).args), find_item_state(record, other))
             for other in record.items

@@ -71,14 +71,14 @@ class DecisionLine(NamedTuple):
     seen: str
 
 
-def list_decisions(item: Item, *, minor: bool = False) -> list[DecisionLine]:
-    """Return the decisions on an item, and those that no longer count; `minor` is as in `compare_args`."""
+def list_decisions(item: Item, *, minor: bool = False, schema: JsonObject | None = None) -> list[DecisionLine]:
+    """Return the decisions on an item, and those that no longer count; keywords are as in `compare_args`."""
     lines = [
         DecisionLine(
             describe_decision(item, decision),
             decision.message or "",
             decision.at_ms,
-            find_changes(item, decision, minor=minor),
+            find_changes(item, decision, minor=minor, schema=schema),
             describe_shown(decision.shown) if decision.by.kind is ActorKind.HUMAN else "",
         )
         for decision in item.decisions
@@ -190,20 +190,24 @@ class Difference(NamedTuple):
     changes: "list[Change]"
 
 
-def list_differences(item: Item, *, minor: bool = False) -> list[Difference]:
+def list_differences(item: Item, *, minor: bool = False, schema: JsonObject | None = None) -> list[Difference]:
     """Return what reviewers of an open item approved beside the requested arguments, each version once."""
     versions: dict[bytes, tuple[list[str], list[Change]]] = {}
     for decision in item.decisions if item.open else ():
-        if decision.action is DecisionAction.APPROVE and (changes := find_changes(item, decision, minor=minor)):
+        changes = find_changes(item, decision, minor=minor, schema=schema)
+        if decision.action is DecisionAction.APPROVE and changes:
             versions.setdefault(canonical_json(args_of(item, decision)), ([], changes))[0].append(decision.by.id)
     return [Difference(join_words(people), changes) for people, changes in versions.values()]
 
 
-def find_changes(item: Item, decision: Decision, *, minor: bool = False) -> list[Change]:
+def find_changes(
+    item: Item, decision: Decision, *, minor: bool = False, schema: JsonObject | None = None
+) -> list[Change]:
     """Return the leaves that one decision changes, so that other reviewers can compare."""
     if item.erasure is not None or (decision.args is None and decision.action is not DecisionAction.VALUE):
         return []
-    return [row for row in compare_args(item.tool.args, args_of(item, decision), minor=minor) if row.state != "same"]
+    rows = compare_args(item.tool.args, args_of(item, decision), minor=minor, schema=schema)
+    return [row for row in rows if row.state != "same"]
 
 
 def _find_suspension(suspension_id: str, trail: Sequence[TrailEntry]) -> int:

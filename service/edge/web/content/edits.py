@@ -264,7 +264,7 @@ def _compare_near(last: Item, item: Item, schema: JsonObject | None) -> list[Cha
     if not is_near(before, after):
         return []
     minor = schema is not None and names_minor_unit(schema)
-    return [row for row in compare_args(before, after, minor=minor) if row.state != "same"]
+    return [row for row in compare_args(before, after, minor=minor, schema=schema) if row.state != "same"]
 
 
 async def find_since(
@@ -294,14 +294,23 @@ async def find_since(
         if find_secrets(item, schema).masked or find_secrets(last, schema).masked:
             return None
         minor = schema is not None and names_minor_unit(schema)
-        return compare_calls(before, item.tool.args, item_href(earlier, last), approval.at_ms, minor=minor)
+        href = item_href(earlier, last)
+        return compare_calls(before, item.tool.args, href, approval.at_ms, minor=minor, schema=schema)
 
     return await asyncio.to_thread(compare)  # thousands of values take hundreds of milliseconds
 
 
-def compare_calls(before: JsonObject, after: JsonObject, href: str, at_ms: int, *, minor: bool = False) -> Since:
-    """Return what differs between two calls; `minor` is as in `compare_args`."""
-    rows = compare_args(before, after, minor=minor)
+def compare_calls(
+    before: JsonObject,
+    after: JsonObject,
+    href: str,
+    at_ms: int,
+    *,
+    minor: bool = False,
+    schema: JsonObject | None = None,
+) -> Since:
+    """Return what differs between two calls; keywords are as in `compare_args`."""
+    rows = compare_args(before, after, minor=minor, schema=schema)
     changes = [row for row in rows if row.state != "same"]
     known = find_measures(before).recipients
     new = {text for recipient, text in find_measures(after).recipients.items() if recipient not in known}

@@ -128,7 +128,8 @@ def list_alternatives(
     for version in others:
         if shown is not None and version.digest == shown.digest:
             continue
-        rows = [row for row in compare_args(item.tool.args, version.args, minor=minor) if row.state != "same"]
+        compared = compare_args(item.tool.args, version.args, minor=minor, schema=schema)
+        rows = [row for row in compared if row.state != "same"]
         view = render_call(item.tool.name, version.args, schema)
         flags = tuple(flag for flag in (*view.flags, *find_unusual(version.args, earlier)) if flag not in known)
         longest = max((len(text) for row in rows for text in (row.before, row.after)), default=0)

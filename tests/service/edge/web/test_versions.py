@@ -9,7 +9,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from service.core.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
-from tests.service.edge.web.reading import press_approve, read_to_the_end, settle
+from tests.service.edge.web.reading import press_approve, read_to_the_end, settle, unfold
 from tests.service.edge.web.sites import Site
 from tests.service.edge.web.stories import REFUND_ARGS, asked, decide, make_ask, place_of
 
@@ -42,6 +42,21 @@ def test_next_reviewer_approves_the_edited_version(site: Site, open_as: Callable
         return outcome.args if outcome is not None else None
 
     assert site.act(read) == EDITED
+
+
+def test_versions_name_values_by_the_titles_of_the_schema(site: Site, open_as: Callable[..., Page]) -> None:
+    refund = ToolDefinition(name="refund", parameters={"properties": {"amount": {"type": "number", "title": "To pay"}}})
+
+    async def story(wiring: Wiring) -> SuspensionRecord:
+        await wiring.runs.save_definitions([refund])
+        record = await asked(wiring, make_ask(refund, REFUND_ARGS, terms=TERMS))
+        return await decide(wiring, record, "approve", args=EDITED)
+
+    page = open_as(place_of(site.act(story)))
+    expect(page.locator("#differing")).to_contain_text("ben approved To pay amount 48.25; you see 250.")
+    expect(page.locator(".versions p")).to_contain_text("To pay amount 250")
+    unfold(page, "Terms")
+    expect(page.locator("#facts dd", has_text="48.25")).to_have_text("To pay amount 48.25")
 
 
 def test_versions_show_amounts_as_the_call_does(site: Site, open_as: Callable[..., Page]) -> None:
