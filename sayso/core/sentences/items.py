@@ -49,16 +49,16 @@ DOUBT_CHOICES = (
     (
         '"skip"',
         mark("It did run"),
-        mark("The agent continues with the result below. Nothing runs again."),
+        mark("The agent continues. Nothing runs again."),
         mark("Continue without running it"),
     ),
     (
         '"run_again"',
         mark("It did not run"),
-        mark("It runs now. If it ran after all, its effect may happen twice."),
+        mark("It runs now; if it ran after all, twice."),
         mark("Run it again"),
     ),
-    ('"fail"', mark("It is unclear"), mark("The run fails. Nothing runs again."), mark("Stop the run")),
+    ('"fail"', mark("It is unclear"), mark("The agent stops. Nothing runs again."), mark("Stop the run")),
 )
 """Each answer about a call in doubt: its value as JSON, its heading, its effect, and the name of its button."""
 

@@ -26,6 +26,7 @@ Permission = Literal[
     "read_rules",
     "edit_rules",
     "read_people",
+    "read_channels",
     "manage_people",
     "manage_groups",
     "manage_keys",
@@ -53,11 +54,12 @@ PERMISSIONS: Mapping[Permission, str] = {
     "read_rules": "rules and their versions, and what they would do",
     "edit_rules": "attest, restore, shadow and replay rules",
     "read_people": "everybody's accounts, keys, sessions and figures",
+    "read_channels": "channels, endpoints, senders and failed messages",
     "manage_people": "add people, give roles, make roles, reset passwords",
     "manage_groups": "create, change and delete groups",
     "manage_keys": "create, rotate and revoke everybody's keys",
-    "manage_channels": "channels, and their test cards",
-    "manage_webhooks": "endpoints and senders",
+    "manage_channels": "test cards and previews of channels, and Slack's installation",
+    "manage_webhooks": "register, change and delete endpoints and senders, and send again",
     "read_activity": "the activity log",
     "freeze": "freeze and unfreeze",
     "erase": "erase the contents of runs",
@@ -75,8 +77,8 @@ REVIEWER, ADMIN = "reviewer", "admin"
 ROLES: Mapping[str, frozenset[Permission]] = {
     REVIEWER: _READS | _REVIEWS,
     "rule_author": _READS | {"edit_rules"},
-    "auditor": _READS | {"export", "read_people", "read_activity"},
-    "operator": _READS | _OPERATES | {"manage_channels", "manage_webhooks"},
+    "auditor": _READS | {"export", "read_people", "read_channels", "read_activity"},
+    "operator": _READS | _OPERATES | {"read_channels", "manage_channels", "manage_webhooks"},
     ADMIN: ALL,
 }
 """The built-in roles. A person may have several."""

@@ -84,6 +84,7 @@ class Alternative(NamedTuple):
 
     digest: str
     name: str
+    effect: str
     changes: tuple[Change, ...]
     flags: tuple[Flag, ...]
     plain: bool
@@ -138,6 +139,7 @@ def list_alternatives(
             Alternative(
                 version.digest,
                 version.name if version.digest else _("As requested"),
+                view.effect,
                 tuple(rows) if short else (),
                 flags,
                 plain=short and not item.terms.match_number and by.id not in version.reviewers,

@@ -34,7 +34,7 @@ def test_next_reviewer_approves_the_edited_version(site: Site, open_as: Callable
     row = page.locator(".what .changes tr", has_text="amount")
     expect(row).to_contain_text("48.25")
     read_to_the_end(page)
-    page.get_by_role("button", name="Approve ben’s version (2 of 2)").click()
+    page.get_by_role("button", name="Approve ben’s version: EUR 48.25 (2 of 2)").click()
     expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
 
     async def read(wiring: Wiring) -> object:
@@ -101,7 +101,7 @@ def test_each_version_is_a_button_that_approves_it(
     expect(card).to_contain_text("amount 250 → 100")
     read_to_the_end(page)
     settle(page)
-    card.get_by_role("button", name="Approve carla’s version (2 of 2)").click()
+    card.get_by_role("button", name="Approve carla’s version: EUR 100.00 (2 of 2)").click()
     expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
 
     async def read(wiring: Wiring) -> tuple[object, object]:
@@ -154,7 +154,7 @@ def test_own_approval_moves_to_another_version_with_one_press(site: Site, open_a
     read_to_the_end(page)
     settle(page)
     expect(page.locator(".ineligible")).to_have_text("You approved. Waiting for 1 more.")
-    page.locator(".versions").get_by_role("button", name="Approve ben’s version (2 of 2)").click()
+    page.locator(".versions").get_by_role("button", name="Approve ben’s version: EUR 48.25 (2 of 2)").click()
     expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
 
 
