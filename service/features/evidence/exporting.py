@@ -34,7 +34,7 @@ _MOST_SUSPENSIONS = 200
 
 
 class _Run(NamedTuple):
-    """A run as stored: its masked suspensions, none of a deleted run, its trail, and its secrets."""
+    """A run as stored, with its secrets; its suspensions, none of a deleted run, are masked."""
 
     run_id: str
     view: RunView | None
@@ -69,7 +69,8 @@ async def _describe_all(wiring: Wiring, run_ids: Sequence[str]) -> AsyncIterator
     for run_id in run_ids:
         run = await _read_run(wiring, run_id)
         if run.view is not None:
-            yield _write("run", f"Run {run_id}", run=run_id, view=run.view.model_dump(mode="json"))
+            dumped = run.secrets.scrub_object(run.view.model_dump(mode="json"))
+            yield _write("run", f"Run {run_id}", run=run_id, view=dumped)
         for record in run.records:
             definitions = await wiring.runs.find_definitions([record])
             views = show_suspension(record, (), None).items
@@ -79,7 +80,7 @@ async def _describe_all(wiring: Wiring, run_ids: Sequence[str]) -> AsyncIterator
                 html, display = await asyncio.to_thread(draw_item, record, item, definition)
                 named = {"run": run_id, "suspension": record.id, "html": html, "display": display}
                 fields = {**named, "html_sha256": sha256(html.encode()).hexdigest()}
-                dumped = view.model_dump(mode="json")
+                dumped = run.secrets.scrub_object(view.model_dump(mode="json"))
                 yield _write("item", f"Item {record.id}/{item.item_id}", **fields, view=dumped)
         for entry in run.trail:
             versions[str(entry.data.get("rule_version") or "")] = None
@@ -107,9 +108,7 @@ async def _read_run(wiring: Wiring, run_id: str) -> _Run:
     chain = await wiring.desk.suspensions.read_chain(run.suspension_id, _MOST_SUSPENSIONS)
     records, _ = split_readable(chain)
     secrets = collect_secrets(records, await wiring.runs.find_definitions(records))
-    view = RunView.model_validate(run)
-    masked = view.model_copy(update={"claimed_title": secrets.scrub(run.title)}) if secrets.masked else view
-    return _Run(run_id, masked, [mask_record(record) for record in records], trail, secrets)
+    return _Run(run_id, RunView.model_validate(run), [mask_record(record) for record in records], trail, secrets)
 
 
 def _describe_event(entry: TrailEntry, secrets: Redacted) -> JsonObject:

@@ -122,6 +122,7 @@ class Finding(NamedTuple):
 async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyType({})) -> AsyncIterator[Finding]:
     """Yield a finding for each part that this process can see. `channels` has the kind of each configured channel."""
     yield await _check_durability(wiring)
+    yield _check_secrets(wiring)
     try:
         yield await _check_time(wiring)
         yield await _check_clock(wiring)
@@ -163,6 +164,13 @@ async def _check_durability(wiring: Wiring) -> Finding:
         return Finding("durability", True, "The store keeps confirmed writes.")
     text = f"The store may lose confirmed writes: {weakness}."
     return Finding("durability", False, text, "Set it up as docs/operations.md says.")
+
+
+def _check_secrets(wiring: Wiring) -> Finding:
+    key_id = wiring.store.sealer.key_id
+    if key_id is not None:
+        return Finding("secrets", True, f"Secrets are encrypted in the store with the key {key_id}.")
+    return Finding("secrets", True, "Secrets lie in the store in clear. SAYSO_KEY_FILE encrypts them.")
 
 
 async def _check_time(wiring: Wiring) -> Finding:

@@ -153,6 +153,7 @@ def _open(request: Request) -> Channels:
 _OPERATE_PAGE = "pages/operate.html"
 _PARTS = {
     "durability": mark("Store"),
+    "secrets": mark("Secrets"),
     "time": mark("Time"),
     "clock": mark("Clock"),
     "workers": mark("Workers"),

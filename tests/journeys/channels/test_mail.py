@@ -19,13 +19,18 @@ ADDRESS = "anna@example.com"
 def desk(office: Office) -> ChannelDesk:
     """The desk of runs that ask by mail, to the address that anna has linked on her page."""
     desk = office.over("mail")
+    link_address(desk, office.mail)
+    return desk
+
+
+def link_address(desk: ChannelDesk, mail: MailServer) -> None:
+    """Link anna's address on her page, with the code of the mail that is sent there."""
     with signed_in(f"{desk.stack.url}/me/notifications") as page:
         page.get_by_label("Mail address").fill(ADDRESS)
         page.get_by_role("button", name="Mail a code").click()
-        page.get_by_label("Code from the mail").fill(read_code(office.mail))
+        page.get_by_label("Code from the mail").fill(read_code(mail))
         page.get_by_role("button", name="Link the address").click()
         page.get_by_role("button", name=f"Remove {ADDRESS}").wait_for()
-    return desk
 
 
 def read_code(mail: MailServer) -> str:

@@ -256,6 +256,7 @@ def test_doctor_reports_failures_and_fixes(sayso: Run) -> None:
     for part in ("server", "store", "durability", "time", "clock", "workers", "limits", "rules", "channels"):
         assert part in done.stdout
     assert "python -m workers" in done.stdout
+    assert "Secrets lie in the store in clear. SAYSO_KEY_FILE encrypts them." in " ".join(done.stdout.split())
     away = sayso("doctor", url="http://127.0.0.1:9")
     assert (away.returncode, "Start it with `make up`" in away.stdout) == (1, True)
 

@@ -56,9 +56,10 @@ class Sealer:
         self._keyring, self.tenant = keyring, tenant
 
     @property
-    def active(self) -> bool:
-        """Whether new values are encrypted."""
-        return self._keyring.current is not None
+    def key_id(self) -> str | None:
+        """The id of the key that encrypts new values; None where they stay in clear."""
+        key = self._keyring.current
+        return key.id if key is not None else None
 
     def seal(self, purpose: str, value: str, *place: str) -> str:
         """Return a text as it is stored."""

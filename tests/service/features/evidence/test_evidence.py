@@ -246,7 +246,7 @@ async def test_trail_that_was_altered_in_the_store_is_named_in_its_evidence(worl
 async def test_secrets_are_masked_and_the_chain_still_verifies(world: World) -> None:
     secret = "pa55-canary"
     record = await make_pending(world.wiring, ask(terms=RuleTerms(secrets=("order",)), order=secret))
-    await approve(world.wiring, record)
+    record = await finish(world.wiring, await approve(world.wiring, record), result={"said": f"paid {secret}"})
     text = await export(world, run=record.run.id)
     assert secret not in text
     assert verify_text(text, [])[0] == []
