@@ -29,11 +29,18 @@ class Column(NamedTuple):
     title: str
 
 
+class Cell(NamedTuple):
+    """What a table shows of an object under one key: a value, or all values of a list; nothing where it has no key."""
+
+    values: tuple[PlacedRow, ...] = ()
+    is_list: bool = False
+
+
 @dataclass(frozen=True)
 class Block:
     """One row of the page: a value, or with `is_list` or `columns` all values of a list.
 
-    `table` has the objects of a list by the keys in `columns`; an object without a key has None there. `diff` has the
+    `table` has the objects of a list by the keys in `columns`. `diff` has the
     lines of a text, or of an old text and of the new one in its place. `title` is the schema's name of the value.
     """
 
@@ -44,7 +51,7 @@ class Block:
     values: tuple[PlacedRow, ...]
     is_list: bool = False
     columns: tuple[Column, ...] = ()
-    table: tuple[tuple[PlacedRow | None, ...], ...] = ()
+    table: tuple[tuple[Cell, ...], ...] = ()
     diff: tuple[Part, ...] = ()
 
     @property
@@ -62,14 +69,13 @@ class Block:
         name = _write_name(self.title, self.above, self.key)
         if self.columns:
             heads = [_write_name(column.title, "", column.key) for column in self.columns]
-            return [name, *heads, *(_write(value) if value else "" for row in self.table for value in row)]
+            return [name, *heads, *(_write_all(*cell) for row in self.table for cell in row)]
         if self.diff:
             return [
                 " → ".join([name, *(_write_name("", value.above, value.key) for value in self.values[1:])]),
                 write_diff(self.diff),
             ]
-        texts = [_write(value) for value in self.values]
-        return [name, f"[{', '.join(texts)}]"] if self.is_list else [name, *texts]
+        return [name, _write_all(self.values, self.is_list)]
 
 
 class Blocks(NamedTuple):
@@ -85,7 +91,8 @@ class Blocks(NamedTuple):
 
 def make_blocks(view: View, schema: JsonObject | None = None, *, minor: bool = False) -> Blocks:
     """Return every value of a view; `minor` is as in `place_rows`."""
-    lists = Counter(path for row in (*view.notable, *view.body, *view.rest) if (path := _read_list(row).path))
+    every = (*view.notable, *view.body, *view.rest)
+    lists = Counter(path for row in every for path in (_read_list(row), _read_table(row).path) if path)
     titles, budget = Titles(schema or {}), Budget()
     first, rest = (
         tuple(_number(tuple(_join(place_rows(rows, minor=minor), lists, titles)), budget))
@@ -94,15 +101,13 @@ def make_blocks(view: View, schema: JsonObject | None = None, *, minor: bool = F
     return Blocks(first, rest)
 
 
-class _List(NamedTuple):
-    """The list that a value stands in, and its place; the key where the entry is an object."""
+class _Place(NamedTuple):
+    """The list of objects that a value stands in, the place of its object, and its key, which may have a list."""
 
-    path: str
-    place: int
-    key: str
-
-
-_NO_LIST = _List("", 0, "")
+    path: str = ""
+    place: int = 0
+    key: str = ""
+    is_list: bool = False
 
 
 class Titles:
@@ -131,14 +136,21 @@ def _read_step(step: str) -> str | int:
     return int(step[1:-1]) if step.startswith("[") else step.removeprefix(".")
 
 
-def _read_list(row: Row) -> _List:
-    """Return the list that a short value stands in: as its entry, or below one key of its entry."""
+def _read_list(row: Row) -> str:
+    """Return the path of the list that a value is an entry of; empty for another value."""
     steps = split_path(row.path)
-    if steps[1:] and _is_place(steps[-1]):
-        return _List("".join(steps[:-1]), int(steps[-1][1:-1]), "")
-    if steps[2:] and _is_place(steps[-2]):
-        return _List("".join(steps[:-2]), int(steps[-2][1:-1]), steps[-1])
-    return _NO_LIST
+    return "".join(steps[:-1]) if steps[1:] and _is_place(steps[-1]) else ""
+
+
+def _read_table(row: Row) -> _Place:
+    """Return where a value, or the list that it is an entry of, stands below a key of a list of objects."""
+    steps = split_path(row.path)
+    is_list = bool(steps) and _is_place(steps[-1])
+    if is_list:
+        steps = steps[:-1]
+    if len(steps) < 3 or not _is_place(steps[-2]) or _is_place(steps[-1]):
+        return _Place()
+    return _Place("".join(steps[:-2]), int(steps[-2][1:-1]), steps[-1], is_list)
 
 
 def _is_place(step: str) -> bool:
@@ -147,13 +159,22 @@ def _is_place(step: str) -> bool:
 
 def _join(rows: Sequence[PlacedRow], lists: Counter[str], titles: Titles) -> Iterator[Block]:
     before = ""
-    for path, found in groupby(rows, lambda placed: _read_list(placed.row).path):
+    for path, found in groupby(rows, lambda placed: _read_table(placed.row).path):
         group = tuple(found)
-        blocks = [_join_list(path, group, titles)] if path and len(group) == lists[path] else []
-        for block in blocks if blocks and blocks[0] else (_make_block(placed, titles) for placed in group):
-            if block is not None:
-                yield replace(block, repeated=bool(block.above) and block.above == before)
-                before = block.above
+        table = _join_table(path, group, titles) if path and len(group) == lists[path] else None
+        for block in [table] if table else _join_lists(group, lists, titles):
+            yield replace(block, repeated=bool(block.above) and block.above == before)
+            before = block.above
+
+
+def _join_lists(rows: Sequence[PlacedRow], lists: Counter[str], titles: Titles) -> Iterator[Block]:
+    for path, found in groupby(rows, lambda placed: _read_list(placed.row)):
+        group = tuple(found)
+        if path and len(group) == lists[path] and _fits_a_line(group):
+            above, key = part_path(path)
+            yield Block(above, key, False, titles.find(path), group, is_list=True)
+        else:
+            yield from (_make_block(placed, titles) for placed in group)
 
 
 def _number(blocks: tuple[Block, ...], budget: Budget) -> Iterator[Block]:
@@ -184,35 +205,49 @@ def _make_block(placed: PlacedRow, titles: Titles) -> Block:
     return Block(placed.above, placed.key, placed.repeated, titles.find(placed.row.path), (placed,))
 
 
-def _join_list(path: str, group: tuple[PlacedRow, ...], titles: Titles) -> Block | None:
-    """Return all values of a list as one block; None if they need a row each."""
-    short = all(
+def _is_short(group: Sequence[PlacedRow]) -> bool:
+    return all(
         placed.row.style in SHORT_STYLES and len(placed.row.lines) == 1 and len(placed.row.text) <= _SHORT_CHARS
         for placed in group
     )
-    entries = [_read_list(placed.row) for placed in group]
-    if not short:
+
+
+def _fits_a_line(group: Sequence[PlacedRow]) -> bool:
+    """Return whether the values of a list are told apart on one line."""
+    return _is_short(group) and all(placed.row.literal or "," not in placed.row.text for placed in group)
+
+
+def _join_table(path: str, group: tuple[PlacedRow, ...], titles: Titles) -> Block | None:
+    """Return all values of a list of like objects as one block; None if they need a row each."""
+    cells: dict[tuple[int, str], Cell] = {}
+    for placed in group:
+        _, place, name, is_list = _read_table(placed.row)
+        cells[place, name] = Cell((*cells.get((place, name), Cell()).values, placed), is_list)
+    keys, count = [*dict.fromkeys(name for _, name in cells)], max(place for place, _ in cells) + 1
+    if len(keys) > _MOST_COLUMNS or count < 2 or 2 * len(cells) <= count * len(keys):
+        return None
+    if not _is_short(group) or not all(_fits_a_line(cell.values) for cell in cells.values() if cell.is_list):
         return None
     above, key = part_path(path)
-    block = Block(above, key, False, titles.find(path), group)
-    if not any(entry.key for entry in entries):
-        plain = all(placed.row.literal or "," not in placed.row.text for placed in group)
-        return replace(block, is_list=True) if plain else None
-    keys = [*dict.fromkeys(entry.key for entry in entries)]
-    count = entries[-1].place + 1
-    if not all(keys) or len(keys) > _MOST_COLUMNS or count < 2 or 2 * len(group) <= count * len(keys):
-        return None
-    cells = {(entry.place, entry.key): placed for entry, placed in zip(entries, group, strict=True)}
-    return replace(
-        block,
+    return Block(
+        above,
+        key,
+        False,
+        titles.find(path),
+        group,
         columns=tuple(Column(name.removeprefix("."), titles.find(f"{path}[0]{name}")) for name in keys),
-        table=tuple(tuple(cells.get((place, name)) for name in keys) for place in range(count)),
+        table=tuple(tuple(cells.get((place, name), Cell()) for name in keys) for place in range(count)),
     )
 
 
 def _write_name(title: str, above: str, key: str) -> str:
     name = write_shown(above) + write_shown(key)
     return f"{write_shown(title)} {name}" if title else name
+
+
+def _write_all(values: Sequence[PlacedRow], is_list: bool) -> str:
+    texts = ", ".join(map(_write, values))
+    return f"[{texts}]" if is_list else texts
 
 
 def _write(value: PlacedRow) -> str:

@@ -31,7 +31,7 @@ def test_every_value_is_in_one_block(args: JsonObject) -> None:
     found = sorted(path for block in blocks for path in block.paths)
     assert found == (sorted(leaf.path for leaf in list_values(args)) if args else [])
     for block in blocks:
-        inside = [value for row in block.table for value in row if value is not None]
+        inside = [value for row in block.table for cell in row for value in cell.values]
         assert not block.columns or sorted(inside) == sorted(block.values)
 
 
@@ -62,6 +62,25 @@ def test_table_has_every_key_of_its_objects() -> None:
     (table,) = list_blocks({"lines": [{"a": 1, "b.c": 2}, {"b.c": 3, "a": ""}, {"a": 4}]})
     assert [column.key for column in table.columns] == ["a", '["b.c"]']
     assert table.cells == ["lines", "a", '["b.c"]', "1", "2", '""', "3", "4", ""]
+
+
+def test_table_has_the_plain_lists_of_its_objects() -> None:
+    statements: list[JsonValue] = [
+        {"Effect": "Allow", "Action": ["s3:GetObject", "s3:PutObject"], "Resource": "arn:aws:s3:::artifacts/*"},
+        {"Effect": "Allow", "Action": "iam:PassRole", "Resource": "*"},
+    ]
+    (version, table) = list_blocks({"Version": "2012-10-17", "Statement": statements})
+    assert version.cells == ["Version", "2012-10-17"]
+    assert table.cells == [
+        *("Statement", "Effect", "Action", "Resource"),
+        *("Allow", "[s3:GetObject, s3:PutObject]", "arn:aws:s3:::artifacts/*"),
+        *("Allow", "iam:PassRole", "*"),
+    ]
+
+
+def test_list_of_a_table_that_a_line_would_blur_keeps_rows_and_lines() -> None:
+    entries: list[JsonValue] = [{"to": ["a, b"], "cc": ["c", "d"]}, {"to": ["e"], "cc": ["f"]}]
+    assert [block.cells[1] for block in list_blocks({"mails": entries})] == ["a, b", "[c, d]", "[e]", "[f]"]
 
 
 def test_titles_come_from_the_schema_unless_they_repeat_the_name() -> None:
