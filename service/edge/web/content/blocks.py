@@ -213,7 +213,7 @@ def _is_short(group: Sequence[PlacedRow]) -> bool:
 
 
 def _fits_a_line(group: Sequence[PlacedRow]) -> bool:
-    """Return whether the values of a list are told apart on one line."""
+    """Return whether one line keeps the values of a list apart."""
     return _is_short(group) and all(placed.row.literal or "," not in placed.row.text for placed in group)
 
 
