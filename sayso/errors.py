@@ -135,6 +135,10 @@ class Unreadable(SaysoError):
     """The stored record cannot be read; ask the operator to run `sayso doctor`."""
 
 
+class Altered(Unreadable):
+    """The stored record was altered beside Sayso, so nothing of it counts; ask the operator to run `sayso doctor`."""
+
+
 class ModelError(SaysoError):
     """The model gave no usable answer; see the message, then start the run again."""
 

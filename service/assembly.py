@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from service.core.logs import Trouble
 from service.core.settings import Settings
 from service.core.store.connection.connecting import connect, show_address
+from service.core.store.connection.macs import Macs
 from service.core.store.connection.sealing import Keyring
 from service.core.store.connection.watch import Watch
 from service.core.store.tenants import Connections
@@ -16,7 +17,7 @@ from service.features.registry import HOOKS
 @asynccontextmanager
 async def open_process(settings: Settings) -> AsyncIterator[Process]:
     """Connect to the store and yield the parts; close the connections at the end."""
-    redis = connect(settings.store_url)
+    redis = connect(settings.store_url, macs=Macs(settings.key_file))
     blocking = connect(settings.store_url, blocking=True)
     trouble, address = Trouble("store_away"), show_address(settings.store_url)
     watch = Watch(blocking, on_lost=lambda error: trouble.note(error, address=address), on_found=trouble.over)

@@ -51,6 +51,7 @@ PROBLEM_TYPES: Mapping[type[SaysoError], ProblemType] = {
     errors.OverLimit: ProblemType(409, "over-limit", "Over a limit of the rules"),
     errors.StaleAttempt: ProblemType(409, "stale-attempt", "Stale attempt"),
     errors.Unreadable: ProblemType(409, "unreadable", "Unreadable record"),
+    errors.Altered: ProblemType(500, "altered", "Altered record"),
     errors.TooManyRequests: ProblemType(429, "too-many-requests", "Too many requests"),
     errors.ModelError: ProblemType(502, "model-error", "The model failed"),
     errors.FrameworkFault: ProblemType(500, "framework-fault", "The agent's framework failed"),

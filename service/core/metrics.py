@@ -44,6 +44,13 @@ _REPLIES = Histogram(
 )
 note_reply: Callable[[float], None] = _REPLIES.observe  # count a reply of the store by its time in seconds
 
+_REFUSED_RECORDS = Counter(
+    "sayso_refused_records",
+    "Reads of stored values whose MAC is missing or wrong.",
+    registry=PROCESS,
+)
+note_refused_record: Callable[[], None] = _REFUSED_RECORDS.inc  # count a value whose MAC is wrong
+
 
 def timed(operation: str, run: Operation) -> Operation:
     """Return `run`, counted with its duration and result as one of `OPERATIONS`."""

@@ -31,7 +31,7 @@ from sayso.core.policy.files.reading import (
 from sayso.core.policy.functions import Stamp
 from sayso.core.policy.functions.lists import collect_files, pick_file, stamp
 from sayso.core.records.terms import RuleTerms
-from sayso.errors import InvalidInput, NotFound, Unavailable
+from sayso.errors import Altered, InvalidInput, NotFound, Unavailable, Unreadable
 from service.core.logs import Trouble
 from service.core.policy.evaluations import check_value
 from service.core.store.rules import Holder, Published, RuleStore, RuleVersion, digest_files
@@ -297,7 +297,7 @@ class RulesInForce:
             newest = Policy.model_validate_json(rules)
         if newest is None or newest.version != version:
             newest = None
-            with suppress(NotFound, InvalidInput):
+            with suppress(NotFound, InvalidInput, Unreadable):
                 newest = parse_version(await self.versions.read(version))
         if newest is None:
             self._fault = (
@@ -313,5 +313,5 @@ class RulesInForce:
         try:
             await self.compare(process)
             trouble.over()
-        except Unavailable as error:
+        except (Unavailable, Altered) as error:
             trouble.note(error)

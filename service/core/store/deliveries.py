@@ -13,6 +13,7 @@ from sayso.errors import Unreadable
 from service.core.store.announcements import LANE, Delivery, pack_delivery, write_message
 from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import text, texts
+from service.core.store.connection.macs import REFUSED
 from service.core.store.lua import read_script
 from service.core.store.tenants import DueList, TenantStore
 
@@ -158,7 +159,7 @@ class Deliveries(DueList):
 
 def _split(raw: Any) -> tuple[int, str]:
     version, _, body = text(raw).partition("|")
-    return int(version), body
+    return (int(version), body) if raw != REFUSED else (0, text(raw))
 
 
 def _name(message_id: str) -> str:

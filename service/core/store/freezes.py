@@ -35,7 +35,7 @@ class FreezeStore(StorePart):
     async def load(self) -> Kept:
         """Return the freezes and the mark, and note the server's time for changes that begin without a read."""
         async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.hvals(self._keys.freezes)
+            pipe.hgetall(self._keys.freezes)
             pipe.hmget(self._keys.clock, "mark", "delivered")
             pipe.time()
             raws, (mark, delivered), time = await pipe.execute()
@@ -43,7 +43,7 @@ class FreezeStore(StorePart):
         self._store.connections.time_read = (at_ms, monotonic_ms())
         reason = "A freeze in the store cannot be read. Run the version of Sayso that wrote it."
         freezes = []
-        for raw in raws:
+        for raw in raws.values():
             name = name_stored("freeze", raw)
             read = self._readings.read_other(Freeze, raw, name)  # an unreadable one may hold anything
             freezes.append(read or Freeze(id=name, scope="all", reason=reason, by="desk", at_ms=at_ms))

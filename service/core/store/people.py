@@ -1,6 +1,6 @@
 """Reviewers, sessions, API keys and instances. Only hashes of passwords and tokens are stored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import Field
@@ -11,6 +11,7 @@ from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.decisions import KeyKind, KeyScope
 from service.core.settings.limits import LONGEST_SESSION_S
 from service.core.store.connection.connecting import text, texts
+from service.core.store.directory import Group
 from service.core.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.core.store.suspensions.reading import try_read
 from service.core.store.tenants import Connections, StorePart, TenantStore
@@ -182,7 +183,7 @@ class People(StorePart):
     async def find_with_groups(self, name: str) -> tuple[Reviewer | None, tuple[str, ...]]:
         keys = self._keys
         raw, groups = await self._pipeline.ask_all(("HGET", keys.reviewers, name), ("SMEMBERS", keys.groups_of(name)))
-        return (self._read(Reviewer, raw, f"person {name}") if raw else None), tuple(sorted(map(text, groups)))
+        return (self._read(Reviewer, raw, f"person {name}") if raw else None), await self._check_groups(name, groups)
 
     async def list_reviewers(self) -> list[Reviewer]:
         stored = await self._redis.hgetall(self._keys.reviewers)
@@ -193,7 +194,16 @@ class People(StorePart):
         return frozenset(reviewer.name for reviewer in await self.list_reviewers() if not reviewer.active)
 
     async def list_groups_of(self, name: str) -> tuple[str, ...]:
-        return tuple(sorted(map(text, await self._redis.smembers(self._keys.groups_of(name)))))
+        return await self._check_groups(name, await self._redis.smembers(self._keys.groups_of(name)))
+
+    async def _check_groups(self, person: str, indexed: Iterable[Any]) -> tuple[str, ...]:
+        """Return those of the groups in a person's index that name them; without MACs, the index is as good."""
+        names = sorted(map(text, indexed))
+        if not names or not self._pipeline.macs.active:
+            return tuple(names)
+        raws = await self._pipeline.ask("HMGET", self._keys.groups, *names)
+        named = ((f"group {name}", raw) for name, raw in zip(names, raws, strict=True) if raw)
+        return tuple(group.name for group in self._readings.read_others(Group, named) if person in group.members)
 
     async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
         """Save a session that ends after `idle_ms` without use, and add it to the person's sessions."""

@@ -57,7 +57,8 @@ async def read_current(
     seconds, micros, *replies = await pipeline.run(_GRANTS, read)
     now_ms = as_ms(seconds, micros)
     current: dict[str, tuple[Kept, ...]] = {}
-    for scope, held in zip(scopes, replies, strict=True):
+    for scope, ids, raws in zip(scopes, replies[::2], replies[1::2], strict=True):
+        held = pipeline.macs.verify(("HMGET", read[0], *ids), raws)
         grants = (try_read(kind.model, raw) for raw in held if raw)
         current[scope] = tuple(
             grant

@@ -15,6 +15,7 @@ from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.errors import Conflict, NotFound
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text, texts
+from service.core.store.connection.macs import REFUSED
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import name_stored
@@ -44,7 +45,7 @@ class RuleStore:
     """The rules in force for each tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._macs = store.redis, store.keys, store.connections.macs
         self.versions = VersionStore(store)
         self._publish = store.redis.register_script(_SCRIPT)
 
@@ -53,9 +54,11 @@ class RuleStore:
     ) -> Published:
         """Report the version of a process; put `rules` in force if newer and attested by `needed` people."""
         keys = self._keys
-        names = [keys.rules, keys.rulebook, keys.rule_changes, keys.attestations(digest)]
-        held: list[str | int] = [holder.process, holder.file, holder.version, rules, how, ALIVE_MS]
-        reply: Any = await self._publish(keys=names, args=[*held, needed, digest, MOST_CHANGES])
+        missing = needed - await self.versions.count_attestations(digest) if needed else 0
+        protected = self._macs.add(keys.rulebook, rules) if rules else ""
+        args: list[str | int] = [holder.process, holder.file, holder.version, protected, how, ALIVE_MS]
+        args += [max(0, missing), digest, MOST_CHANGES]
+        reply: Any = await self._publish(keys=[keys.rules, keys.rulebook, keys.rule_changes], args=args)
         return Published(text(reply[0]), bool(reply[1]), text(reply[2]))
 
     async def read_rules(self) -> tuple[str, str]:
@@ -156,6 +159,7 @@ class VersionStore:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._macs = store.connections.macs
         self._restore = store.redis.register_script(_RESTORE)
 
     async def save(self, version: RuleVersion) -> None:
@@ -205,11 +209,11 @@ class VersionStore:
 
     async def list_attestations(self, digest: str) -> list[Attestation]:
         stored: dict[Any, Any] = await self._redis.hgetall(self._keys.attestations(digest))
-        attestations = (Attestation(text(by), int(at_ms)) for by, at_ms in stored.items())
+        attestations = (Attestation(text(by), int(at_ms)) for by, at_ms in stored.items() if at_ms != REFUSED)
         return sorted(attestations, key=lambda attestation: attestation.at_ms)
 
     async def count_attestations(self, digest: str) -> int:
-        return int(await self._redis.hlen(self._keys.attestations(digest)))
+        return len(await self.list_attestations(digest))
 
     async def read_withdrawn(self) -> frozenset[str]:
         """Return the versions that earlier ones replaced, and the digests of their bytes; none comes back by itself."""
@@ -222,7 +226,8 @@ class VersionStore:
     async def restore(self, version: RuleVersion, by: str, replaces: str, digest: str) -> None:
         """Put a version in force and withdraw `replaces`, which has this digest; raises `Conflict` unless that is."""
         keys = self._keys
-        args: list[str | int] = [version.version, version.rules, version.digest, by, replaces, digest, MOST_CHANGES]
+        rules = self._macs.add(keys.rulebook, version.rules)
+        args: list[str | int] = [version.version, rules, version.digest, by, replaces, digest, MOST_CHANGES]
         reply: Any = await self._restore(keys=[keys.rules, keys.rulebook, keys.rule_changes], args=args)
         if text(reply) != version.version:
             raise Conflict(f"Version {text(reply)} came into force meanwhile. Read the versions again.")

@@ -17,7 +17,7 @@ from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import decide
 from service.core.cache import Refresher
 from service.core.store.connection.commits import Commit, Writer
-from service.core.store.connection.connecting import texts
+from service.core.store.connection.connecting import macs_of, texts
 from service.core.store.connection.pipeline import Pipeline
 from service.core.store.connection.sealing import Keyring, Sealer
 from service.core.store.keys import keys_of
@@ -31,7 +31,7 @@ class Connections:
     """The connections of one process, shared by all tenants. Each connects on first use."""
 
     def __init__(self, redis: Redis, refresher: Refresher | None = None, keyring: Keyring | None = None) -> None:
-        self.redis = redis
+        self.redis, self.macs = redis, macs_of(redis)
         self.keyring = keyring or Keyring()
         self.refresher = refresher or Refresher()  # of the caches that read through these connections
         self.time_read = (0, -inf)  # the server's last known time, ms, and the monotonic time of that reading
@@ -118,7 +118,7 @@ class TenantStore:
 
     async def send(self, commit: Commit) -> bool:
         """Run a commit; return False, with nothing written, where a guard fails."""
-        names, args = commit.arguments()
+        names, args = commit.arguments(self.connections.macs)
         failed_guard, *_ = await self._commit(keys=names, args=args)
         return not failed_guard
 

@@ -1,11 +1,12 @@
 """Guards and writes, as the script of commits takes them, and the hook by which features add theirs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
 from sayso.core.records.suspensions import Change, SuspensionRecord
+from service.core.store.connection.macs import Macs
 from service.core.store.keys import TenantKeys
 
 MOST_HANDED = 32
@@ -69,8 +70,19 @@ class Commit:
         """Append `prefix` and what this commit SET before to the key `of`."""
         self.write("RPUSH COPY", key, prefix, self._place(of))
 
-    def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
-        return list(self.keys), [*self.between_ms, len(self.guards), *chain.from_iterable(self.guards), *self.writes]
+    def arguments(self, macs: Macs) -> tuple[list[str], list[str | bytes | int]]:
+        """Return the keys and arguments of the script, with MACs in what it writes."""
+        writes = self._protect(macs) if macs.active else self.writes
+        return list(self.keys), [*self.between_ms, len(self.guards), *chain.from_iterable(self.guards), *writes]
+
+    def _protect(self, macs: Macs) -> Iterator[str | bytes | int]:
+        names, at = list(self.keys), 0
+        while at < len(self.writes):
+            count, command, place = self.writes[at : at + 3]
+            end = at + 3 + int(count)
+            protected = macs.protect((command, names[int(place) - 1], *self.writes[at + 3 : end]))
+            yield from (count, command, place, *protected[2:])
+            at = end
 
     def _place(self, key: str) -> int:
         return self.keys.setdefault(key, len(self.keys) + 1)

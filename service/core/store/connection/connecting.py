@@ -31,6 +31,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.core.clock import monotonic_ms
 from sayso.errors import SaysoError, Unavailable
+from service.core.store.connection.macs import Macs
 from service.core.store.keys import FORMAT
 
 _LOG = structlog.get_logger(__name__)
@@ -46,8 +47,11 @@ _REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
 _BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
 
 
-def connect(url: str, *, blocking: bool = False) -> Redis:
-    """Return a client that raises `Unavailable` for errors of the store; a blocking one has no time limit."""
+def connect(url: str, *, blocking: bool = False, macs: Macs | None = None) -> Redis:
+    """Return a client that raises `Unavailable` for errors of the store, and `Altered` for a value with a wrong MAC.
+
+    A blocking one has no time limit.
+    """
     pool = ConnectionPool.from_url(
         url,
         max_connections=2048,
@@ -57,7 +61,9 @@ def connect(url: str, *, blocking: bool = False) -> Redis:
         health_check_interval=0,
         driver_info=_DRIVER,
     )
-    return _Client(connection_pool=pool)
+    client = _Client(connection_pool=pool)
+    client.macs = macs or client.macs
+    return client
 
 
 class _UnixConnection(UnixDomainSocketConnection):
@@ -124,22 +130,40 @@ _TRANSLATION = _Translation()
 
 
 class _Client(Redis):
+    macs = Macs()
+
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         async with translated():
-            return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+            reply = await super().execute_command(*self.macs.protect(args), **options)  # type: ignore[no-untyped-call]
+        return self.macs.require(args, reply)
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
-        return _Pipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
+        pipeline = _Pipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
+        pipeline.macs = self.macs
+        return pipeline
+
+
+def macs_of(redis: Redis) -> Macs:
+    """Return the MACs of a client's records; none of a client that `connect` did not make."""
+    return redis.macs if isinstance(redis, _Client) else Macs()
 
 
 class _Pipeline(Pipeline):
+    macs = Macs()
+
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
+        commands = [args for args, _ in self.command_stack]
         async with translated():
-            return await super().execute(raise_on_error)
+            replies = await super().execute(raise_on_error)
+        return [self.macs.verify(args, reply) for args, reply in zip(commands, replies, strict=True)]
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         async with translated():
-            return await super().immediate_execute_command(*args, **options)  # type: ignore[no-untyped-call]
+            reply = await super().immediate_execute_command(*args, **options)  # type: ignore[no-untyped-call]
+        return self.macs.require(args, reply)
+
+    def pipeline_execute_command(self, *args: Any, **options: Any) -> Any:
+        return super().pipeline_execute_command(*self.macs.protect(args), **options)  # type: ignore[no-untyped-call]
 
 
 WAIT_S = 30.0

@@ -15,7 +15,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.core.clock import monotonic_ms
 from service.core.metrics import note_reply
-from service.core.store.connection.connecting import translated
+from service.core.store.connection.connecting import macs_of, translated
 
 _MOST_BYTES = 65_536
 
@@ -108,7 +108,7 @@ class Pipeline:
     """One connection for concurrent commands. It fails on a reply slower than `socket_timeout`, and reconnects."""
 
     def __init__(self, redis: Redis) -> None:
-        self._pool = redis.connection_pool
+        self._pool, self.macs = redis.connection_pool, macs_of(redis)
         self._connection: _Connection | None = None
         self._connecting = asyncio.Lock()
 
@@ -120,14 +120,16 @@ class Pipeline:
     async def ask(self, *words: Word) -> Any:
         """Return the reply to a command; one that blocks must end within the `socket_timeout`."""
         async with translated():
-            return _unwrap(await (await self._open()).send(_pack(*words)))
+            reply = _unwrap(await (await self._open()).send(_pack(*self.macs.protect(words))))
+        return self.macs.require(words, reply)
 
     async def ask_all(self, *commands: Sequence[Word]) -> list[Any]:
         """Return the replies to several commands, sent at once; raises the error of the first that failed."""
         async with translated():
             connection = await self._open()
-            replies = await asyncio.gather(*[connection.send(_pack(*words)) for words in commands])
-            return [_unwrap(reply) for reply in replies]
+            sent = [connection.send(_pack(*self.macs.protect(words))) for words in commands]
+            replies = map(_unwrap, await asyncio.gather(*sent))
+        return [self.macs.require(words, reply) for words, reply in zip(commands, replies, strict=True)]
 
     async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
         """Return what the script returns for its first argument and all parts, None if it fails; raises as `run`."""

@@ -14,15 +14,11 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sayso.core.key_files import SecretKey, read_key_file
-from sayso.errors import InvalidInput, Unreadable
+from sayso.errors import Altered, InvalidInput, Unreadable
 
 _MARK = b"sealed:v1:"
 _NONCE_BYTES = 12
 RUN_STATE = "run state"  # a purpose
-
-
-class Altered(Unreadable):
-    """The value was altered or moved in the store; restore it from a backup."""
 
 
 class Keyring:

@@ -6,10 +6,10 @@ changed since its last publication. If no live process has the rules in force, a
 a person put them in force. A version that was withdrawn, or whose bytes too few people attested, is held back. The
 header of `commit.lua` names the keys.
 
-KEYS  the hash of versions; the rules in force; the list of changes; the attestations of the file's bytes.
+KEYS  the hash of versions; the rules in force; the list of changes.
 ARGV  the process, its file, its version, the rules (empty: only report that it is alive), "start", "changed" or "held",
-      the ms for which a process counts as alive, how many people must attest a version, the digest of its bytes, the
-      limit of changes.
+      the ms for which a process counts as alive, how many people must still attest this version, the digest of its
+      bytes, the limit of changes.
 
 Returns {the version in force, 1 if a live process or a person holds it, else 0, why this version is held back}.
 ]]
@@ -44,7 +44,7 @@ if ARGV[4] ~= '' and version ~= force then
       return {force or '', alive and 1 or 0, 'withdrawn'}
     end
   end
-  if redis.call('HLEN', KEYS[4]) < tonumber(ARGV[7]) then
+  if tonumber(ARGV[7]) > 0 then
     return {force or '', alive and 1 or 0, 'unattested'}
   end
 end

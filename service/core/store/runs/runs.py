@@ -18,12 +18,13 @@ from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.redaction import Redacted
 from sayso.core.transitions.masking import list_typed, mask_end
 from sayso.core.transitions.states import RunState, count_failed, find_run_state
-from sayso.errors import InvalidInput, NotFound
+from sayso.errors import Altered, InvalidInput, NotFound
 from service.core.cache import Cache
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text, texts
+from service.core.store.connection.macs import ALTERED, REFUSED
 from service.core.store.connection.pipeline import Script
-from service.core.store.connection.sealing import RUN_STATE, Altered
+from service.core.store.connection.sealing import RUN_STATE
 from service.core.store.keys import TenantKeys
 from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of, split_readable
@@ -324,7 +325,9 @@ class Runs:
         if not run_ids:
             return []
         run_of = {id_: run_id for run_id, id_ in zip(run_ids, await self._index.latest(run_ids), strict=True) if id_}
-        return [_run_of(record, run_of.get(id_of(record))) for record in await self._records(list(run_of))]
+        altered = run_of.pop(REFUSED.decode(), None)
+        runs = [_run_of(record, run_of.get(id_of(record))) for record in await self._records(list(run_of))]
+        return runs if altered is None else [*runs, UnreadableRecord(altered, ALTERED, altered)]
 
     async def _records(self, ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
         if not ids:

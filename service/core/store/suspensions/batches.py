@@ -35,7 +35,7 @@ class DueBatches:
 
     def __init__(self, store: TenantStore, mark_ms: Callable[[], int]) -> None:
         self.mark_ms, self._keys, self._pipelines = mark_ms, store.keys, store.connections.batches
-        self._store, self._sealer = store, store.sealer
+        self._store, self._sealer, self._macs = store, store.sealer, store.connections.macs
 
     async def change(self, suspension_ids: Sequence[str], verb: Verb, valid_until_ms: int = 0) -> list[str]:
         """Apply the transition, saved up to `valid_until_ms`; return the ids that failed. Raises `Unavailable`."""
@@ -81,7 +81,7 @@ class DueBatches:
     async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
         names = [self._keys.suspension(suspension_id) for suspension_id in suspension_ids]
         seconds, micros, packed = await next(self._pipelines).run(_LOAD, names)
-        return max(as_ms(seconds, micros), self.mark_ms()), packed
+        return max(as_ms(seconds, micros), self.mark_ms()), self._macs.verify(("MGET", *names), packed)
 
     async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part], valid_until_ms: int) -> list[str]:
         if not commits:
@@ -99,4 +99,4 @@ class DueBatches:
             record, change, head, os.urandom(6).hex(), None, self._store, small=between_ms != (0, 0)
         )
         commit.between_ms = between_ms
-        return Part.pack(*commit.arguments())
+        return Part.pack(*commit.arguments(self._macs))

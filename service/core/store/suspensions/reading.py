@@ -16,7 +16,8 @@ from pydantic import BaseModel, ValidationError
 from sayso.core.records.events import TrailHead
 from sayso.core.records.items import Item, digest_item
 from sayso.core.records.suspensions import Status, SuspensionRecord
-from sayso.errors import SaysoError, Unreadable
+from sayso.errors import Altered, SaysoError, Unreadable
+from service.core.store.connection.macs import ALTERED, REFUSED
 from service.core.store.connection.sealing import Sealer
 
 _WORDS = (
@@ -82,6 +83,8 @@ def open_record(raw: bytes, sealer: Sealer, suspension_id: str) -> bytes:
 
 def unpack_record(raw: bytes) -> Unpacked:
     """Return a record in clear after a check of its items' digests; raises `Unreadable`."""
+    if raw == REFUSED:
+        raise Altered(ALTERED)
     try:
         version, seq, hash_, commit_id, body = raw.split(b"|", 4)
         place = int(version), TrailHead(seq=int(seq), hash=hash_.decode()), commit_id.decode()
@@ -176,7 +179,8 @@ def read_record(sealer: Sealer, suspension_id: str, raw: bytes) -> Unpacked:
 
 def describe_unreadable(record: UnreadableRecord) -> Unreadable:
     """Return the error for an unreadable record."""
-    return Unreadable(
+    kind = Altered if record.reason == ALTERED else Unreadable
+    return kind(
         f"The record {record.suspension_id} cannot be read: {record.reason} Nothing about it can be decided, and "
         "nothing of it starts. Ask the operator to run `sayso doctor`.",
         suspension_id=record.suspension_id,
@@ -194,11 +198,13 @@ def try_read(model: type[Model], raw: bytes | str) -> Model | None:
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        _LOG.error("record_unreadable", kind=model.__name__, reason=_describe_misfit(error))
+        _LOG.error("record_unreadable", kind=model.__name__, reason=_describe_misfit(error, raw))
         return None
 
 
-def _describe_misfit(error: ValidationError) -> str:
+def _describe_misfit(error: ValidationError, raw: bytes | str = b"") -> str:
+    if raw == REFUSED:
+        return ALTERED
     first = error.errors(include_url=False, include_input=False)[0]  # the input may hold a secret
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}." if where else f"{first['msg']}."
@@ -252,7 +258,7 @@ class Readings:
         try:
             record = model.model_validate_json(self._sealer.open(_OTHER, raw, name))
         except (Unreadable, ValidationError) as error:
-            reason = error.message if isinstance(error, Unreadable) else _describe_misfit(error)
+            reason = error.message if isinstance(error, Unreadable) else _describe_misfit(error, raw)
             self._note(UnreadableRecord(name, reason))
             return None
         self.forget(name)
@@ -268,7 +274,8 @@ class Readings:
         if record is None:
             known = self._unreadable.get(name)
             reason = known.reason if known is not None else "a later version may have written it."
-            raise Unreadable(
+            kind = Altered if raw == REFUSED else Unreadable
+            raise kind(
                 f"The {name} cannot be read: {reason} It stays as it is. Ask the operator to run `sayso doctor`.",
                 reason=reason,
             )

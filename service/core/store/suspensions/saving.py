@@ -25,6 +25,7 @@ from sayso.errors import (
 )
 from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import LOST, as_ms
+from service.core.store.connection.macs import REFUSED, describe_altered
 from service.core.store.connection.pipeline import Script
 from service.core.store.counters import read_counters
 from service.core.store.load import WaitingWorkers
@@ -32,7 +33,7 @@ from service.core.store.lua import read_script
 from service.core.store.people import People
 from service.core.store.suspensions.batches import DueBatches
 from service.core.store.suspensions.commits import Idempotency, Room, build_commit
-from service.core.store.suspensions.reading import UnreadableRecord, read_record
+from service.core.store.suspensions.reading import Unpacked, UnreadableRecord, read_record
 from service.core.store.tenants import StorePart, TenantStore
 
 _ROUNDS = 100  # attempts of one change; each failure means that another change succeeded
@@ -299,7 +300,7 @@ class Suspensions(SuspensionLookups):
         if passed_ms > _READING_MS:
             return None
         try:
-            record, head, *_ = read_record(self._sealer, suspension_id, packed)
+            record, head, *_ = self._read_copy(suspension_id, packed)
         except Unreadable:
             return None
         now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
@@ -309,10 +310,14 @@ class Suspensions(SuspensionLookups):
 
     async def read_handed(self, suspension_id: str, packed: bytes) -> Saved:
         """Return a run that was handed to this process, leased to it, as of now; raises `Unreadable`."""
-        record, head, *_ = read_record(self._sealer, suspension_id, packed)
+        record, head, *_ = self._read_copy(suspension_id, packed)
         now_ms = max(await self.read_time_ms(), record.updated_at_ms)
         at_ms = monotonic_ms()
         return Saved(record, now_ms, head=head, saved_at_ms=at_ms, sent_at_ms=at_ms)
+
+    def _read_copy(self, suspension_id: str, packed: bytes) -> Unpacked:
+        checked = self._connections.macs.check(self._keys.suspension(suspension_id), packed)
+        return read_record(self._sealer, suspension_id, checked)
 
     def _recall(self, suspension_id: str, known: Saved | None, *, new: bool) -> State | None:
         """Return the suspension as cached, None where it must be read; the guards of the commit notice changes."""
@@ -339,7 +344,7 @@ class Suspensions(SuspensionLookups):
         return now_ms
 
     async def _run_commit(self, attempt: _Attempt) -> Saved | None:
-        keys, args = attempt.commit.arguments()
+        keys, args = attempt.commit.arguments(self._connections.macs)
         failed_guard, *time = await self._commit(keys=keys, args=args)
         if failed_guard in attempt.commit.lasting:
             raise NotAuthenticated("The instance was deleted; nothing was suspended.")
@@ -357,7 +362,11 @@ class Suspensions(SuspensionLookups):
         wanted = [self._keys.suspension(suspension_id)]
         if seen is not None:
             wanted.append(self._keys.idempotency(seen.actor, seen.key))
-        seconds, micros, raw, request = await self._load(keys=wanted)
+        seconds, micros, *read = await self._load(keys=wanted)
+        raw, *requests = self._connections.macs.verify(("MGET", *wanted), read[: len(wanted)])
+        request: bytes | None = requests[0] if requests else None
+        if request == REFUSED:
+            raise describe_altered(wanted[1])
         # After the store's clock went back a little, time stands still until it passes the mark.
         now_ms = max(self._read_time(seconds, micros), self.mark_ms())
         fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)

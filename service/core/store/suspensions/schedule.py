@@ -9,7 +9,6 @@ from service.core.cache import Cache, Refresher
 from service.core.settings import Settings
 from service.core.store.connection.connecting import WRITING, as_ms, text, texts
 from service.core.store.connection.pipeline import Script
-from service.core.store.connection.sealing import Sealer
 from service.core.store.keys import FORMAT
 from service.core.store.load import Sizes
 from service.core.store.suspensions.reading import read_record
@@ -66,13 +65,13 @@ class Schedule(DueList):
             pipe.llen(self._keys.ready)
             pipe.lindex(self._keys.ready, 0)
             time, runs, first = await pipe.execute()
-        since_ms = _read_queued(first, self._sealer) if first is not None else None
+        since_ms = self._read_queued(first) if first is not None else None
         return Queue(int(runs), max(0, as_ms(*time) - since_ms) if since_ms is not None else 0)
 
     async def queued_since_ms(self) -> int | None:
         """Return when the first entry of the ready list was added; None if it is empty or unreadable."""
         first: Any = await self._redis.lindex(self._keys.ready, 0)
-        return _read_queued(first, self._sealer) if first is not None else None
+        return self._read_queued(first) if first is not None else None
 
     async def announce_rush(self, for_ms: int) -> None:
         """Let workers leave the ready list alone for a while, because many deadlines pass."""
@@ -91,20 +90,19 @@ class Schedule(DueList):
         handed = text(taken[0]) != self._keys.ready
         return [read_ready(entry, handed=handed) for entry in taken[1]]
 
+    def _read_queued(self, raw: bytes) -> int | None:
+        ready = read_ready(raw)
+        checked = self._taking.macs.check(self._keys.suspension(ready.id), ready.packed)
+        try:
+            return read_record(self._sealer, ready.id, checked).record.receipt.enqueued_at_ms
+        except Unreadable:
+            return None
+
 
 def read_ready(raw: bytes, *, handed: bool = False) -> Ready:
     """Return an entry of the ready list, or of a worker's own."""
     name, _, packed = raw.partition(b" ")
     return Ready(name.decode(errors="replace"), packed, handed)
-
-
-def _read_queued(raw: bytes, sealer: Sealer) -> int | None:
-    ready = read_ready(raw)
-    try:
-        record = read_record(sealer, ready.id, ready.packed).record
-    except Unreadable:
-        return None
-    return record.receipt.enqueued_at_ms
 
 
 SOONEST_S, LATEST_S = 1, 10  # of `Retry-After`

@@ -16,6 +16,7 @@ from sayso.core.transitions.deciding import decide, suspend
 from sayso.errors import AlreadyDecided, IdempotencyConflict, NotFound, SaysoError, Unavailable
 from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import connect
+from service.core.store.connection.macs import Macs
 from service.core.store.keys import TenantKeys
 from service.core.store.runs.runs import Run, Runs
 from service.core.store.suspensions.commits import Idempotency
@@ -145,13 +146,13 @@ async def test_a_malformed_write_is_refused_before_anything_is_written(store: Su
     commit = Commit()
     commit.write("ZADD", KEYS.schedule, 5, "sus_1")
     commit.write("FLUSHALL", KEYS.schedule)
-    keys, args = commit.arguments()
+    keys, args = commit.arguments(Macs())
     with pytest.raises(Unavailable, match="malformed write FLUSHALL"):
         await store._commit(keys=keys, args=args)
     nowhere = Commit()
     nowhere.write("ZADD", KEYS.schedule, 5, "sus_1")
     with pytest.raises(Unavailable, match="malformed write ZADD"):
-        await store._commit(keys=[], args=nowhere.arguments()[1])
+        await store._commit(keys=[], args=nowhere.arguments(Macs())[1])
     with pytest.raises(Unavailable, match="malformed write SADD"):
         await store._commit(keys=keys, args=[*args[:8], 3, "SADD", 1, "fewer"])
     assert await dump(redis) == before
