@@ -22,6 +22,7 @@ from service.core.policy.publishing import rulebook_of
 from service.core.settings import InvalidSettings, Settings
 from service.core.settings.tenants import list_desks
 from service.core.store.connection.connecting import OtherFormat, WeakDurability, check_durability, check_format
+from service.core.store.connection.macs import Macs
 from service.core.wiring import providers_of, settle_memory
 from service.edge.http.connections import ServerConfig
 from service.features.control.drills import InvalidDrills, drills_of
@@ -105,7 +106,7 @@ def _open(settings: Settings) -> FastAPI:
     providers_of(settings).load()
     check_receivers(assessors_of(settings.assessors), settings.receivers, loopback=settings.aap_allow_loopback)
     weakness = asyncio.run(check_durability(settings.store_url, allow_weak=settings.allow_weak_durability))
-    asyncio.run(check_format(settings.store_url))
+    asyncio.run(check_format(settings.store_url, Macs(settings.key_file)))
     if weakness is not None:
         structlog.get_logger(__name__).warning("the store may lose confirmed writes", weakness=weakness)
     return create_app(settings, weakness)

@@ -11,6 +11,7 @@ from service.core.logs import start
 from service.core.settings import Settings, variable_of
 from service.core.settings.tenants import list_desks
 from service.core.store.connection.connecting import check_durability, check_format
+from service.core.store.connection.macs import Macs
 from service.core.wiring import Wiring
 
 ADMIN = "admin"
@@ -67,7 +68,7 @@ def main(settings: Settings) -> int:
     async def run() -> None:
         for desk in list_desks(settings).values():
             await check_durability(desk.store_url, allow_weak=True)
-            await check_format(desk.store_url)
+            await check_format(desk.store_url, Macs(desk.key_file))
             async for line in set_up(desk):
                 print(line, flush=True)
 

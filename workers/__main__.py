@@ -25,6 +25,7 @@ from service.core.logs import configure_logs, start
 from service.core.policy.publishing import rulebook_of
 from service.core.settings import Settings
 from service.core.store.connection.connecting import LOST, await_store, check_format, describe_fault, is_refusal
+from service.core.store.connection.macs import Macs
 from workers.resume.driving import import_agents
 
 log = structlog.get_logger()
@@ -87,7 +88,7 @@ def main(settings: Settings) -> int:
     configure_logs(settings.log_level)
     try:
         asyncio.run(await_store(settings.store_url))
-        asyncio.run(check_format(settings.store_url))
+        asyncio.run(check_format(settings.store_url, Macs(settings.key_file)))
         agents = import_agents(settings)
         asyncio.run(publish_agents(settings, agents))
     except SaysoError as error:

@@ -70,6 +70,11 @@ def setup() -> None:
     _run("service.setup")
 
 
+def macs() -> None:
+    """Add MACs to stored records that have none, or new ones after a rotation. You confirm it first."""
+    _run("service.macs")
+
+
 def demo() -> None:
     """Show the whole job once, unattended, on free ports."""
     _run("demo")

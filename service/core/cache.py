@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from sayso.core.clock import monotonic_ms
-from sayso.errors import Unavailable
+from sayso.errors import Altered, Unavailable
 
 KEPT_MS = 500  # the age, ms, up to which a value counts: revocations and freezes apply everywhere within a second
 EVERY_S = 0.25  # between two refreshes
@@ -41,7 +41,7 @@ class Refresher:
         since_ms = self.clock_ms() - USED_WITHIN_MS
         self._used = {refresh: at_ms for refresh, at_ms in self._used.items() if at_ms > since_ms}
         for result in await asyncio.gather(*(refresh() for refresh in self._used), return_exceptions=True):
-            if isinstance(result, Exception) and not isinstance(result, Unavailable):
+            if isinstance(result, Exception) and not isinstance(result, Altered | Unavailable):
                 _LOG.error("cache_not_refreshed", exc_info=result)  # its next use reads and meets the same error
 
     def stop(self) -> None:

@@ -23,6 +23,7 @@ from service.core.logs import Trouble, configure_logs
 from service.core.settings import Settings
 from service.core.store.channels import CardQueue
 from service.core.store.connection.connecting import OtherFormat, await_store, check_format
+from service.core.store.connection.macs import Macs
 from service.core.store.deliveries import Deliveries
 from service.core.wiring import Wiring, settle_memory
 from service.features.control.drills import drills_of
@@ -156,7 +157,7 @@ async def _await_format(settings: Settings, stopping: asyncio.Event) -> None:
     trouble = Trouble("clock_waits_for_store")
     while not stopping.is_set():
         try:
-            await check_format(settings.store_url)
+            await check_format(settings.store_url, Macs(settings.key_file))
             trouble.over()
             return
         except Unavailable as error:

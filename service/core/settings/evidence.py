@@ -20,8 +20,8 @@ class EvidenceSettings(BaseSettings, use_attribute_docstrings=True):
     """The key file and the sinks of checkpoints; a part of `Settings`."""
 
     key_file: Path | None = None
-    """File with keys outside of the store, made by `sayso keyfile new`: it encrypts secrets in the store, and signs
-    checkpoints and evidence. Every process reads it; nobody else may. Back it up: what it encrypted needs it."""
+    """File with keys outside of the store, made by `sayso keyfile new`: it adds MACs to records, encrypts secrets, and
+    signs checkpoints and evidence. Every process reads it; nobody else may. Back it up: without it, no record counts."""
     checkpoints: Words = Field(default=(), repr=False)
     """Where the clock sends signed checkpoints: `file:///path`, `https://host/path` (a POST of JSON),
     `otlp+https://collector/v1/logs` or `s3+https://KEY:SECRET@host/bucket/prefix?region=eu-central-1`, with commas

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from sayso.core.clock import iso_utc, new_id
 from sayso.core.problems import PROBLEM_TYPES, RESERVED_MEMBERS, Problem, problem_type_of
-from sayso.errors import InvalidSignature, SaysoError
+from sayso.errors import Altered, InvalidSignature, SaysoError
 from service.edge.http.bodies import misfit
 from service.edge.http.openapi import MEDIA_TYPE
 
@@ -32,7 +32,8 @@ def describe_problem(error: Exception) -> Problem:
     if isinstance(error, HTTPException):
         return _describe_http_exception(error)
     row = problem_type_of(type(error)) if isinstance(error, SaysoError) else PROBLEM_TYPES[SaysoError]
-    if not isinstance(error, SaysoError) or row.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+    unexpected = row.status == HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Altered)
+    if not isinstance(error, SaysoError) or unexpected:
         error_id = new_id("err")
         _LOG.error("unexpected error", error_id=error_id, exc_info=error)
         detail = f"Something broke on the server. Ask the operator to look for {error_id} in the log."

@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.core.problems import Problem
 from sayso.core.text.language import _, mark
-from sayso.errors import NotAuthenticated, SaysoError, TooLarge
+from sayso.errors import Altered, NotAuthenticated, SaysoError, TooLarge
 from service.core.auth.hosts import origin_of
 from service.core.auth.reviewers import hash_token
 from service.core.operations.people import sign_in as sign_in_by
@@ -48,7 +48,7 @@ async def ask(request: Request, next: str | None = None) -> Response:
     place = safe_next(next)
     try:
         await find_visitor(request)
-    except NotAuthenticated:
+    except (NotAuthenticated, Altered):
         return show_sign_in(request, place)
     return RedirectResponse(place, 303)
 

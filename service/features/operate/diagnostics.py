@@ -20,7 +20,9 @@ from service.core.operations.known_names import find_warnings
 from service.core.outgoing.connections import host_and_port
 from service.core.outgoing.http import OpenCircuit
 from service.core.store.channels import ChannelNotes
+from service.core.store.connection.adoption import survey
 from service.core.store.connection.connecting import check_durability
+from service.core.store.connection.macs import Macs
 from service.core.store.deliveries import Deliveries
 from service.core.store.suspensions.buckets import Buckets
 from service.core.store.suspensions.reading import split_readable
@@ -108,6 +110,7 @@ QUEUED_MS = 60_000  # idle workers take a ready run at once
 OVERDUE_MS = 5_000  # a running clock ticks ten times a second, so nothing stays due for this long
 LATE_CHECKPOINT_MS = 2 * HOUR_MS  # one is made each hour
 _NAMED = 5
+_MOST_MACS = 50_000
 
 
 class Finding(NamedTuple):
@@ -131,6 +134,8 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_freezes(wiring)
         yield await _check_limits(wiring)
         yield await _check_records(wiring)
+        if wiring.settings.key_file is not None:
+            yield await _check_macs(wiring)
         yield await _check_buckets(wiring)
         yield await _check_trails(wiring)
         yield await _check_keys(wiring)
@@ -291,6 +296,17 @@ async def _check_activity(wiring: Wiring) -> Finding:
         return Finding("activity", True, "Each entry of the activity log fits the one before it.")
     text = f"Entry {broken} of the activity log was changed, or entries before it are missing."
     return Finding("activity", False, text, "Find out who can write to the store, and compare with a backup of it.")
+
+
+async def _check_macs(wiring: Wiring) -> Finding:
+    found = await survey(wiring.settings.store_url, Macs(wiring.settings.key_file), most=_MOST_MACS)
+    text = f"{found.current + found.earlier} stored values have their MACs, {found.earlier} of them of an earlier key."
+    if found.cut:
+        text = f"{text} More were not read."
+    if not found.refused:
+        return Finding("macs", True, text)
+    text = f"{text} {found.refused} are refused: {', '.join(found.named[:_NAMED])}."
+    return Finding("macs", False, text, "Find out who can write to the store, and restore these from a backup of it.")
 
 
 async def _check_holders(wiring: Wiring) -> Finding:

@@ -254,4 +254,4 @@ async def test_lone_decision_sends_the_commands_of_a_hot_one(
         await refresher.refresh()
         assert await decide() == hot
         clock.at_ms += 10_000
-        assert "cmdstat_hvals" in await decide()  # unrefreshed, it reads
+        assert "cmdstat_hgetall" in await decide()  # unrefreshed, it reads

@@ -30,9 +30,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.core.clock import monotonic_ms
-from sayso.errors import SaysoError, Unavailable
+from sayso.errors import Altered, SaysoError, Unavailable
 from service.core.store.connection.macs import Macs
-from service.core.store.keys import FORMAT
+from service.core.store.keys import FORMAT, MACS
 
 _LOG = structlog.get_logger(__name__)
 
@@ -47,7 +47,7 @@ _REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
 _BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
 
 
-def connect(url: str, *, blocking: bool = False, macs: Macs | None = None) -> Redis:
+def connect(url: str, *, blocking: bool = False, macs: Macs | None = None) -> "_Client":
     """Return a client that raises `Unavailable` for errors of the store, and `Altered` for a value with a wrong MAC.
 
     A blocking one has no time limit.
@@ -283,17 +283,24 @@ class OtherFormat(SaysoError):
     """Another version of Sayso wrote the store. Start that version, or use another store."""
 
 
-async def check_format(url: str) -> None:
-    """Write the format into an empty store. Raises `OtherFormat` for any other format, and `Unavailable`."""
-    async with connect(url) as redis:
+class OtherMacs(OtherFormat):
+    """The records of the store carry other MACs than this process adds. Correct SAYSO_KEY_FILE, or run `sayso macs`."""
+
+
+async def check_format(url: str, macs: Macs | None = None) -> None:
+    """Write the format into an empty store. Raises `OtherFormat` for any other format or MACs, and `Unavailable`."""
+    async with connect(url, macs=macs) as redis:
         raw = await redis.get(FORMAT)
         if raw is None:
             async for key in redis.scan_iter(match="sayso:{*", count=1000):
                 if text(key).partition("}:")[2].partition(":")[0] not in _BY_PROCESSES:
                     break
             else:
+                if redis.macs.active:
+                    await redis.set(MACS, "1", nx=True)
                 await redis.set(FORMAT, CURRENT, nx=True)
                 raw = await redis.get(FORMAT)
+        await _check_macs(redis)
     number = _UNNUMBERED if raw is None else text(raw)
     if number != str(CURRENT):
         later = re.fullmatch(r"[1-9][0-9]{0,8}", number) and int(number) > CURRENT
@@ -301,4 +308,24 @@ async def check_format(url: str) -> None:
         raise OtherFormat(
             f"{wrote} of Sayso wrote this store, in format {number[:40]!r}; this version reads format {CURRENT} only. "
             "Start the version that wrote it, or set SAYSO_REDIS_URL to another store. Nothing was changed."
+        )
+
+
+async def _check_macs(redis: _Client) -> None:
+    """Raise `OtherMacs` unless the records of the store and those of this process both carry MACs, or both none."""
+    try:
+        marked = await redis.get(MACS) is not None
+    except Altered as error:
+        raise OtherMacs(
+            "The records of this store carry MACs of a key that the file in SAYSO_KEY_FILE does not have. Put that key "
+            "back into the file. Nothing was changed."
+        ) from error
+    if redis.macs.active and not marked and await redis.exists(FORMAT):
+        raise OtherMacs(
+            "The records of this store carry no MACs, which SAYSO_KEY_FILE turns on. Compare the store with a backup, "
+            "run `sayso macs` with the settings of the service, then start again. Nothing was changed."
+        )
+    if marked and not redis.macs.active:
+        raise OtherMacs(
+            "The records of this store carry MACs. Set SAYSO_KEY_FILE to the file with their key. Nothing was changed."
         )

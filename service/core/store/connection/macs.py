@@ -6,15 +6,17 @@ content. Commands add and check it where they leave and enter the process, so no
 
 import base64
 import hmac
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from sayso.core.key_files import SecretKey, read_key_file
+from sayso.core.key_files import SecretKey
 from sayso.errors import Altered, InvalidInput
 from service.core.metrics import note_refused_record
+from service.core.store.connection.sealing import Keyring
 
 _REASONS = {
     "an index: what reads it takes ids only, and checks their records": """
@@ -34,7 +36,10 @@ PLAIN = {kind: why for why, kinds in _REASONS.items() for kind in kinds.split()}
 """The kinds of keys whose values carry no MAC, and why."""
 
 _LENGTH = 54  # of a MAC: a line break, the id of a key, a colon and 32 bytes in base64 without padding
-_MOST_LOGGED = 1_000
+MAC = re.compile(rb"\nk[0-9a-f]{8}:[A-Za-z0-9_-]{43}\Z")
+"""What the MAC of any key has the form of."""
+
+_MOST_REMEMBERED = 1_000
 _LOG = structlog.get_logger(__name__)
 
 REFUSED = b"\x00refused"
@@ -51,46 +56,49 @@ class Macs:
     """The keys of one process: the first adds MACs, and each checks its own. Without a key file nothing has any."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-        self._keys: tuple[SecretKey, ...] = read_key_file(path) if path is not None else ()
+        self._keyring = Keyring(path)
         self._derived: dict[tuple[str, str], bytes] = {}
-        self._logged: set[tuple[str, str]] = set()
+        self._logged: set[str] = set()
         self._unknown: set[str] = set()
 
     @property
     def active(self) -> bool:
-        return bool(self._keys)
+        return self._keyring.current is not None
 
-    def add(self, key: str, value: Any, field: Any = "") -> Any:
+    def add(self, key: str | bytes, value: Any, field: Any = "") -> Any:
         """Return a value as it is stored under this key, in this field."""
-        kind = find_kind(key)
-        if not self._keys or kind in PLAIN:
+        current = self._keyring.current
+        if current is None or (kind := find_kind(key)) in PLAIN:
             return value
-        body, key_id = _encode(value), self._keys[0].id
-        return body + self._compute(key_id, kind, _place(key, field), body)
+        body = _encode(value)
+        return body + self._compute(current, kind, _place(key, field), body)
 
-    def check(self, key: str, raw: Any, field: Any = "") -> Any:
+    def check(self, key: str | bytes, raw: Any, field: Any = "") -> Any:
         """Return a stored value without its MAC; `REFUSED` where that is wrong, which is logged and counted."""
-        if raw is None or not self._keys:
+        if raw is None or not self.active or find_kind(key) in PLAIN:
             return raw
-        kind = find_kind(key)
-        if kind in PLAIN:
-            return raw
-        stored = _encode(raw)
-        body, mac = stored[:-_LENGTH], stored[-_LENGTH:]
-        key_id = mac[1:10].decode("ascii", "replace")
-        if self._knows(key_id) and hmac.compare_digest(mac, self._compute(key_id, kind, _place(key, field), body)):
+        body = self.open(key, _encode(raw), field)
+        if body is not None:
             return body
         note_refused_record()
-        named = key, _encode(field).decode(errors="replace")
-        if named not in self._logged and len(self._logged) < _MOST_LOGGED:
+        named = name_value(key, field)
+        if named not in self._logged and len(self._logged) < _MOST_REMEMBERED:
             self._logged.add(named)
-            _LOG.error("record_altered", key=key, field=named[1], reason=ALTERED)
+            _LOG.error("record_altered", record=named, reason=ALTERED)
         return REFUSED
+
+    def open(self, key: str | bytes, stored: bytes, field: Any = "") -> bytes | None:
+        """Return a stored value without its MAC; None where that is missing or wrong."""
+        body, mac = stored[:-_LENGTH], stored[-_LENGTH:]
+        known = self._find(mac[1:10].decode("ascii", "replace"))
+        if known is None:
+            return None
+        own = self._compute(known, find_kind(key), _place(key, field), body)
+        return body if hmac.compare_digest(mac, own) else None
 
     def protect(self, args: Sequence[Any]) -> Sequence[Any]:
         """Return a command with MACs in what it writes."""
-        if not self._keys or len(args) < 3:
+        if not self.active or len(args) < 3:
             return args
         command, key = args[0], args[1]
         if command in ("HSET", "HSETNX"):
@@ -103,7 +111,7 @@ class Macs:
 
     def verify(self, args: Sequence[Any], reply: Any) -> Any:
         """Return the reply to a command without MACs, with `REFUSED` in place of wrong ones."""
-        if not self._keys or not reply or isinstance(reply, Exception):
+        if not self.active or not reply or isinstance(reply, Exception):
             return reply
         command, *names = args
         verified = reply
@@ -128,43 +136,47 @@ class Macs:
             raise describe_altered(*args[1:3])
         return verified
 
-    def _knows(self, key_id: str) -> bool:
-        """Return whether the file has this key; it is read again for another one, so a rotation needs no restart."""
-        if any(key.id == key_id for key in self._keys):
-            return True
-        if self._path is None or key_id in self._unknown:
-            return False
+    def _find(self, key_id: str) -> SecretKey | None:
+        """Return a key. The file is read again for one that it did not have, at most once for each."""
+        if key_id in self._unknown or len(self._unknown) > _MOST_REMEMBERED:
+            return None
         try:
-            self._keys = read_key_file(self._path)
+            known = self._keyring.find(key_id)
         except InvalidInput as error:
             _LOG.error("key_file_unreadable", reason=error.message)
-        self._unknown.add(key_id)
-        return any(key.id == key_id for key in self._keys)
+            known = None
+        if known is None:
+            self._unknown.add(key_id)
+        return known
 
-    def _compute(self, key_id: str, kind: str, place: bytes, body: bytes) -> bytes:
-        derived = self._derived.get((key_id, kind))
+    def _compute(self, key: SecretKey, kind: str, place: bytes, body: bytes) -> bytes:
+        derived = self._derived.get((key.id, kind))
         if derived is None:
-            secret = next(key for key in self._keys if key.id == key_id)
-            derived = self._derived[key_id, kind] = secret.derive(f"records {kind}")
+            derived = self._derived[key.id, kind] = key.derive(f"records {kind}")
         mac = base64.urlsafe_b64encode(hmac.digest(derived, place + body, "sha256"))
-        return b"\n" + key_id.encode() + b":" + mac[:-1]
+        return b"\n" + key.id.encode() + b":" + mac[:-1]
 
 
-def describe_altered(key: str, field: Any = "") -> Altered:
+def describe_altered(key: str | bytes, field: Any = "") -> Altered:
     """Return the error for one altered value."""
-    named = f"{key} {_encode(field).decode(errors='replace')}".strip()
-    said = f"The record {named} was altered: {ALTERED} Nothing of it counts. Ask the operator to run `sayso doctor`."
-    return Altered(said, reason=ALTERED)
+    advice = "Nothing of it counts. Ask the operator to run `sayso doctor`."
+    return Altered(f"The record {name_value(key, field)} was altered: {ALTERED} {advice}", reason=ALTERED)
 
 
-def find_kind(key: str) -> str:
+def find_kind(key: str | bytes) -> str:
     """Return the word that tells a family of keys apart."""
+    key = _encode(key).decode(errors="replace")
     return (key.partition("}:")[2] or key.removeprefix("sayso:")).partition(":")[0]
 
 
-def _place(key: str, field: Any) -> bytes:
-    name, place = key.encode(), _encode(field)
+def _place(key: str | bytes, field: Any) -> bytes:
+    name, place = _encode(key), _encode(field)
     return b"%d %d " % (len(name), len(place)) + name + place
+
+
+def name_value(key: str | bytes, field: Any) -> str:
+    """Return the name of a value for people: its key, and its field."""
+    return b" ".join(filter(None, (_encode(key), _encode(field)))).decode(errors="replace")
 
 
 def _encode(value: Any) -> bytes:

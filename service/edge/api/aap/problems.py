@@ -53,6 +53,7 @@ CODES: Mapping[type[SaysoError], str] = {
     errors.Withdrawn: "approval_withdrawn",
     errors.Frozen: "frozen",
     errors.Unreadable: "conflict",
+    errors.Altered: "internal_error",
     errors.TooManyRequests: "rate_limited",
     errors.Unavailable: "store_unavailable",
 }
@@ -99,7 +100,7 @@ def _describe(error: Exception) -> Refusal:
     if isinstance(error, HTTPException):
         return _describe_http_exception(error)
     code = next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), CODES[SaysoError])
-    if not isinstance(error, SaysoError) or code == CODES[SaysoError]:
+    if not isinstance(error, SaysoError) or (code == CODES[SaysoError] and not isinstance(error, errors.Altered)):
         _LOG.error("unexpected error", exc_info=error)
         return Refusal(500, code, "Something broke on the server. Ask the operator to search the log.")
     status = problem_type_of(type(error)).status

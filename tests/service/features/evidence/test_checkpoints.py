@@ -134,7 +134,9 @@ async def _reorder(redis: Any, key: str) -> None:
 
 
 async def _delete_one(redis: Any, key: str) -> None:
-    await redis.lrem(key, 1, await redis.lindex(key, 1))
+    first, _, *others = await redis.lrange(key, 0, -1)
+    await redis.delete(key)
+    await redis.rpush(key, first, *others)
 
 
 async def _rewrite(redis: Any, key: str) -> None:
