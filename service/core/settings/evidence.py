@@ -21,7 +21,7 @@ class EvidenceSettings(BaseSettings, use_attribute_docstrings=True):
 
     key_file: Path | None = None
     """File with keys outside of the store, made by `sayso keyfile new`: it adds MACs to records, encrypts secrets, and
-    signs checkpoints and evidence. Every process reads it; nobody else may. Back it up: without it, no record counts."""
+    signs checkpoints and evidence. Every process reads it; nobody else may. Back it up: every record needs it."""
     checkpoints: Words = Field(default=(), repr=False)
     """Where the clock sends signed checkpoints: `file:///path`, `https://host/path` (a POST of JSON),
     `otlp+https://collector/v1/logs` or `s3+https://KEY:SECRET@host/bucket/prefix?region=eu-central-1`, with commas
