@@ -36,6 +36,7 @@ COMMANDS: Commands = {
     "deny": ("cli.reviews:deny", "Deny a call."),
     "answer": ("cli.reviews:answer", "Give the value that an item requests."),
     "retract": ("cli.reviews:retract", "Take back your decision on an item while its quorum is short."),
+    "confirm": ("cli.reviews:confirm", "Confirm a call that an agent makes for you, or decline it."),
     "claim": ("cli.reviews:claim", "Tell the other reviewers for 15 minutes that you handle an item."),
     "release": ("cli.reviews:release", "Release your claim of an item."),
     "comment": ("cli.reviews:comment", "Comment on an item, for the other reviewers."),

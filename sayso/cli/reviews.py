@@ -277,6 +277,26 @@ def retract(id_: _Id, item: ItemOption = None) -> None:
     make_console().print(show_line(f"Your decision on {picked.tool.name} no longer counts. You may decide anew."))
 
 
+def confirm(
+    id_: _Id,
+    item: ItemOption = None,
+    decline: Annotated[str | None, typer.Option(help="Decline it instead, with this reason for the agent.")] = None,
+    yes: YesOption = False,
+) -> None:
+    """Confirm a call that an agent makes for you, or decline it."""
+    with _pick(id_, item) as (client, suspension, picked):
+        console = make_console()
+        called = picked.to_confirm
+        if called is not None and not yes:
+            shown = picked.model_copy(update={"tool": picked.tool.model_copy(update={"args": called.args})})
+            console.print(show_suspension(suspension.model_copy(update={"items": (shown,)})))
+            act = "Decline" if decline is not None else "Confirm"
+            typer.confirm(f"{act} that {suspension.run.agent} makes this call for you?", abort=True)
+        client.confirm(suspension.id, picked, message=decline, decline=decline is not None)
+    said = "declined" if decline is not None else "confirmed"
+    console.print(show_line(f"You {said} {picked.tool.name}."))
+
+
 def release(id_: _Id, item: ItemOption = None) -> None:
     """Release your claim of an item."""
     with _pick(id_, item) as (client, suspension, picked):

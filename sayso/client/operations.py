@@ -138,6 +138,21 @@ class Operations:
         return self._send(Request("DELETE", f"{requests.item_path(suspension_id, item_id)}/decision", SuspensionView))
 
     @operation
+    def confirm(
+        self, suspension_id: str, item: ItemView, *, message: str | None = None, decline: bool = False
+    ) -> Flow[SuspensionView]:
+        """Confirm the call that an agent makes for you, or `decline` it with a `message`; only its acting user can.
+
+        The confirmation carries the digest of the call that you read. Raises `InvalidInput` without one to confirm.
+        """
+        if item.to_confirm is None:
+            raise InvalidInput("This item has no call that waits for a confirmation. Read it again.")
+        body: JsonObject = {"action": "decline" if decline else "confirm", "digest": item.to_confirm.digest}
+        body |= {"message": message} if message is not None else {}
+        path = f"{requests.item_path(suspension_id, item.item_id)}/confirmation"
+        return self._send(Request("POST", path, SuspensionView, body=body, key=new_key()))
+
+    @operation
     def inquiries(self, suspension_id: str, wait_s: int = 0) -> Flow[InquiryPage]:
         """Return reviewers' questions that wait for an answer of the run's owner; `wait_s`, up to 60, for the first."""
         return self._send(requests.list_inquiries(suspension_id, wait_s))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sayso.core.policy.budgets import complete
 from sayso.core.policy.counters.charging import NO_READINGS, Ledger
 from sayso.core.policy.counters.readings import Readings, Wanted
-from sayso.core.policy.decisions import PolicyDecision, build_item, find_misplaced, put_question
+from sayso.core.policy.decisions import PolicyDecision, build_item, find_misplaced, put_question, settle_confirmation
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.external import decides_alike, describe_item
@@ -113,7 +113,7 @@ def revalidate(
             )
             if decision.action is Action.ALLOW:  # the rules no longer ask, but this call was asked
                 update = {"action": Action.REQUEST_APPROVAL, "terms": policy.terms, "policy_id": None}
-                decision = decision.model_copy(update=update)
+                decision = settle_confirmation(decision.model_copy(update=update), record.run.who)
             definition = agent.tools_by_name[item.tool.name].definition
             draft = build_item(
                 definition, call, put_question(definition, call.args, decision), agent.approval_timeout_s
@@ -210,6 +210,8 @@ def find_loss(item: Item, policy: Policy, revocations: Revocations) -> str | Non
     for decider in agreeing or [item.outcome.by]:  # of an outcome carried over only the last is known
         if decider.kind is ActorKind.HUMAN and decider.id in revocations.inactive:
             return f"{decider.id}, who approved it, is no longer a reviewer."
+    if item.confirmation is not None and item.confirmation.by.id in revocations.inactive:
+        return f"{item.confirmation.by.id}, who confirmed it, is no longer active."
     if item.terms.rule_id not in (None, *(rule.rule_id for rule in policy.live)):
         return f"The rule {item.terms.rule_id} of this item was withdrawn."
     return None

@@ -53,6 +53,23 @@ class UndoableView(View):
     until: Timestamp = Field(validation_alias="until_ms")
 
 
+class ConfirmationView(View):
+    """What the acting user said of the call."""
+
+    confirmed: bool = Field(description="Whether they confirmed it; false if they declined it.")
+    by: Actor
+    at: Timestamp = Field(validation_alias="at_ms")
+    digest: str = Field(description="The digest of the call as they saw it.")
+    message: str | None
+
+
+class ToConfirmView(View):
+    """The call that the acting user confirms: as approved last, else as requested."""
+
+    digest: str = Field(description="Send it with the confirmation.")
+    args: JsonObject
+
+
 class VoidedView(View):
     """A decision that no longer counts: its author retracted it, or was deactivated while the item was open."""
 
@@ -148,6 +165,7 @@ class TermsView(View):
     rule_version: str
     reviewers: tuple[str, ...] = Field(description="Who may decide; empty for any reviewer.")
     quorum: Quorum | None = Field(description="Null for agents, who do not see what was drawn for a second look.")
+    confirm_by: Later[str | None] = Field(description="Who must also confirm the call; null for nobody.")
     no_self_approval: bool
     no_maker_approval: Later[bool] = Field(description="Whether the person who made the key cannot decide.")
     deadline_at: Timestamp = Field(validation_alias="deadline_at_ms")
@@ -275,6 +293,10 @@ class ItemView(View):
     voided: Later[tuple[VoidedView, ...]] = Field(description="Decisions that no longer count.")
     undoable: UndoableView | None = Field(
         default=None, description="For people: a decision that its author can still undo; nothing has run."
+    )
+    confirmation: Later[ConfirmationView | None] = Field(description="What the acting user said of the call.")
+    to_confirm: ToConfirmView | None = Field(
+        default=None, description="For people: what `terms.confirm_by` has still to confirm, once there is a call."
     )
     doubt: DoubtView | None
     outcome: OutcomeView | None

@@ -1,7 +1,7 @@
 """The card of an item, a pure function of the record: what every channel shows, with secrets masked; and digests."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -66,6 +66,11 @@ class Card:
     live: bool = False
     urgent: bool = False
     undoable: bool = False
+
+    def for_confirmation(self, person: str) -> "Card":
+        """Return the card for the acting user, who confirms the call on its page; without buttons."""
+        line = Line("Confirm", f"The agent acts for you, {person}. Confirm this call, or decline it, on its page.")
+        return replace(self, headline=cut(f"Confirm: {self.headline}", 120), facts=(line, *self.facts), answers=())
 
     @property
     def deadline(self) -> str:
@@ -173,6 +178,7 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line(_DEADLINE, iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody answers", describe_fallback(record, item)),
         Line("Quorum", items.describe_quorum(item)),
+        Line("Confirmation", items.describe_confirmation(item)),
         # A card does not change when the claim expires.
         Line(
             "Claimed",

@@ -95,6 +95,15 @@ ACTS: Mapping[str, Act] = {
             "command line": (f"{CLI}/reviews.py:retract",),
         },
     ),
+    "confirm": Act(
+        "the person for whom the agent acts",
+        ("desk.confirm", "client.confirm"),
+        {
+            "API": (f"{API}/suspensions.py:confirm_item",),
+            "page": (f"{PAGES}/handling.py:confirm",),
+            "command line": (f"{CLI}/reviews.py:confirm",),
+        },
+    ),
     "claim": Act(
         REVIEWERS,
         ("desk.claim", "client.claim"),

@@ -10,6 +10,7 @@ import structlog
 
 from sayso.core.clock import iso_utc, now_ms
 from sayso.core.records.items import CardDelivery, DeliveryState, Item
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import TooManyRequests
 from sayso.wire.people import Preferences
 from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDigests, SharedOnly, destination_of
@@ -140,6 +141,13 @@ class Gate:
         return result
 
 
+def list_unasked(record: SuspensionRecord, item: Item, person: str) -> tuple[str, ...]:
+    """Return who gets no card of a delivery to this person: who may not decide, except who confirms the call."""
+    return tuple(
+        name for name in record.run.list_excluded(item.terms) if name != item.terms.confirm_by or name != person
+    )
+
+
 @dataclass(frozen=True)
 class Attempt:
     """One delivery of an item's card over its channel, as of `now_ms`.
@@ -166,7 +174,8 @@ class Attempt:
         if not self.delivery.person and self.channel.shared_address:
             return (await self.send_to((Recipient("", self.channel.shared_address),)),)
         known = await self.addresses.find(self.channel.name, self.delivery.person, self.requester)
-        recipients = tuple(recipient for recipient in known if recipient.person not in self.excluded)
+        alone = self.delivery.person if self.delivery.person == self.item.terms.confirm_by else None
+        recipients = tuple(to for to in known if to.person not in self.excluded and alone in (None, to.person))
         people = tuple(dict.fromkeys(recipient.person for recipient in recipients))
         if not people:
             who = self.delivery.person or "Nobody"

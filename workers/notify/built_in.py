@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from sayso.core.clock import DAY_MS
-from sayso.core.records.items import CardDelivery, Item
+from sayso.core.records.items import CardDelivery, Item, list_notified
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.transitions.deliveries import needs_attempt
 from sayso.errors import NotFound
@@ -21,7 +21,7 @@ from service.core.store.channels import ChannelNotes, Subscriptions
 from service.core.store.connection.watch import wait_woken
 from service.core.store.suspensions.buckets import Buckets
 from service.core.wiring import Wiring
-from workers.notify.attempts import AddressBook, Attempt, ContactBook, Deferred, Gate
+from workers.notify.attempts import AddressBook, Attempt, ContactBook, Deferred, Gate, list_unasked
 from workers.notify.notifier import listen_by_lease
 
 AGAIN_S = 1.0
@@ -87,10 +87,13 @@ class BuiltIn:
         return {item.suspension_id for item in await buckets.list_first(wanted, MOST_READ)}
 
     async def _send_item(self, record: SuspensionRecord, item: Item, since_ms: int) -> None:
-        excluded = record.run.list_excluded(item.terms)
-        for reviewer in item.terms.reviewers or ("",):
+        for reviewer in list_notified(item.terms) or ("",):
+            alone = reviewer if reviewer == item.terms.confirm_by else None
+            excluded = list_unasked(record, item, reviewer)
             places = await self.addresses.find(self.channel.name, reviewer, record.run.owner)
-            for person in dict.fromkeys(to.person for to in places if to.person not in excluded):
+            for person in dict.fromkeys(
+                to.person for to in places if to.person not in excluded and alone in (None, to.person)
+            ):
                 await self._send_to(record, item, tuple(to for to in places if to.person == person), since_ms)
 
     async def _send_to(
@@ -109,6 +112,7 @@ class BuiltIn:
             self.later.add(record.id)
             return
         card = await read_card(self.wiring, record, item)
+        card = card.for_confirmation(person) if person == item.terms.confirm_by else card
         attempt = Attempt(
             self.gate,
             self.addresses,
@@ -117,7 +121,7 @@ class BuiltIn:
             item,
             before,
             record.run.owner,
-            record.run.list_excluded(item.terms),
+            list_unasked(record, item, person),
             record.created_at_ms + item.held_ms,
             now_ms,
         )

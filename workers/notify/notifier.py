@@ -27,7 +27,7 @@ from service.core.store.channels import CardQueue, ChannelNotes
 from service.core.wiring import Wiring
 from service.features.operate.diagnostics import save_circuits
 from workers import repeat
-from workers.notify.attempts import AddressBook, Attempt, Deferred, Gate, fail
+from workers.notify.attempts import AddressBook, Attempt, Deferred, Gate, fail, list_unasked
 
 TICK_S = 0.1
 PUBLISH_EVERY_S = 5.0
@@ -185,7 +185,8 @@ class Notifier:
     def _prepare(
         self, record: SuspensionRecord, item: Item, delivery: CardDelivery, channel: Channel, card: Card, now_ms: int
     ) -> Attempt:
-        owner, excluded = record.run.owner, record.run.list_excluded(item.terms)
+        card = card.for_confirmation(delivery.person) if delivery.person == item.terms.confirm_by else card
+        owner, excluded = record.run.owner, list_unasked(record, item, delivery.person)
         since_ms = record.created_at_ms + item.held_ms
         return Attempt(self.gate, self.addresses, channel, card, item, delivery, owner, excluded, since_ms, now_ms)
 

@@ -20,8 +20,8 @@ from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
 from sayso.core.records.judgements import Assessment, Charge, Remembered
 from sayso.core.records.permissions import Grant, Learning, Mandate
-from sayso.core.records.suspensions import Progress
-from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms
+from sayso.core.records.suspensions import Progress, Who
+from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms, without_confirmation
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.core.text.redaction import list_secret_paths, redact
 
@@ -101,6 +101,29 @@ class PolicyDecision(Immutable):
 def stricter(a: PolicyDecision, b: PolicyDecision) -> PolicyDecision:
     """Return the stricter of two decisions; `a` when they are equally strict."""
     return b if STRICTNESS[b.action] > STRICTNESS[a.action] else a
+
+
+_UNCONFIRMABLE = (
+    "The person for whom the agent acts must confirm this call, and no signed token names them. "
+    "Send one as Sayso-On-Behalf-Of."
+)
+
+
+def settle_confirmation(decision: PolicyDecision, who: Who | None) -> PolicyDecision:
+    """Return the decision with the name of the person who must confirm; a denial where no token names them.
+
+    What the rules decide alone needs no confirmation.
+    """
+    terms = decision.terms
+    if terms.confirm_by is None:
+        return decision
+    person = who.person.casefold() if who is not None and who.person else None
+    if decision.action in ASKING and person is not None:
+        return decision.model_copy(update={"terms": terms.model_copy(update={"confirm_by": person})})
+    update: dict[str, object] = {"terms": without_confirmation(terms)}
+    if decision.action in ASKING:
+        update |= {"action": Action.DENY, "reason": _UNCONFIRMABLE, "request_payload": None}
+    return decision.model_copy(update=update)
 
 
 def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str | None:

@@ -18,7 +18,7 @@ from sayso.core.policy.counters.assessing import list_strictest, try_assessment,
 from sayso.core.policy.counters.readings import Wanted
 from sayso.core.policy.counters.recalling import list_shadow_charges, list_wanted, weigh_counters
 from sayso.core.policy.counters.restraining import want_restraints
-from sayso.core.policy.decisions import PolicyDecision, ShadowDecision, stricter
+from sayso.core.policy.decisions import PolicyDecision, ShadowDecision, settle_confirmation, stricter
 from sayso.core.policy.events import ModelPrice, PolicyEvent
 from sayso.core.policy.functions import Names, Scalar, Stamp
 from sayso.core.policy.managers import settle_managers
@@ -189,7 +189,8 @@ class Policy(Immutable):
                 charges = (*decision.charges, *list_shadow_charges(shadows, case.recalled))
                 decision = decision.model_copy(update={"shadow": tuple(by_id.values()), "charges": charges})
         known = _know(event)
-        decision = settle_managers(decision, decision.terms, known.who if known is not None else None, self.terms)
+        who = known.who if known is not None else None
+        decision = settle_confirmation(settle_managers(decision, decision.terms, who, self.terms), who)
         is_model_call = known is not None and known.event_type == "llm_before_execute"
         return _decide_model_call(decision) if is_model_call else decision
 

@@ -13,7 +13,15 @@ from sayso.core.policy import rule_keys
 from sayso.core.policy.conditions import compile_condition, find_misnamed, find_text_order, reads_any
 from sayso.core.policy.managers import names_managers, refuse_expressions
 from sayso.core.records.base import Immutable, is_empty
-from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach
+from sayso.core.records.terms import (
+    CONFIRMED_BY,
+    Fallback,
+    FallbackAction,
+    RuleTerms,
+    check_each_of,
+    check_sample,
+    may_reach,
+)
 
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 MODEL_FACTS = ("model", "provider")  # the keys in `metadata` of a model call
@@ -310,6 +318,8 @@ def check_quorum(terms: RuleTerms) -> None:
     """Refuse a quorum that exceeds the number of reviewers, and managers of people whom Sayso does not know."""
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
     refuse_expressions(people)
+    if terms.confirm_by not in (None, CONFIRMED_BY):
+        raise ValueError(f"confirm_by cannot be {terms.confirm_by!r}; write {CONFIRMED_BY}")
     check_each_of(terms.quorum, terms.reviewers)
     check_sample(terms, people)
     if terms.reviewers and not may_reach(people, max(terms.quorum.approve, terms.quorum.deny)):

@@ -15,7 +15,7 @@ _FALLBACKS = tuple(map(FallbackAction, ("fail", "deny", "escalate", "value", "ap
 
 _TIMES = ("timeout_s", "extend_by_s", "start_by_s")
 _STATED = tuple(name for name, term in TERMS.items() if term.decides or term.restated)
-_REQUIRED = tuple(name for name in _STATED if TERMS[name].strictest is any)
+_REQUIRED = (*(name for name in _STATED if TERMS[name].strictest is any), "confirm_by")
 
 
 def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:

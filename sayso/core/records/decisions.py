@@ -12,6 +12,8 @@ from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.envelopes import CounterOffer, GrantRequest, Offered
 from sayso.core.records.terms import group_of
 
+DIGEST_PATTERN = "^[0-9a-f]{64}$"
+
 
 class ActorKind(StrEnum):
     """A person, an agent's credential, or a part of Sayso."""
@@ -215,6 +217,26 @@ class VoidedDecision(Immutable):
     retracted: bool = Field(default=False, exclude_if=is_empty, description="Whether its author took it back.")
 
 
+class Confirmation(Immutable):
+    """What the acting user said of their call: it runs with exactly these arguments, or not. It is no vote."""
+
+    id: str
+    confirmed: bool
+    by: Actor
+    at_ms: int
+    digest: str = Field(description="The digest of the call as they saw it.")
+    args_digest: str = Field(description="The SHA-256 of the arguments that they saw.")
+    message: str | None = Field(default=None, max_length=2000)
+
+
+class ConfirmRequest(Immutable):
+    """What the acting user says of their call. One with another digest than `to_confirm` has is refused."""
+
+    action: Literal["confirm", "decline"]
+    digest: str = Field(pattern=DIGEST_PATTERN, description="`to_confirm.digest` of the item.")
+    message: str | None = Field(default=None, max_length=2000, description="Why you decline; the agent sees it.")
+
+
 class EarlierDenial(Immutable):
     """A person's denial of a call, with the run and thread in which the agent requested it."""
 
@@ -285,9 +307,6 @@ class Permit(Immutable):
     success: bool | None = None
     report_by_ms: int = 0
     report: Report | None = None
-
-
-DIGEST_PATTERN = "^[0-9a-f]{64}$"
 
 
 class DecisionRequest(Immutable):

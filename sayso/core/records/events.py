@@ -42,6 +42,9 @@ class EventType(StrEnum):
     """A decision takes effect at `until_ms`; its author (`by`) can undo it until then. Agents do not see it."""
     DECISION_RETRACTED = "decision_retracted"
     """A reviewer took their decision back before it took effect."""
+    CONFIRMATION_RECORDED = "confirmation_recorded"
+    """The acting user (`by`) `confirmed` the call with the `digest` that they saw, or declined it: `message`, and the
+    `verdict` (null while approvals are missing)."""
     DECIDED = "decided"
     """The suspension is decided; `unanswered` are the items that closed without a decision."""
     TIMED_OUT = "timed_out"

@@ -12,6 +12,7 @@ from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.decisions import (
     RUNNING,
     Actor,
+    Confirmation,
     Decision,
     Erasure,
     Outcome,
@@ -228,6 +229,8 @@ class _ItemFields(Immutable):
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")
     drawn: str = Field(default="", exclude_if=is_empty, description="The HMAC that drew it for a second look; hex.")
+    # What the acting user said, if the terms ask them.
+    confirmation: Confirmation | None = Field(None, exclude_if=is_empty)
     drill: Drill | None = Field(None, exclude_if=is_empty)  # marks a false call, whose permit is void
     mandate: Envelope | None = Field(None, exclude_if=is_empty)  # the plan that the item asks about, if any
 
@@ -348,13 +351,23 @@ def freeze_item(draft: ItemDraft, item_id: str, binding: Binding, now_ms: int) -
     """Return the item for a draft: resolve its terms from `now_ms`, compute its digest, and queue its deliveries."""
     terms = freeze_terms(draft.terms, rule_id=draft.rule_id, rule_version=draft.rule_version, now_ms=now_ms)
     fields = {name: getattr(draft, name) for name in _ItemFields.model_fields}
+    if not terms.quorum.approve and draft.kind is ItemKind.APPROVAL:
+        fields["allowed"] = (Answer.DENY,)  # the acting user alone lets it run
     digest = digest_item(binding, item_id, draft.tool, draft.tool.args, draft.target_arg, terms)
     asks = draft.preset is None and terms.deadline_at_ms > now_ms
-    deliveries = queue_deliveries(terms.channels, terms.reviewers) if asks else ()
+    deliveries = queue_deliveries(terms.channels, list_notified(terms)) if asks else ()
     may_run = draft.preset is not None and draft.preset.verdict in RUNNING
     fields["charges"] = place_charges(draft.charges, now_ms) if may_run else ()
     fields["asked"] = place_charges(draft.asked, now_ms) if draft.preset is None else ()
     return Item(**fields, item_id=item_id, terms=terms, digest=digest, deliveries=deliveries)
+
+
+def list_notified(terms: Terms) -> tuple[str, ...]:
+    """Return who is notified of an item: the acting user, and the reviewers; "" is any reviewer."""
+    if terms.confirm_by is None:
+        return terms.reviewers
+    others = terms.reviewers or (("",) if terms.quorum.approve else ())
+    return tuple(dict.fromkeys((*others, terms.confirm_by)))
 
 
 def digest_item(

@@ -16,6 +16,7 @@ from sayso.core.records.base import Immutable, is_empty
 from sayso.core.text.redaction import PATH_PATTERN
 
 APPROVAL_TIMEOUT_S = 300  # the default timeout of an approval, as in the tool-call lifecycle (seed 003)
+CONFIRMED_BY = "who.person"  # what a rule writes as `confirm_by`
 LONGEST_WAIT_S = 30 * 86_400  # the limit of every term: nothing waits forever
 REPORT_WITHIN_S = 86_400  # the default time for a client to report the result of a call it redeemed
 GROUP_PREFIX = "group:"  # the beginning of a group's name where rules name reviewers
@@ -43,11 +44,11 @@ class Quorum(Immutable):
     """How many different reviewers must approve, or deny, to decide an item.
 
     Among those who approve, a different person must stand for each name of `each_of`. Without `approve`, as many
-    must approve as it has names.
+    must approve as it has names. Nobody needs to approve (0) only what the acting user confirms.
     """
 
     each_of: tuple[str, ...] = Field(default=(), max_length=20, exclude_if=is_empty)
-    approve: int = Field(default_factory=lambda given: max(1, len(given.get("each_of", ()))), ge=1, le=20)
+    approve: int = Field(default_factory=lambda given: max(1, len(given.get("each_of", ()))), ge=0, le=20)
     deny: int = Field(default=1, ge=1, le=20)
 
     @field_validator("each_of")
@@ -124,22 +125,35 @@ def _max_undo(values: Iterable[str | None]) -> str | None:
     return max(values, key=read_undo_s)
 
 
+def _find_first(values: Iterable[str | None]) -> str | None:
+    return next(filter(None, values), None)
+
+
+def _default_quorum(given: dict[str, Any]) -> Quorum:
+    return Quorum(approve=0) if given.get("confirm_by") and not given.get("reviewers") else Quorum()
+
+
 class RuleTerms(Immutable):
     """Terms as a rule states them, in seconds from the creation of the item.
 
-    The deadline is the earlier of `timeout_s` and `timeout`, which counts the `working_hours`.
+    The deadline is the earlier of `timeout_s` and `timeout`, which counts the `working_hours`. With `confirm_by` and
+    neither reviewers nor a quorum, nobody needs to approve.
     """
 
     reviewers: Annotated[
         tuple[str, ...],
         Term("Who may decide: names of people, and groups as group:NAME. Any reviewer without it.", decides=True),
     ] = ()
+    confirm_by: Annotated[
+        str | None,
+        Term("Who must also confirm the call: who.person, for whom the agent acts.", _find_first, decides=True),
+    ] = Field(default=None, exclude_if=is_empty, json_schema_extra={"enum": [CONFIRMED_BY]})
     quorum: Annotated[
         Quorum,
         Term(
             "How many different people must approve, or deny, and of which groups one each must approve.", decides=True
         ),
-    ] = Quorum()
+    ] = Field(default_factory=_default_quorum)
     no_self_approval: Annotated[
         bool,
         Term("Whether the requester cannot decide: the key, its owner, and the person it acts for.", any, decides=True),
@@ -192,6 +206,13 @@ class RuleTerms(Immutable):
         default=None, exclude_if=is_empty
     )
 
+    @field_validator("quorum")
+    @classmethod
+    def _check_approvals(cls, quorum: Quorum, info: ValidationInfo) -> Quorum:
+        if not quorum.approve and not info.data.get("confirm_by"):
+            raise ValueError(f"a quorum of 0 needs `confirm_by: {CONFIRMED_BY}`; write it, or raise quorum.approve")
+        return quorum
+
     @field_validator("timeout")
     @classmethod
     def _check_timeout(cls, timeout: str | None, info: ValidationInfo) -> str | None:
@@ -226,6 +247,8 @@ class RuleTerms(Immutable):
             )
         if fallback.action is FallbackAction.APPROVE and info.data.get("match_number"):
             raise ValueError("fallback approve types no number; choose deny, or remove match_number")
+        if fallback.action in (FallbackAction.APPROVE, FallbackAction.VALUE) and info.data.get("confirm_by"):
+            raise ValueError(f"fallback {fallback.action} runs the call unconfirmed; choose deny, or remove confirm_by")
         if fallback.action is FallbackAction.ESCALATE and not info.data.get("escalate", True):
             raise ValueError("fallback escalate needs at least one step under escalate:")
         if fallback.action is FallbackAction.VALUE and "value" not in fallback.model_fields_set:
@@ -249,6 +272,7 @@ class Terms(Immutable):
     rule_version: str
     reviewers: tuple[str, ...] = ()
     quorum: Quorum = Quorum()
+    confirm_by: str | None = Field(default=None, exclude_if=is_empty)
     no_self_approval: bool = True
     no_maker_approval: bool = Field(default=False, exclude_if=is_empty)
     deadline_at_ms: int
@@ -285,6 +309,12 @@ def check_each_of(quorum: Quorum, reviewers: Collection[str]) -> None:
     """Raise `ValueError` if the quorum needs somebody who is not among the reviewers."""
     if missing := [name for name in quorum.each_of if name not in reviewers]:
         raise ValueError(f"quorum.each_of names {missing[0]}, who is not among the reviewers; add it to `reviewers`")
+
+
+def without_confirmation(terms: RuleTerms) -> RuleTerms:
+    """Return the terms without the acting user; somebody must then approve."""
+    quorum = terms.quorum if terms.quorum.approve else terms.quorum.model_copy(update={"approve": 1})
+    return terms.model_copy(update={"confirm_by": None, "quorum": quorum})
 
 
 def may_reach(reviewers: Collection[str], count: int) -> bool:

@@ -21,7 +21,8 @@ from sayso.core.text.summaries import list_texts
 from sayso.core.text.suspicions import count_hidden
 from sayso.core.transitions.closing import args_of
 from sayso.core.transitions.decision_checks import MOST_VOIDED, count_voided, entitle, find_alike
-from sayso.core.transitions.quorum import find_counted, list_agreeing
+from sayso.core.transitions.permits import is_confirmed
+from sayso.core.transitions.quorum import find_counted, list_agreeing, needs_confirmation
 
 _AFTER_DENIAL = {
     "continue": mark("If you deny it, the agent receives your reason and continues."),
@@ -67,6 +68,8 @@ _MOST_NAMED = 20
 
 def describe_wanted(item: Item) -> str:
     """Return the value that the item needs, such as `wants: Confirmation code`; empty where it needs an approval."""
+    if item.terms.confirm_by is not None and item.kind is ItemKind.APPROVAL and not item.terms.quorum.approve:
+        return _("wants: confirmation of %(who)s", who=item.terms.confirm_by)
     if item.doubt is not None or not (item.kind is ItemKind.INPUT or Answer.APPROVE not in item.allowed):
         return ""
     return _("wants: %(what)s", what=item.prompt.title or item.target_arg or _("a value"))
@@ -94,6 +97,8 @@ def name_denial(record: SuspensionRecord, item: Item) -> str:
 
 def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
     """Return who may decide the item."""
+    if not item.terms.quorum.approve and item.kind is ItemKind.APPROVAL:
+        return _("%(who)s, for whom the agent acts", who=item.terms.confirm_by)
     reviewers = name_reviewers(item.terms.reviewers, "or") if item.terms.reviewers else _("Any reviewer")
     excluded, requesters = record.run.list_excluded(item.terms), record.run.requesters
     if made := [name for name in excluded if name not in requesters]:
@@ -107,7 +112,7 @@ def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
 def describe_quorum(item: Item) -> str:
     """Return the largest group of equal decisions, `1 of 2 have approved; …`; empty where one is enough."""
     quorum = item.terms.quorum
-    if quorum.approve == 1 and quorum.deny == 1 and not quorum.each_of:
+    if quorum.approve <= 1 and quorum.deny == 1 and not quorum.each_of:
         return ""
     approvals, denials = _count_decisions(item)
     approved = _("1 approval is enough")
@@ -138,14 +143,31 @@ def count_quorum(item: Item) -> str:
 
 def describe_approval(record: SuspensionRecord, item: Item, by: Actor, args: JsonObject) -> str:
     """Return what the reviewer's approval of these arguments leads to; empty where one approval is enough."""
-    quorum = item.terms.quorum
-    if quorum.approve == 1:
+    confirmer = item.terms.confirm_by if not is_confirmed(item, args) else None
+    if item.terms.quorum.approve == 1 and confirmer is None:
         return ""
     lack = _count_after(record, item, by, args)
     if lack > 0:
         return ngettext("%(num)s more must approve after you.", "%(num)s more must approve after you.", lack)
+    if confirmer is not None:
+        return _("%(who)s must confirm it, too.", who=confirmer)
     waits = record.resume.coverage == "all" and any(other.open for other in record.items if other is not item)
     return _("Your approval decides it.") if waits else _("Your approval sends it.")
+
+
+def describe_confirmation(item: Item) -> str:
+    """Return whether the acting user has confirmed the call; empty where nobody asks them."""
+    person = item.terms.confirm_by
+    if person is None:
+        return ""
+    if item.open and needs_confirmation(item):
+        again = item.confirmation is not None
+        again_text = _("%(who)s confirmed other arguments, and must confirm these", who=person)
+        return again_text if again else _("%(who)s, for whom the agent acts, must confirm it", who=person)
+    if item.confirmation is None:
+        return ""
+    said = _("%(who)s confirmed it") if item.confirmation.confirmed else _("%(who)s declined it")
+    return said % {"who": person}
 
 
 def count_approval(record: SuspensionRecord, item: Item, by: Actor, args: JsonObject) -> str:
@@ -182,6 +204,9 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
 
 def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> str:
     """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
+    if by.id == item.terms.confirm_by and by.id in record.run.list_excluded(item.terms):
+        waits = needs_confirmation(item)
+        return _("The agent acts for you. Confirm this call on its page.") if waits else _("You confirmed this call.")
     if by.id in record.run.list_excluded(item.terms):
         requested = by.id in record.run.requesters
         why = _("You requested this call, so another reviewer must decide it.")
@@ -236,6 +261,8 @@ def _describe_lack(item: Item, decision: Decision) -> str:
         lack = item.terms.quorum.deny - _count_decisions(item)[1]
     else:
         lack = _count_lacking(item.terms.quorum, list_agreeing(item, decision))
+    if lack <= 0 and item.terms.confirm_by is not None:
+        return _("Waiting for %(who)s to confirm it.", who=item.terms.confirm_by)
     return _("Waiting for %(count)s more.", count=lack)
 
 

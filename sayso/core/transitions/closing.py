@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.decisions import COVERED, Actor, Decision, DecisionAction, Outcome, Verdict
+from sayso.core.records.decisions import COVERED, Actor, Confirmation, Decision, DecisionAction, Outcome, Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import CardDelivery, Item, PresetOutcome, digest_item, final_args
 from sayso.core.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
@@ -103,6 +103,13 @@ def describe_decision(item: Item, decision: Decision) -> JsonObject:
     return data
 
 
+def describe_confirmation(item: Item, confirmation: Confirmation, args: JsonObject) -> JsonObject:
+    """Return what the audit trail keeps of a confirmation: the arguments without secrets, the reason and the rule."""
+    secrets = redact(args, None, item.terms.secrets)
+    message = secrets.scrub(confirmation.message) if confirmation.message is not None else None
+    return {"args": secrets.args, "message": message, **_describe_rule(item)}
+
+
 def describe_unanswered(item: Item) -> JsonObject:
     """Return what the audit trail keeps of an item that ends without a decision."""
     args = redact(item.tool.args, None, item.terms.secrets).args
@@ -116,7 +123,7 @@ def _describe_rule(item: Item) -> JsonObject:
         "rule_version": terms.rule_version,
         "reviewers": [*terms.reviewers],
         "quorum": {"approve": terms.quorum.approve, "deny": terms.quorum.deny},
-        **terms.model_dump(include=REFUSING),
+        **terms.model_dump(include={*REFUSING, "confirm_by"}),
     }
 
 

@@ -19,7 +19,7 @@ from sayso.core.transitions.closing import (
 )
 from sayso.core.transitions.decision_checks import entitle, may_decide
 from sayso.core.transitions.legal import check_step
-from sayso.core.transitions.quorum import take_effect
+from sayso.core.transitions.quorum import needs_confirmation, take_effect
 
 
 def needs_sight(record: SuspensionRecord, item: Item) -> bool:
@@ -130,9 +130,12 @@ def _then(first: Change, second: Change) -> Change:
 def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     fallback = item.terms.fallback
     unseen = needs_sight(record, item)
-    denies = unseen or fallback.action is FallbackAction.ESCALATE
+    # A confirmed call is decided by its approvals, so one that still waits is not approved as it was confirmed.
+    unconfirmed = item.terms.confirm_by is not None and fallback.action is not FallbackAction.FAIL
+    denies = unseen or unconfirmed or fallback.action is FallbackAction.ESCALATE
     action = FallbackAction.DENY if denies else fallback.action
-    what = "No reviewer saw it" if unseen else "Nobody decided"
+    waited = f"{item.terms.confirm_by} has not confirmed it" if needs_confirmation(item) else "Nobody decided"
+    what = "No reviewer saw it" if unseen else waited
     decision = Decision(
         id=f"{record.id}:{item.item_id}:timeout",
         suspension_id=record.id,

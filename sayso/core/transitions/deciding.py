@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
-from sayso.core.records.decisions import Actor, ActorKind, Decision, Verdict, VoidedDecision
+from sayso.core.records.decisions import Actor, ActorKind, Confirmation, Decision, Verdict, VoidedDecision
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.core.records.permissions import Grant
@@ -25,7 +25,7 @@ from sayso.core.transitions.decision_checks import (
     is_repeat,
 )
 from sayso.core.transitions.legal import check_step
-from sayso.core.transitions.quorum import completes_quorum, record_decision
+from sayso.core.transitions.quorum import decides, record_decision
 from sayso.errors import Conflict, InvalidInput, NotFound
 
 
@@ -87,8 +87,8 @@ def decide(
 
 
 def _find_undo_end(item: Item, decision: Decision, now_ms: int, lost_ms: int) -> int:
-    """Return when a decision takes effect; at once if it completes no quorum."""
-    if not completes_quorum(item, decision):
+    """Return when a decision takes effect; at once if it closes no item."""
+    if not decides(item, decision):
         return now_ms
     longest_s = min(item.terms.undo_s, item.terms.start_by_s)
     return min(now_ms + longest_s * 1000, item.terms.deadline_at_ms + lost_ms)
@@ -185,7 +185,7 @@ def _describe_reason(item: Item) -> str | None:
 
 
 def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: int) -> Change:
-    """Remove the decisions of these people from the open items; who is active again later may decide anew."""
+    """Remove what these people decided and confirmed from open items; who is active again later may do so anew."""
     check_step(record, "void_decisions")
     events: tuple[Event, ...] = ()
     for item in record.items:
@@ -194,9 +194,13 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
             for decision in list_made(item)
             if decision.by.kind is ActorKind.HUMAN and decision.by.id in inactive
         )
-        if not item.open or not lost:
+        confirmed = item.confirmation if item.confirmation and item.confirmation.by.id in inactive else None
+        if not item.open or not (lost or confirmed):
             continue
         changed = _take_out(item, lost, now_ms, retracted=False)
+        if confirmed is not None:
+            changed = changed.model_copy(update={"confirmation": None})
+            events += (_describe_unconfirmed(record, item, confirmed),)
         record = closing.put_item(record, changed, (), now_ms).record
         events += tuple(_describe_lost(record, item, decision, EventType.DECISION_VOIDED) for decision in lost)
     return Change(record, events)
@@ -249,6 +253,11 @@ def list_made(item: Item) -> tuple[Decision, ...]:
     return (*item.decisions, item.undoable.decision) if item.undoable is not None else item.decisions
 
 
+def list_statements(item: Item) -> tuple[Decision | Confirmation, ...]:
+    """Return the decisions and the confirmation, which count only while their authors are active."""
+    return (*list_made(item), item.confirmation) if item.confirmation is not None else list_made(item)
+
+
 def _take_out(item: Item, lost: tuple[Decision, ...], now_ms: int, *, retracted: bool) -> Item:
     """Return the item without these decisions, which it keeps as ones that no longer count."""
     voided = tuple(
@@ -265,6 +274,11 @@ def _take_out(item: Item, lost: tuple[Decision, ...], now_ms: int, *, retracted:
     kept = tuple(decision for decision in item.decisions if decision not in lost)
     undoable = item.undoable if item.undoable is not None and item.undoable.decision not in lost else None
     return item.model_copy(update={"decisions": kept, "voided": (*item.voided, *voided), "undoable": undoable})
+
+
+def _describe_unconfirmed(record: SuspensionRecord, item: Item, lost: Confirmation) -> Event:
+    data = {"suspension_id": record.id, "item_id": item.item_id, "decision_id": lost.id, "action": "confirm"}
+    return Event(EventType.DECISION_VOIDED, data | lost.model_dump(mode="json", include={"by"}))
 
 
 def _describe_lost(record: SuspensionRecord, item: Item, decision: Decision, type_: EventType) -> Event:

@@ -27,7 +27,9 @@ def card_version(record: SuspensionRecord, item: Item) -> str:
     live = is_live(record, item)
     claims = [["claim", item.claim.by.id, item.claim.shown_until_ms]] if live and item.claim is not None else []
     undo = [["undo", item.undoable.by.id, item.undoable.until_ms]] if live and item.undoable is not None else []
-    shown = [item.digest, live, closed, decisions, [*item.terms.reviewers], *inquiries, *claims, *undo]
+    given = item.confirmation
+    confirmed = [["confirmed", given.id]] if given is not None else []
+    shown = [item.digest, live, closed, decisions, [*item.terms.reviewers], *inquiries, *claims, *undo, *confirmed]
     return digest_json(shown)[:16]
 
 
@@ -99,7 +101,7 @@ def move_cards(record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]], 
         moved = {
             card.key: CardDelivery(channel=card.channel, person=chain[-1], step=card.step)
             for card, chain in cards
-            if chain and record.run.owner not in chain
+            if chain and record.run.owner not in chain and card.person != item.terms.confirm_by
         }
         if not moved:
             continue

@@ -1,7 +1,8 @@
-"""Transitions before a decision: a reviewer asks the requester, or tells the others that they handle an item."""
+"""Transitions beside decisions: reviewers ask the requester or claim an item, and the acting user confirms a call."""
 
+from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
-from sayso.core.records.decisions import Actor
+from sayso.core.records.decisions import Actor, Confirmation, ConfirmRequest, Delegate, Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import (
     CLAIM_MS,
@@ -9,15 +10,28 @@ from sayso.core.records.items import (
     MOST_INQUIRIES,
     Claim,
     Inquiry,
+    Item,
+    ItemKind,
+    PresetOutcome,
+    digest_item,
     find_claim,
     find_open_inquiry,
 )
 from sayso.core.records.suspensions import Change, SuspensionRecord
-from sayso.core.transitions.closing import change_terms, describe_item, put_item
+from sayso.core.transitions.closing import (
+    change_terms,
+    close_item,
+    close_with_preset,
+    describe_confirmation,
+    describe_item,
+    put_item,
+)
 from sayso.core.transitions.deciding import find_item
-from sayso.core.transitions.decision_checks import check_change, check_item_open, check_reviewer
+from sayso.core.transitions.decision_checks import check_change, check_item_open, check_person, check_reviewer
 from sayso.core.transitions.legal import check_step
-from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from sayso.core.transitions.permits import is_confirmed
+from sayso.core.transitions.quorum import find_args, find_deciding
+from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound, StaleDigest
 
 
 def claim(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
@@ -122,3 +136,92 @@ def check_text(text: str) -> str:
     if not text or len(text) > LONGEST_TEXT:
         raise InvalidInput(f"A question or an answer has 1 to {LONGEST_TEXT} characters, not {len(text)}.")
     return text
+
+
+def confirm(
+    record: SuspensionRecord,
+    item_id: str,
+    request: ConfirmRequest,
+    confirmation_id: str,
+    by: Actor,
+    now_ms: int,
+    lost_ms: int = 0,
+) -> Change:
+    """Record that the acting user confirms a call as they saw it, or declines it, which denies it.
+
+    With a met quorum, a confirmed call is approved. The same confirmation again changes nothing. Raises `NotAllowed`
+    for anybody else, `StaleDigest` for another version of the call, `Conflict` without one, or as `decide` does.
+    """
+    item = find_item(record, item_id)
+    if item.confirmation is not None and item.confirmation.id == confirmation_id:
+        return Change(record)
+    check_change(record, item, "confirm", now_ms - lost_ms)
+    check_confirmer(record, item, by)
+    args = find_args(item)
+    if args is None:
+        raise Conflict("A reviewer gives a value first. Confirm the call once it has one.")
+    digest = digest_version(record, item, args)
+    if request.digest != digest:
+        raise StaleDigest(digest=digest)
+    confirmed = request.action == "confirm"
+    if confirmed and is_confirmed(item, args):
+        return Change(record)
+    if confirmed and request.message is not None:
+        raise InvalidInput("Only who declines gives a reason. Omit message, or decline.")
+    confirmation = Confirmation(
+        id=confirmation_id,
+        confirmed=confirmed,
+        by=Actor(id=by.id, kind=by.kind, channel=by.channel),
+        at_ms=now_ms,
+        digest=digest,
+        args_digest=digest_json(args),
+        message=request.message,
+    )
+    item = _conclude(record, item.model_copy(update={"confirmation": confirmation}), confirmation, now_ms)
+    data = {"suspension_id": record.id, **confirmation.model_dump(mode="json", include={"confirmed", "by", "digest"})}
+    data |= {"item_id": item_id, "verdict": item.outcome.verdict if item.outcome is not None else None}
+    data |= describe_confirmation(item, confirmation, args)
+    return put_item(record, item, (Event(EventType.CONFIRMATION_RECORDED, data),), now_ms)
+
+
+def check_confirmer(record: SuspensionRecord, item: Item, by: Actor) -> None:
+    """Raise `NotAllowed` for anybody but the acting user themselves, whom the terms ask."""
+    check_person(by)
+    asked = item.terms.confirm_by
+    if asked is None:
+        raise NotAllowed("This item needs no confirmation; its reviewers decide it.")
+    if by.id != asked:
+        raise NotAllowed(f"Only {asked} can confirm this call: the agent acts for them.", person=asked)
+    made = isinstance(by, Delegate) and by.made_by not in ("", by.id) and by.made_at_ms >= record.created_at_ms
+    if made and isinstance(by, Delegate):
+        raise NotAllowed(
+            f"{by.made_by} made or reset what you signed in with after this was asked. "
+            "Change your password, sign in again, and confirm then.",
+            person=by.made_by,
+        )
+
+
+def may_confirm(record: SuspensionRecord, item: Item, by: Actor) -> bool:
+    """Return whether this actor is the acting user, whom the terms ask."""
+    try:
+        check_confirmer(record, item, by)
+    except NotAllowed:
+        return False
+    return True
+
+
+def digest_version(record: SuspensionRecord, item: Item, args: JsonObject) -> str:
+    """Return the digest of the item's call with these arguments, under its terms."""
+    return digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
+
+
+def _conclude(record: SuspensionRecord, item: Item, confirmation: Confirmation, now_ms: int) -> Item:
+    """Return the item, closed where the confirmation decides it."""
+    if not confirmation.confirmed:
+        denied = PresetOutcome(verdict=Verdict.DENIED, by=confirmation.by, message=confirmation.message)
+        return close_with_preset(record, item, denied, now_ms)
+    if not item.terms.quorum.approve and item.kind is ItemKind.APPROVAL:
+        approved = PresetOutcome(verdict=Verdict.APPROVED, by=confirmation.by)
+        return close_with_preset(record, item, approved, now_ms)
+    deciding = find_deciding(item)
+    return close_item(record, item, deciding, now_ms) if deciding is not None else item

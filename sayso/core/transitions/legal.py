@@ -31,6 +31,7 @@ LEGAL: dict[str, Step] = {
     "decide": _step(
         "pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECISION_DEFERRED, EventType.DECIDED
     ),
+    "confirm": _step("pending", "pending decided", EventType.CONFIRMATION_RECORDED, EventType.DECIDED),
     "take_effect": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
     "void_decisions": _step("pending", "pending", EventType.DECISION_VOIDED),
     "retract": _step("pending", "pending", EventType.DECISION_RETRACTED),

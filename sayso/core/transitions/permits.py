@@ -8,10 +8,10 @@ from enum import StrEnum
 
 from pydantic import JsonValue, ValidationError
 
-from sayso.core.canonical_json import JsonObject
+from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
 from sayso.core.records.base import Immutable
-from sayso.core.records.decisions import Permit
+from sayso.core.records.decisions import ActorKind, Permit
 from sayso.core.records.items import Answer, Doubt, Item, ItemDraft, ItemKind, ItemTool, Prompt, digest_item
 from sayso.core.records.suspensions import Intent, SuspensionRecord
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms
@@ -144,9 +144,21 @@ def redeem_permit(
     if redeemed and not item.tool.idempotent:
         raise IllegalTransition(f"The permit of item {item.item_id} is already redeemed; its call may have run.")
     args = approved_args(item)
+    if outcome.by.kind is not ActorKind.POLICY and not is_confirmed(item, args):
+        raise IllegalTransition(
+            f"{item.terms.confirm_by} has not confirmed item {item.item_id}. Its call must not run."
+        )
     if digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms) != outcome.digest:
         raise StaleDigest(f"The arguments of item {item.item_id} are not those decided on. Its call must not run.")
     return item.model_copy(update={"permit": permit})
+
+
+def is_confirmed(item: Item, args: JsonObject) -> bool:
+    """Return whether the acting user confirmed the call with exactly these arguments, or the terms ask no one."""
+    given = item.confirmation
+    if item.terms.confirm_by is None:
+        return True
+    return given is not None and given.confirmed and given.args_digest == digest_json(args)
 
 
 def approved_args(item: Item) -> JsonObject:

@@ -1,12 +1,13 @@
 """Quorum of an item: whose decisions agree, whether they are enough, and what a decision then does."""
 
-from sayso.core.canonical_json import canonical_json
+from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.records.decisions import Actor, Decision, DecisionAction, list_filled
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.items import Item
+from sayso.core.records.items import Item, ItemKind
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.closing import args_of, close_item, describe_decision, put_item
 from sayso.core.transitions.legal import check_step
+from sayso.core.transitions.permits import is_confirmed
 
 
 def find_counted(item: Item, by: Actor) -> Decision | None:
@@ -41,15 +42,43 @@ def completes_quorum(item: Item, decision: Decision) -> bool:
     return bool(alone) or is_quorum_met(_add(item, decision), decision)
 
 
+def decides(item: Item, decision: Decision) -> bool:
+    """Whether the item closes once this decision counts: its quorum is met, and its call is confirmed if it may run."""
+    denies = decision.action is DecisionAction.DENY
+    return completes_quorum(item, decision) and (denies or is_confirmed(item, args_of(item, decision)))
+
+
+def find_args(item: Item) -> JsonObject | None:
+    """Return the arguments to confirm: as approved last, else as requested; None while a value is missing."""
+    deciding = find_deciding(item)
+    given = [decision for decision in item.decisions if decision.action is not DecisionAction.DENY]
+    if deciding is not None or given:
+        return args_of(item, deciding or given[-1])
+    return item.tool.args if item.kind is ItemKind.APPROVAL else None
+
+
+def find_deciding(item: Item) -> Decision | None:
+    """Return the approval, or value, with which the quorum of an open item is met; None while it is short."""
+    given = [decision for decision in item.decisions if decision.action is not DecisionAction.DENY]
+    return next((decision for decision in reversed(given) if is_quorum_met(item, decision)), None)
+
+
+def needs_confirmation(item: Item) -> bool:
+    """Return whether an open item waits for the acting user, as it would run now."""
+    args = find_args(item)
+    return item.open and item.terms.confirm_by is not None and (args is None or not is_confirmed(item, args))
+
+
 def record_decision(record: SuspensionRecord, item: Item, decision: Decision, now_ms: int) -> Change:
     """Add a decision to an item; a met quorum closes the item, and the last item the suspension."""
-    met = completes_quorum(item, decision)
+    closes, met = decides(item, decision), completes_quorum(item, decision)
     item = _add(item, decision)
-    if met:
+    if closes:
         item = close_item(record, item, decision, now_ms)
     data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
     data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
     data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
+    data |= {"waits_for": item.terms.confirm_by} if met and not closes else {}
     sample = item.terms.sample
     if item.outcome is not None and sample is not None and sample.after is not None:
         data["second_look"] = sample.after

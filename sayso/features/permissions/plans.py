@@ -19,7 +19,7 @@ from sayso.core.records.envelopes import Constraint, ConstraintKind
 from sayso.core.records.items import Answer, ItemDraft, ItemTool, PresetOutcome, Prompt
 from sayso.core.records.permissions import MANDATE, Envelope, MandatedTool, MandateSum, Outside, Plan, PlannedCalls
 from sayso.core.records.suspensions import RunRef
-from sayso.core.records.terms import RuleTerms
+from sayso.core.records.terms import RuleTerms, without_confirmation
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.redaction import redact
 from sayso.errors import InvalidInput, SaysoError
@@ -181,7 +181,8 @@ def _check_secrets(plan: Plan, definitions: Definitions, permits: Iterable[_Perm
 
 def _decide(policy: Policy, run: RunRef, plan: Plan, permits: tuple[_Permit, ...]) -> PolicyDecision:
     """Return the decision that asks about a plan, under the strictest terms of the rules that it would silence."""
-    terms = guard_terms(strictest_terms([_raise_quorum(permit) for permit in permits] or [policy.terms]))
+    strictest = strictest_terms([_raise_quorum(permit) for permit in permits] or [policy.terms])
+    terms = guard_terms(without_confirmation(strictest))  # a plan runs no call that somebody must confirm
     try:
         check_quorum(terms)
     except ValueError as error:

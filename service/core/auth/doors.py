@@ -12,7 +12,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
         *("createKey", "rotateKey", "listKeys", "revokeKey"),  # a reviewer's key of their own; others by `manage_keys`
     ),
     "read_items": (
-        *("listSuspensions", "getSuspension", "listInquiries", "listAttachments", "getAttachment"),
+        *("confirmItem", "listSuspensions", "getSuspension", "listInquiries", "listAttachments", "getAttachment"),
         *("listMandates", "getMandate"),
     ),
     "decide": (
@@ -96,7 +96,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
     "read_items": (
         *("GET /rows", "GET /next", "GET /batch", "GET /batch/{like}", "GET /items/{suspension_id}/{item_id}"),
         *("GET /items/{suspension_id}/{item_id}/attachments/{attachment_id}",),
-        *("POST /items/{suspension_id}/{item_id}/here",),
+        *("POST /items/{suspension_id}/{item_id}/here", "POST /items/{suspension_id}/{item_id}/confirm"),
     ),
     "decide": (
         *("POST /batch", "GET /second-looks", "POST /second-looks", "POST /items/{suspension_id}/{item_id}"),

@@ -10,7 +10,7 @@ from sayso.core.clock import new_id
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.run_state import SealedState
 from sayso.core.records.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
-from sayso.core.transitions.deciding import find_item, list_made, void_decisions
+from sayso.core.transitions.deciding import find_item, list_statements, void_decisions
 from sayso.core.transitions.freezing import doubt_time
 from sayso.errors import Frozen, OverLimit, Unavailable
 from service.core.store.suspensions.commits import Idempotency
@@ -58,7 +58,7 @@ class Changes:
         """Apply a decision on an item, after voiding decisions on it by people who are deactivated now."""
 
         def apply(record: SuspensionRecord, now_ms: int, inactive: frozenset[str] | None) -> Change:
-            if inactive is None and record.status is Status.PENDING and list_made(find_item(record, item_id)):
+            if inactive is None and record.status is Status.PENDING and list_statements(find_item(record, item_id)):
                 raise Unsure
             voided = void_decisions(record, inactive, now_ms) if inactive else Change(record)
             change = verb(voided.record, now_ms)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from sayso.core.policy.engine import Policy
 from service.core.desk.changes import Changes, KnownFreezes, no_freezes
 from service.core.desk.client_execution import ClientExecution
+from service.core.desk.confirming import Confirming
 from service.core.desk.reviewing import Check, Reviewing, allow
 from service.core.desk.scheduling import Scheduling
 from service.core.desk.second_look import SecondLooking
@@ -47,7 +48,7 @@ class Desk:
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts, handing, check)
         self.decide, self.extend, self.see = timed("decide", reviewing.decide), reviewing.extend, reviewing.see
         self.judge_edit, self.void_decisions = reviewing.judge_edit, reviewing.void_decisions
-        self.retract = reviewing.retract
+        self.retract, self.confirm = reviewing.retract, Confirming(reviewing).confirm
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
         self.record_deliveries, self.move_cards = scheduling.record_deliveries, scheduling.move_cards
         self.claim, self.release_claim = reviewing.claim, reviewing.release_claim

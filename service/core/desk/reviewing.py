@@ -11,7 +11,13 @@ from pydantic import JsonValue
 from sayso.core.clock import new_id, new_number
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.external import FinalJudgement, describe_item, judge_final, list_wanted
-from sayso.core.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
+from sayso.core.records.decisions import (
+    Actor,
+    Decision,
+    DecisionAction,
+    DecisionRequest,
+    Shown,
+)
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
 from sayso.core.records.permissions import Denial, Grant
@@ -34,7 +40,7 @@ from sayso.core.transitions.execution import revive
 from sayso.core.transitions.freezing import check_in_time, lost_ms
 from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, release_claim
 from sayso.core.transitions.permits import check_choice
-from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
+from sayso.errors import Conflict, DeadlinePassed, InvalidInput, PolicyForbids, SaysoError, WrongNumber
 from service.core.desk.changes import Changes, build_idempotency
 from service.core.desk.scheduling import Scheduling
 from service.core.desk.worker_execution import Handing
@@ -129,7 +135,7 @@ class Reviewing:
             return defer_effects(record, change, item_id, suspended)
 
         async with (
-            self._ticking(suspension_id),
+            self.ticking(suspension_id),
             self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}", by.id),
         ):
             verb = self._replace(transition, item_id, decision_id, replaced, by, freezes) if replaced else transition
@@ -171,7 +177,7 @@ class Reviewing:
         return await self._judge(record, item, request, by.id)
 
     @asynccontextmanager
-    async def _ticking(self, suspension_id: str) -> AsyncIterator[None]:
+    async def ticking(self, suspension_id: str) -> AsyncIterator[None]:
         """Apply what is due for the suspension where a change of it comes too late."""
         try:
             yield
@@ -297,7 +303,7 @@ class Reviewing:
         return await self._act(suspension_id, await self._in_time(item_id, act))
 
     async def _act(self, suspension_id: str, transition: Verb) -> Saved:
-        async with self._ticking(suspension_id):
+        async with self.ticking(suspension_id):
             return await self.changes.change(suspension_id, transition)
 
     async def _in_time(self, item_id: str, act: Callable[[SuspensionRecord, int, int], Change]) -> Verb:
@@ -350,7 +356,10 @@ class Reviewing:
         if item.drawn and renewed.terms.quorum.approve >= item.terms.quorum.approve:
             renewed = renewed.model_copy(update={"drawn": item.drawn})  # it keeps the approval that it was drawn for
             return assign_numbers(self.changes.suspensions.sampling.add_undo((renewed,)), new_number)[0]
-        return assign_numbers(await self.changes.suspensions.sampling.draw((renewed,), record.run), new_number)[0]
+        renewed = assign_numbers(await self.changes.suspensions.sampling.draw((renewed,), record.run), new_number)[0]
+        if renewed.preset is not None:
+            raise PolicyForbids(renewed.preset.message)
+        return renewed
 
     async def _find_denied(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:
         suspensions = self.changes.suspensions

@@ -100,7 +100,7 @@ NO_ACTS = frozenset(
     (
         *("createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents", "startRun"),
         *("decideItem", "extendItem", "claimItem", "releaseItem", "askRequester", "answerInquiry", "addComment"),
-        "retractDecision",
+        *("retractDecision", "confirmItem"),
         *(
             "attachFile",
             "takeSecondLook",
@@ -188,6 +188,7 @@ NO_PAGE_ACTS = frozenset(
         *("/views", "/views/delete", "/batch", "/second-looks"),
         *("/items/{suspension_id}/{item_id}", "/items/{suspension_id}/{item_id}/claim", "/welcome/skip"),
         "/items/{suspension_id}/{item_id}/retract",
+        "/items/{suspension_id}/{item_id}/confirm",
         *("/items/{suspension_id}/{item_id}/release", "/items/{suspension_id}/{item_id}/ask", "/rules/-/try"),
         *("/items/{suspension_id}/{item_id}/comments", "/items/{suspension_id}/{item_id}/attachments"),
         *("/items/{suspension_id}/{item_id}/here", "/rules/-/draft", "/rules/-/replays"),

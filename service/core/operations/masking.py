@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import structlog
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.decisions import Decision, Outcome
+from sayso.core.records.decisions import Confirmation, Decision, Outcome
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
@@ -47,6 +47,7 @@ def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
         "computed": secrets.scrub_object(item.computed) if item.computed is not None else None,
         "outcome": _mask(item, item.outcome, secrets, schema),
         "decisions": tuple(_mask(item, decision, secrets, schema) for decision in item.decisions),
+        "confirmation": _mask_confirmation(item, secrets),
     }
     return item.model_copy(update=update)
 
@@ -84,6 +85,7 @@ def _mask_given(item: Item, secrets: Redacted) -> Item:
         "tool": item.tool.model_copy(update={"args": args}),
         "outcome": _mask(item, item.outcome, secrets, None),
         "decisions": tuple(_mask(item, decision, secrets, None) for decision in item.decisions),
+        "confirmation": _mask_confirmation(item, secrets),
         "permit": permit,
         "inquiries": tuple(
             inquiry.model_copy(update={"text": secrets.scrub(inquiry.text), "answer": _scrub(secrets, inquiry.answer)})
@@ -91,6 +93,11 @@ def _mask_given(item: Item, secrets: Redacted) -> Item:
         ),
     }
     return item.model_copy(update=update)
+
+
+def _mask_confirmation(item: Item, secrets: Redacted) -> Confirmation | None:
+    given = item.confirmation
+    return given.model_copy(update={"message": _scrub(secrets, given.message)}) if given is not None else None
 
 
 def _scrub(secrets: Redacted, text: str | None) -> str | None:

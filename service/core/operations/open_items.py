@@ -39,13 +39,15 @@ _DECISION = Decision(
 
 
 def may_decide(facets: Facets, reviewer: Actor) -> bool:
-    """Return whether the desk takes a decision of this reviewer."""
+    """Return whether the desk takes a decision of this reviewer, or waits for their confirmation."""
     limited = isinstance(reviewer, Delegate) and reviewer.is_limited
     return _may_decide(facets.audience, reviewer, *((facets.tool, facets.agent) if limited else ("", "")))
 
 
 @lru_cache(8192)
 def _may_decide(audience: Audience, reviewer: Actor, tool: str, agent: str) -> bool:
+    if reviewer.id == audience.confirmer:
+        return True
     try:
         check_reviewer(*_make_example(audience, tool, agent), reviewer)
     except SaysoError:

@@ -10,7 +10,7 @@ from sayso.core.records.decisions import Actor, ActorKind, DecisionAction, KeyKi
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord, Who
 from sayso.core.records.terms import GROUP_PREFIX
-from sayso.core.transitions.deciding import list_made
+from sayso.core.transitions.deciding import list_statements
 from sayso.core.transitions.decision_checks import entitle, may_decide
 from sayso.core.transitions.quorum import find_counted, list_agreeing
 from sayso.errors import Conflict, NotAllowed, NotAuthenticated, NotFound, TooManyRequests
@@ -208,7 +208,7 @@ async def deactivate_reviewer(parts: Wiring, name: str, by: str) -> Reviewer:
         skip += len(ids)
         records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
         for record in records:
-            if any(decision.by.id == name for item in record.items if item.open for decision in list_made(item)):
+            if any(made.by.id == name for item in record.items if item.open for made in list_statements(item)):
                 await parts.desk.void_decisions(record.id, (name,))
     return deactivated
 

@@ -8,12 +8,15 @@ from fastapi.openapi.models import Example
 from pydantic import ConfigDict, Field
 
 from sayso.core.policy.budgets import measure
-from sayso.core.records.decisions import ActorKind, DecisionRequest
+from sayso.core.records.decisions import ActorKind, ConfirmRequest, DecisionRequest
 from sayso.core.records.freezes import Freeze
-from sayso.core.records.items import LONGEST_TEXT, find_open_inquiry
+from sayso.core.records.items import LONGEST_TEXT, Item, find_open_inquiry
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.transitions.deciding import find_item, list_made
-from sayso.wire.items import DecisionView, EarlierDenialView, OutcomeView
+from sayso.core.transitions.deliveries import is_live
+from sayso.core.transitions.inquiring import digest_version
+from sayso.core.transitions.quorum import find_args, needs_confirmation
+from sayso.wire.items import DecisionView, EarlierDenialView, OutcomeView, ToConfirmView
 from sayso.wire.models import RequestBody, SentTimestamp, moment
 from sayso.wire.suspensions import (
     DecidedItem,
@@ -59,6 +62,12 @@ _EXAMPLES: dict[str, Example] = {
     },
     "deny": {"value": {"action": "deny", "digest": _DIGEST, "message": "The order was never delivered."}},
     "give the value": {"value": {"action": "value", "digest": _DIGEST, "value": "2026-12-24"}},
+}
+
+
+_CONFIRMATIONS: dict[str, Example] = {
+    "confirm": {"value": {"action": "confirm", "digest": _DIGEST}},
+    "decline": {"value": {"action": "decline", "digest": _DIGEST, "message": "I did not ask for this."}},
 }
 
 
@@ -125,6 +134,24 @@ async def get_suspension(
         wait_s=wait,
     )
     return view_suspension(record, await parts.freezes.in_force(), caller.owner)
+
+
+@decisions.post("/{suspension_id}/items/{item_id}/confirmation", operation_id="confirmItem", responses=WRITES)
+async def confirm_item(
+    suspension_id: SuspensionId,
+    item_id: ItemId,
+    body: Annotated[ConfirmRequest, Body(openapi_examples=_CONFIRMATIONS)],
+    caller: Person,
+    parts: Parts,
+    key: IdempotencyKey,
+) -> SuspensionView:
+    """Confirm the call that an agent makes for you, or decline it: an act apart from its approval.
+
+    Only the acting user can, where the terms have `confirm_by`. It runs once it is approved, too.
+    """
+    by = caller.reviewer("api")
+    record = (await parts.desk.confirm(suspension_id, item_id, body, by, key)).record
+    return view_suspension(record, await parts.freezes.in_force())
 
 
 @decisions.post("/{suspension_id}/items/{item_id}/decision", operation_id="decideItem", responses=WRITES)
@@ -206,7 +233,21 @@ async def _page(
 
 def view_suspension(record: SuspensionRecord, freezes: Iterable[Freeze], owner: str | None = None) -> SuspensionView:
     """Return the view of a suspension, with `owner` an agent's; secrets that people typed are masked."""
-    return show_suspension(mask_typed(record), tuple(freezes), owner)
+    masked = mask_typed(record)
+    view = show_suspension(masked, tuple(freezes), owner)
+    if owner is not None or all(item.terms.confirm_by is None for item in record.items):
+        return view
+    pairs = zip(view.items, record.items, masked.items, strict=True)
+    items = (shown.model_copy(update={"to_confirm": _find_call(record, *known)}) for shown, *known in pairs)
+    return view.model_copy(update={"items": tuple(items)})
+
+
+def _find_call(record: SuspensionRecord, item: Item, masked: Item) -> ToConfirmView | None:
+    """Return the call that waits for its confirmation, with the arguments of the masked item."""
+    args, shown = find_args(item), find_args(masked)
+    if args is None or shown is None or not (is_live(record, item) and needs_confirmation(item)):
+        return None
+    return ToConfirmView(digest=digest_version(record, item, args), args=shown)
 
 
 def view_unreadable(records: Iterable[object]) -> list[UnreadableView]:

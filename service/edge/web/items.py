@@ -257,7 +257,7 @@ async def _gather(visit: _Visit) -> dict[str, Any]:
     forms = await asyncio.to_thread(view.make_forms, definition)
     listed = versions.list_versions(item) if view.shown or not view.has_secrets else []
     chosen = post.get(versions.VERSION) or request.query_params.get(versions.VERSION)
-    version = next((version for version in listed if version.digest == chosen), None)
+    version = versions.choose_version(record, item, view.item, visit.by, listed, chosen)
     lines = view.mask_lines(describe_both(trail, external.entries))
     page = ItemPage(wiring, visit.visitor.name, item, view, lines, post, suspension.now_ms)
     freezes, fault, precedents, added = await asyncio.gather(
@@ -341,6 +341,8 @@ def _describe(
         "denial_name": sentences.name_denial(record, item),
         "reviewers": sentences.describe_reviewers(record, item),
         "quorum": sentences.describe_quorum(item),
+        "confirmation": sentences.describe_confirmation(item),
+        "confirming": versions.find_digest(record, item, visitor),
         "plan": describe_plan(item.mandate) if item.mandate is not None else None,
         "resemblance": sentences.describe_resemblance(item.resembles),
         "origins": sentences.describe_origins(record.run, record.progress),

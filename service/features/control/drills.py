@@ -34,7 +34,7 @@ from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import OUR_NAMES
 from sayso.core.records.items import Drill, ItemDraft, ItemTool, Prompt
 from sayso.core.records.suspensions import RunRef, SuspensionRecord
-from sayso.core.records.terms import LONGEST_WAIT_S, RuleTerms, group_of
+from sayso.core.records.terms import LONGEST_WAIT_S, RuleTerms, group_of, without_confirmation
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import InvalidInput, NotFound
 from service.core.settings.receivers import read_plan
@@ -175,7 +175,7 @@ def _find_terms(wiring: Wiring, drill: DrillTemplate) -> RuleTerms:
     update: dict[str, object] = {"channels": (), "match_number": False, "notify_requester": False, "sample": None}
     update |= {"reviewers": named} if len(named) < len(terms.reviewers) else {}
     update |= {"timeout_s": drill.timeout_s, "timeout": None} if drill.timeout_s is not None else {}
-    return terms.model_copy(update=update)
+    return without_confirmation(terms.model_copy(update=update))
 
 
 async def _is_asked(wiring: Wiring, terms: RuleTerms, reviewer: str) -> bool:

@@ -166,6 +166,8 @@ def build_rule_schema() -> _Schema:
     terms = defs["RuleTerms"]
     terms |= {"not": {"required": ["timeout", "timeout_s"]}}
     terms["properties"]["fallback"].pop("default", None)
+    approved = {"properties": {"quorum": {"properties": {"approve": {"minimum": 1}}}}}
+    terms["anyOf"] = [{"required": ["confirm_by"]}, approved]
     defs["FileTerms"] = deepcopy(terms)
     del defs["FileTerms"]["properties"]["unattended_approval"]
     approves = {"properties": {"fallback": {"properties": {"action": {"const": "approve"}}, "required": ["action"]}}}

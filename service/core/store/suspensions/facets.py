@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Status, SuspensionRecord, Who
 from sayso.core.records.terms import FallbackAction
+from sayso.core.transitions.quorum import needs_confirmation
 
 _PREFIX = "sus_"
 
@@ -17,7 +18,7 @@ class Audience(NamedTuple):
     """What says who can decide: the terms, the requester, and who has decided already (and for whom).
 
     `person` is whom the agent acts for, proven by a signed token; empty otherwise. `key_owner` owns the requester's
-    key, and `maker` made it where the terms refuse its maker.
+    key, and `maker` made it where the terms refuse its maker. `confirmer` has still to confirm the call.
     """
 
     reviewers: tuple[str, ...] = ()
@@ -27,6 +28,7 @@ class Audience(NamedTuple):
     person: str = ""
     key_owner: str = ""
     maker: str = ""
+    confirmer: str = ""
 
 
 class Facets(NamedTuple):
@@ -67,13 +69,14 @@ def find_facets(record: SuspensionRecord, item: Item) -> Facets:
         tool=item.tool.name,
         agent=run.agent,
         audience=Audience(
-            item.deciders,
+            item.deciders if terms.quorum.approve or terms.confirm_by is None else (terms.confirm_by,),
             terms.no_self_approval,
             run.owner,
             tuple(sorted(decided)),
             who.person or "",
             who.owner or "",
             run.key_maker if terms.no_maker_approval else "",
+            terms.confirm_by or "" if needs_confirmation(item) else "",
         ),
         subagent=item.subagent or "",
         doubt=item.doubt is not None,

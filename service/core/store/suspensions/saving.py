@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from sayso.core.clock import monotonic_ms
 from sayso.core.policy.counters.readings import Reading, Readings, Wanted
+from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.events import TrailHead
-from sayso.core.records.items import ItemDraft, draw_samples
+from sayso.core.records.items import ItemDraft, PresetOutcome, draw_samples
 from sayso.core.records.judgements import Question, assess_unanswered
 from sayso.core.records.suspensions import Change, RunRef, Status, SuspensionRecord
 from sayso.errors import (
@@ -132,7 +133,7 @@ class Sampling:
 
     def __init__(self, store: TenantStore, undo: str | None = None) -> None:
         self._redis, self._keys = store.redis, store.keys
-        self._secret, self._undo = b"", undo
+        self._secret, self._undo, self._find_active = b"", undo, People(store).find_active
 
     def add_undo(self, drafts: Sequence[ItemDraft]) -> Sequence[ItemDraft]:
         """Return the drafts, with the setting's time to undo in terms that have none."""
@@ -144,11 +145,21 @@ class Sampling:
         ]
 
     async def draw(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
-        """Return the drafts of a run, with the time to undo, and one more approval for those that are drawn."""
+        """Return the drafts of a run, with the time to undo, one more approval if drawn, denied if unconfirmable."""
         drafts = self.add_undo(drafts)
+        if any(draft.terms.confirm_by for draft in drafts):
+            drafts = [await self._check_confirmer(draft) for draft in drafts]
         if all(draft.terms.sample is None or draft.terms.sample.before is None for draft in drafts):
             return drafts
         return draw_samples(drafts, await self.read_secret(), (self._keys.tenant, run.owner, run.agent))
+
+    async def _check_confirmer(self, draft: ItemDraft) -> ItemDraft:
+        name = draft.terms.confirm_by
+        if name is None or draft.preset is not None or await self._find_active(name) is not None:
+            return draft
+        why = f"{name}, for whom the agent acts, must confirm this call, and has no active account here."
+        denied = PresetOutcome(verdict=Verdict.DENIED, by=Actor(id="policy", kind=ActorKind.POLICY), message=why)
+        return draft.model_copy(update={"preset": denied})
 
     async def read_secret(self) -> bytes:
         if not self._secret:

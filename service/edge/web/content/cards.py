@@ -29,6 +29,8 @@ from sayso.core.sentences.outcomes import describe_outcome
 from sayso.core.text.language import _, find_spoken, mark
 from sayso.core.text.summaries import Leaf, Summary, list_values, summarize
 from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.inquiring import may_confirm
+from sayso.core.transitions.quorum import needs_confirmation
 from sayso.core.transitions.states import ItemState, find_item_state
 from service.core.concurrency import Breaks
 from service.core.operations.masking import NO_DEFINITIONS, Definitions, mask_record
@@ -256,7 +258,8 @@ def _make_cards(
     masked = mask_record(record)
     for item in record.items:
         shown = find_item(masked, item.item_id)
-        ineligibility = sentences.describe_ineligibility(record, item, reviewer)
+        confirms = needs_confirmation(item) and may_confirm(record, item, reviewer)
+        ineligibility = "" if confirms else sentences.describe_ineligibility(record, item, reviewer)
         if not item.open or not query.matches(masked, shown, mine=not ineligibility):
             continue
         if query.due_within_ms is not None and item.terms.deadline_at_ms > now_ms + query.due_within_ms:
@@ -278,13 +281,13 @@ def _make_cards(
             view=view,
             flags=list_flags(shown, view, reviewer, held=bool(hold)),
             hold=hold,
-            wanted=sentences.describe_wanted(shown),
+            wanted=_("wants: your confirmation") if confirms else sentences.describe_wanted(shown),
             quorum=sentences.count_quorum(item),
             claim=_describe_claim(item, reviewer, now_ms),
             ineligibility=ineligibility,
             silence=describe_silence(item.deliveries, live=True),
             unusual=unusual,
-            alike="" if ineligibility else find_alike(record, item, view, definition),
+            alike="" if ineligibility or confirms else find_alike(record, item, view, definition),
         )
 
 

@@ -141,6 +141,14 @@ def _decision_recorded(facts: Facts) -> Sentence:
     return "bad" if action in ("deny", "fail") else "good", text, facts.text("message")
 
 
+def _confirmation_recorded(facts: Facts) -> Sentence:
+    named = {"who": facts.actor, "item": facts.item}
+    if not facts.flag("confirmed"):
+        return "bad", _("%(who)s declined %(item)s, made for them", **named), facts.text("message")
+    text = _("%(who)s confirmed %(item)s, made for them", **named)
+    return "good", text if facts.text("verdict") else _("%(decision)s; more decisions are needed", decision=text), ""
+
+
 def _second_look(facts: Facts) -> Sentence:
     named = {"who": facts.actor, "call": facts.text("tool_name", _("a call"))}
     if facts.flag("agrees"):
@@ -298,6 +306,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         "bad", mark("%(who)s was not notified of %(item)s over %(channel)s"), facts
     ),
     EventType.DEADLINES_MOVED: _deadlines_moved,
+    EventType.CONFIRMATION_RECORDED: _confirmation_recorded,
     EventType.SECOND_LOOK_TAKEN: _second_look,
     EventType.RUN_RESUMING: _run_resuming,
     EventType.RUN_RESUMED: lambda facts: (

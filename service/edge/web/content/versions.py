@@ -17,6 +17,9 @@ from sayso.core.sentences.items import count_approval, describe_approval, descri
 from sayso.core.text.language import _
 from sayso.core.transitions.closing import args_of
 from sayso.core.transitions.deciding import find_own, without_own
+from sayso.core.transitions.deliveries import is_live
+from sayso.core.transitions.inquiring import digest_version, may_confirm
+from sayso.core.transitions.quorum import find_args, needs_confirmation
 from sayso.errors import InvalidInput
 from service.edge.web.content.details import Change, compare_args
 
@@ -45,6 +48,30 @@ def list_versions(item: Item) -> list[Version]:
             earlier = versions[digest].reviewers if digest in versions else ()
             versions[digest] = Version(digest, args, (*earlier, decision.by.id))
     return list(versions.values())
+
+
+def find_digest(record: SuspensionRecord, item: Item, by: Actor) -> str:
+    """Return the digest of the call that the reader has to confirm, because the agent acts for them, or nothing."""
+    args = find_args(item)
+    asks = is_live(record, item) and may_confirm(record, item, by) and needs_confirmation(item)
+    return digest_version(record, item, args) if asks and args is not None else ""
+
+
+def choose_version(
+    record: SuspensionRecord, item: Item, masked: Item, by: Actor, listed: Sequence[Version], chosen: str | None
+) -> Version | None:
+    """Return the chosen version, or the one that the reader has to confirm, as the masked item shows it.
+
+    None are the requested arguments.
+    """
+    if not find_digest(record, item, by):
+        return next((version for version in listed if version.digest == chosen), None)
+    args, shown = find_args(item), find_args(masked)
+    if args is None or shown is None or args == item.tool.args:
+        return None
+    return Version(
+        digest_json(args), shown, tuple(made.by.id for made in item.decisions if args_of(item, made) == args)
+    )
 
 
 def find_version(item: Item, digest: str) -> Version:

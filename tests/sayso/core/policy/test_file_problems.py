@@ -47,7 +47,8 @@ rules:
         "policy.yaml:12:13: rule refunds: terms: there is no key `timeuot` here; did you mean `timeout`?",
         "policy.yaml:12:36: rule refunds: terms.fallback: there is no key `actoin` here; did you mean `action`?",
         "policy.yaml:12:62: rule refunds: terms.escalate.0.after_s: is missing; add it",
-        "policy.yaml:12:99: rule refunds: terms.quorum.approve: must be greater than or equal to 1, not 0",
+        "policy.yaml:12:89: rule refunds: terms.quorum: a quorum of 0 needs `confirm_by: who.person`; write it, or "
+        "raise quorum.approve",
         "policy.yaml:13:5: rule refunds: ask: request_user_input needs the argument that takes the answer; "
         "add it as target_arg",
         "policy.yaml:13:9: the id `refunds` is used twice, first on line 6; rename one",

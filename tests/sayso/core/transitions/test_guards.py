@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sayso.core.records.decisions import Actor, ActorKind, Verdict
+from sayso.core.records.decisions import Actor, ActorKind, ConfirmRequest, Verdict
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Doubt, Inquiry, PresetOutcome
 from sayso.core.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
@@ -32,7 +32,7 @@ from sayso.core.transitions.execution import (
     suspend_again,
 )
 from sayso.core.transitions.freezing import hold, shift_deadlines
-from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, release_claim
+from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, confirm, release_claim
 from sayso.core.transitions.legal import LEGAL, check_step
 from sayso.core.transitions.permits import approved_args, put_in_doubt
 from sayso.core.transitions.quorum import take_effect
@@ -44,9 +44,11 @@ from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_o
 RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
 FROZEN = Freeze(id="f", scope="all", reason="odd", by="root", at_ms=T0)
 SEEN = Seen(seq=2, tool="refund", rule_id="small", verdict="allowed", reviewers=(), deciders=())
+CONFIRMED = ConfirmRequest(action="confirm", digest="0" * 64)
 VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "decide": lambda record: decide(record, word(record), T0),
     "ask_again": lambda record: ask_again(record, word(record), ask(), T0),
+    "confirm": lambda record: confirm(record, "i1", CONFIRMED, "con_1", person("mara"), T0),
     "take_effect": lambda record: take_effect(record, T0),
     "void_decisions": lambda record: void_decisions(record, ("ada",), T0),
     "retract": lambda record: retract(record, "i1", person("ada"), T0),

@@ -162,6 +162,7 @@ ROWS: dict[str, Row] = {
     "claimItem": people(),
     "releaseItem": people(),
     "retractDecision": people(409),
+    "confirmItem": people(403, {"action": "confirm", "digest": "0" * 64}),
     "askRequester": people(200, {"text": "Which order?"}),
     "answerInquiry": Row(403, 404, 404, body={"text": "A-1"}),
     "listInquiries": owner_and_people(),
