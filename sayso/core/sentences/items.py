@@ -148,9 +148,13 @@ def describe_approval(record: SuspensionRecord, item: Item, by: Actor, args: Jso
         return ""
     lack = _count_after(record, item, by, args)
     if lack > 0:
-        return ngettext("%(num)s more must approve after you.", "%(num)s more must approve after you.", lack)
+        return ngettext(
+            "Your approval sends nothing yet: %(num)s more must approve.",
+            "Your approval sends nothing yet: %(num)s more must approve.",
+            lack,
+        )
     if confirmer is not None:
-        return _("%(who)s must confirm it, too.", who=confirmer)
+        return _("Your approval sends nothing yet: %(who)s must confirm it.", who=confirmer)
     waits = record.resume.coverage == "all" and any(other.open for other in record.items if other is not item)
     return _("Your approval decides it.") if waits else _("Your approval sends it.")
 

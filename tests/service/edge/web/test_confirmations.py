@@ -83,7 +83,7 @@ def test_reviewer_reads_who_must_confirm(site: Site, open_as: Callable[..., Page
     open_as("/")
     page = open_as(place_of(site.act(ask_for_anna)), name="ben")
     expect(page.locator(".quorum").first).to_have_text("anna, for whom the agent acts, must confirm it")
-    expect(page.get_by_text("anna must confirm it, too.")).to_be_visible()
+    expect(page.get_by_text("Your approval sends nothing yet: anna must confirm it.")).to_be_visible()
     expect(page.get_by_role("button", name="Confirm")).to_have_count(0)
 
 

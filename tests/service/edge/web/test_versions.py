@@ -27,7 +27,7 @@ def test_next_reviewer_approves_the_edited_version(site: Site, open_as: Callable
     page = open_as(place_of(record))
     expect(page.get_by_role("link", name="As requested")).to_have_attribute("aria-current", "true")
     expect(page.locator("#differing")).to_contain_text("ben approved amount 48.25; you see 250.")
-    expect(page.locator("#differing")).to_contain_text("1 more must approve after you.")
+    expect(page.locator("#differing")).to_contain_text("Your approval sends nothing yet: 1 more must approve.")
     expect(page.get_by_role("button", name="Approve EUR 250.00 as requested (1 of 2)")).to_be_visible()
     page.get_by_role("link", name="ben’s version").click()
     expect(page.locator("#differing")).to_have_text("Your approval sends it.")
