@@ -63,6 +63,10 @@ class InvalidPersonToken(NotAllowed):
     """The token for the person is not valid; get a new one from its issuer, or send none."""
 
 
+class StepUpRequired(NotAllowed):
+    """This approval needs a passkey. Open the item's page and approve there."""
+
+
 class WrongNumber(NotAllowed):
     """The number is not the one that the requester sees; ask them for it."""
 

@@ -25,6 +25,7 @@ from sayso.core.transitions.deciding import ask_again, find_item
 from sayso.core.transitions.masking import mask_contents
 from sayso.errors import IdempotencyConflict, InvalidInput
 from sayso.features.permissions.making import decide_with_grant
+from sayso.testing.proofs import make_proof
 from sayso.testing.requests import check_outline, describe_misfit
 
 
@@ -180,6 +181,7 @@ class DeskRecords:
             message=request.message,
             args_digest=request.digest,
             number=request.number or item.secret_number or None,
+            proof=make_proof(item.digest, action, request.args, request.value) if item.terms.step_up else None,
             by=by,
             at_ms=self.clock.now_ms,
         )

@@ -10,6 +10,7 @@ from sayso.core.records.decisions import Actor, DecisionAction, Shown, Verdict
 from sayso.core.records.envelopes import ConstraintKind
 from sayso.core.records.items import Answer, DeliveryState, ItemKind, ItemTool, Prompt
 from sayso.core.records.judgements import Level, Remembered
+from sayso.core.records.proofs import Proof, StepUp
 from sayso.core.records.terms import EscalationStep, Fallback, Quorum
 from sayso.core.transitions.states import ItemState
 from sayso.wire.models import Later, Timestamp, View
@@ -39,6 +40,7 @@ class DecisionView(View):
     shown: Shown | None = Field(
         description="What the reviewer's page had shown; null if not measured, as for decisions over API and channels."
     )
+    proof: Later[Proof | None] = Field(description="What the reviewer's passkey signed; null where none was needed.")
     by: Actor
     at: Timestamp = Field(validation_alias="at_ms")
     grant_id: Later[str] = Field(description="The grant that the decision made; empty without one.")
@@ -180,6 +182,7 @@ class TermsView(View):
     fallback: Fallback
     channels: tuple[str, ...]
     match_number: Later[bool] = Field(description="Whether an approval needs the number that the requester sees.")
+    step_up: Later[StepUp | None] = Field(description="What an approval needs beside a session; null for nothing.")
     secrets: Later[tuple[str, ...]] = Field(description="Paths of arguments that are masked in every text outside.")
     deadline_waits: Later[bool] = Field(description="Whether the deadline waits while the requester is asked.")
     urgent: Later[bool] = Field(description="Whether its notifications break through quiet hours.")

@@ -126,8 +126,7 @@ def build_card(
         warnings=(*_warn_of_denial(record, denied, secrets), *filter(None, warnings)),
         args=args,
         masked=args != shown,
-        # A number is typed on the page, so that no card can ask for less.
-        answers=tuple(answer for answer in item.allowed if answer is Answer.DENY or not item.terms.match_number),
+        answers=_list_answers(item),
         choices=item.choices,
         response_schema=item.response_schema,
         target_arg=item.target_arg,
@@ -139,6 +138,12 @@ def build_card(
         urgent=item.terms.urgent,
         undoable=item.undoable is not None,
     )
+
+
+def _list_answers(item: Item) -> tuple[Answer, ...]:
+    """Return what a card offers. A number is typed on the page, and a passkey signs there: no card asks for less."""
+    on_page = item.terms.match_number or item.terms.step_up
+    return tuple(answer for answer in item.allowed if answer is Answer.DENY or not on_page)
 
 
 def item_link(public_url: str, suspension_id: str, item_id: str) -> str:
@@ -189,6 +194,7 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Decided", items.describe_undo(item.undoable) if item.undoable is not None else ""),
         Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),
         *(Line(f"Question of {inquiry.by.id}", inquiry.text) for inquiry in item.inquiries[-_LATEST:]),
+        Line("Passkey", "Approve on the item's page, where your passkey signs it." if item.terms.step_up else ""),
         Line(
             "Number",
             f"{items.describe_number(record, item)}, and type them on its page." if item.terms.match_number else "",

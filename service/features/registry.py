@@ -18,6 +18,7 @@ from service.features.control.store import forget_drawn
 from service.features.discussions.store import delete_discussion
 from service.features.evidence.keeping import keep_checkpoints
 from service.features.insights.facts import note_facts, note_taken
+from service.features.passkeys.deciding import prove_decision
 from service.features.permissions.desk import Permissions, propose_learned
 from service.features.permissions.store import note_lessons
 from service.features.whatif.shadows import CandidateInShadow
@@ -62,6 +63,7 @@ FEATURES = (
 )
 HOOKS = Hooks(
     consequences=Permissions(),
+    prove=prove_decision,
     writers=tuple(writer for feature in FEATURES for writer in feature.writers),
     deletions=tuple(deletion for feature in FEATURES for deletion in feature.deletions),
     cleanups=tuple(cleanup for feature in FEATURES for cleanup in feature.cleanups),

@@ -223,8 +223,13 @@ def check_grants(grants: Grants | None, info: ValidationInfo) -> Grants | None:
     """Refuse grants in a rule that asks for no approval, or that asks the acting user each time."""
     if grants is not None and info.data.get("action", "request_approval") != "request_approval":
         raise ValueError("only calls that need an approval can be granted; write `action: request_approval`")
-    if grants is not None and getattr(info.data.get("terms"), "confirm_by", None):
+    terms = info.data.get("terms")  # missing when invalid, which is reported itself
+    if grants is not None and getattr(terms, "confirm_by", None):
         raise ValueError("calls given ahead would run unconfirmed; remove this, or `confirm_by`")
+    if grants is not None and info.field_name == "grants" and getattr(terms, "step_up", None):
+        raise ValueError(
+            "under step_up a passkey signs each approval, so nothing is granted; remove grants, or step_up"
+        )
     return grants
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from sayso.core.calendar import measure_ms
 from sayso.core.policy.rules import Action
+from sayso.core.records.proofs import rank_step_up
 from sayso.core.records.terms import TERMS, Fallback, FallbackAction, Quorum, RuleTerms, Sample, Terms, may_reach
 
 STRICTNESS = {Action.ALLOW: 0, Action.REQUEST_APPROVAL: 1, Action.REQUEST_USER_INPUT: 1, Action.DENY: 2}
@@ -76,6 +77,7 @@ def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
         or terms.quorum.approve > frozen.quorum.approve
         or terms.quorum.deny < frozen.quorum.deny
         or not {*terms.quorum.each_of} <= {*frozen.quorum.each_of}
+        or rank_step_up(terms.step_up) > rank_step_up(frozen.step_up)
         or any(getattr(terms, name) and not getattr(frozen, name) for name in _REQUIRED)
     )
 

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.envelopes import CounterOffer, GrantRequest, Offered
+from sayso.core.records.proofs import Proof, SignedDecision
 from sayso.core.records.terms import group_of
 
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
@@ -198,6 +199,7 @@ class Decision(Immutable):
     args_digest: str
     number: str | None = None
     shown: Shown | None = None
+    proof: Proof | None = Field(default=None, exclude_if=is_empty)
     by: Actor
     at_ms: int
     idempotency_key: str | None = None
@@ -321,6 +323,11 @@ class DecisionRequest(Immutable):
         default=None,
         pattern="^[0-9]{2}$",
         description="The two digits that the requester sees; to approve an item whose terms have `match_number`.",
+    )
+    signed: SignedDecision | None = Field(
+        default=None,
+        exclude_if=is_empty,
+        description="What the reviewer's passkey signed on the item's page, where `terms.step_up` asks for it.",
     )
     grant: GrantRequest | None = Field(
         default=None,

@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_va
 from sayso.core.calendar import TimeWindow, WorkingTime, find_deadline_ms, measure_ms
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, is_empty
+from sayso.core.records.proofs import StepUp, rank_step_up
 from sayso.core.text.redaction import PATH_PATTERN
 
 APPROVAL_TIMEOUT_S = 300  # the default timeout of an approval, as in the tool-call lifecycle (seed 003)
@@ -133,6 +134,10 @@ def _default_quorum(given: dict[str, Any]) -> Quorum:
     return Quorum(approve=0) if given.get("confirm_by") and not given.get("reviewers") else Quorum()
 
 
+def _max_step_up(values: Iterable[StepUp | None]) -> StepUp | None:
+    return max(values, key=rank_step_up)
+
+
 class RuleTerms(Immutable):
     """Terms as a rule states them, in seconds from the creation of the item.
 
@@ -190,6 +195,10 @@ class RuleTerms(Immutable):
     match_number: Annotated[
         bool, Term("Whether an approval needs the two digits that the requester sees.", any, restated=True)
     ] = False
+    step_up: Annotated[
+        StepUp | None,
+        Term("What an approval needs beside a session: passkey, which signs it.", _max_step_up, restated=True),
+    ] = Field(default=None, exclude_if=is_empty)
     deadline_waits: Annotated[
         bool, Term("Whether the deadline waits for answers of the requester, within extend_by_s.", all)
     ] = False
@@ -225,6 +234,15 @@ class RuleTerms(Immutable):
         if days * 7 / len(window.days) * 86_400 > LONGEST_WAIT_S:
             raise ValueError(f"{timeout} may take over {LONGEST_WAIT_S // 86_400} days; choose fewer")
         return timeout
+
+    @field_validator("step_up")
+    @classmethod
+    def _check_step_up(cls, step_up: StepUp | None, info: ValidationInfo) -> StepUp | None:
+        if step_up is not None and "quorum" in info.data and info.data["quorum"].approve == 0:
+            raise ValueError(
+                "a passkey signs approvals, and confirm_by alone needs none; add reviewers, or remove step_up"
+            )
+        return step_up
 
     @field_validator("secrets")
     @classmethod
@@ -286,6 +304,7 @@ class Terms(Immutable):
     secrets: tuple[str, ...] = ()
     urgent: bool = False
     match_number: bool = False
+    step_up: StepUp | None = Field(default=None, exclude_if=is_empty)
     deadline_waits: bool = False
     notify_requester: bool = False
     sample: Sample | None = Field(default=None, exclude_if=is_empty)

@@ -145,6 +145,8 @@ def describe_decision(item: Item, decision: Decision) -> str:
     made = _(_DECISIONS[decision.action]) % {"who": describe_actor(decision.by)}
     if decision.args is not None:
         made = _("%(decision)s with %(changes)s", decision=made, changes=_count(item.tool.args, decision.args))
+    if decision.proof is not None:
+        made = _("%(decision)s, signed with passkey “%(name)s”", decision=made, name=decision.proof.name)
     absent = decision.by.for_person
     made = _("%(decision)s for %(person)s", decision=made, person=absent) if absent else made
     return f"{made}{describe_maker(decision.by.counts_as)}"

@@ -15,6 +15,7 @@ from sayso.core.records.decisions import (
     is_covered,
 )
 from sayso.core.records.items import Answer, Item
+from sayso.core.records.proofs import Proof, digest_content, make_challenge
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.terms import GROUP_PREFIX, Terms
 from sayso.core.transitions.legal import check_step
@@ -29,6 +30,7 @@ from sayso.errors import (
     NotAllowed,
     SelfApproval,
     StaleDigest,
+    StepUpRequired,
     WrongNumber,
 )
 
@@ -74,12 +76,37 @@ def _content(decision: Decision) -> bytes:
 def check_decision(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:
     """Return who decides, as recorded; raises the error of `decide` for a decision that the item cannot take."""
     by = check_draft(record, item, decision, verb, now_ms)
+    check_step_up(record, item, decision)
     if item.terms.match_number and decision.action is not DecisionAction.DENY:
         given, number = decision.number, item.secret_number
         if not number or given is None or not compare_digest(given.encode(), number.encode()):
             fault = "is missing" if given is None else "is not the right one"
             raise WrongNumber(f"The number {fault}. Ask {record.run.owner} for the two digits of this item.")
     return by
+
+
+def check_step_up(record: SuspensionRecord, item: Item, decision: Decision) -> None:
+    """Raise `StepUpRequired` unless a passkey signed this decision, where the terms ask for it.
+
+    The signature was verified before; here it must be one of this decision. A denial needs none, and neither a grant
+    nor an offer can be made, which would let calls run that nobody signs.
+    """
+    if item.terms.step_up is None:
+        return
+    if decision.grant_id or decision.offer is not None:
+        raise NotAllowed("Each approval of this item needs a passkey, so it grants and offers nothing. Leave that out.")
+    if decision.action is DecisionAction.DENY:
+        return
+    if decision.proof is None or not _fits(decision.proof, decision):
+        place = f"/items/{record.id}/{item.item_id}"
+        raise StepUpRequired(f"This approval needs the reviewer's passkey. Approve it on its page: {place}", page=place)
+
+
+def _fits(proof: Proof, decision: Decision) -> bool:
+    """Return whether a proof is of this decision, by a person whom the authenticator verified."""
+    content = digest_content(decision.args, decision.value)
+    challenge = make_challenge(decision.args_digest, decision.action, content, proof.nonce)
+    return proof.content == content and proof.signs(challenge)
 
 
 def check_draft(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:

@@ -75,7 +75,7 @@ def record_decision(record: SuspensionRecord, item: Item, decision: Decision, no
     item = _add(item, decision)
     if closes:
         item = close_item(record, item, decision, now_ms)
-    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
+    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown", "proof"})
     data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
     data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
     data |= {"waits_for": item.terms.confirm_by} if met and not closes else {}

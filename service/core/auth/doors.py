@@ -102,7 +102,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
         *("POST /batch", "GET /second-looks", "POST /second-looks", "POST /items/{suspension_id}/{item_id}"),
         *(
             f"POST /items/{{suspension_id}}/{{item_id}}/{act}"
-            for act in ("claim", "release", "retract", "ask", "attachments", "comments")
+            for act in ("claim", "release", "retract", "ask", "attachments", "comments", "sign")
         ),
     ),
     "grant": ("POST /grants/{grant_id}",),

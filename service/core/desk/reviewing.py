@@ -21,6 +21,7 @@ from sayso.core.records.decisions import (
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
 from sayso.core.records.permissions import Denial, Grant
+from sayso.core.records.proofs import Proof
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.schemas.validators import has_whole_fraction, settle_integers, settle_object
 from sayso.core.transitions.deadlines import see
@@ -103,6 +104,7 @@ class Reviewing:
         if renewed is not None and request.grant is not None:
             raise InvalidInput("These arguments need another decision. Approve them first, and grant like calls then.")
         await self.check()
+        proof = await self._prove(suspension_id, item_id, decision_id, request, by)
         await self.handing.prepare()
         freezes, policy = await self.changes.freezes(), self.policy()
         consequences = self.changes.suspensions.hooks.consequences
@@ -121,6 +123,7 @@ class Reviewing:
                 args_digest=request.digest,
                 number=request.number,
                 shown=shown,
+                proof=proof,
                 by=by,
                 at_ms=now_ms,
                 idempotency_key=key,
@@ -141,6 +144,18 @@ class Reviewing:
             verb = self._replace(transition, item_id, decision_id, replaced, by, freezes) if replaced else transition
             handing = self.handing.hand_on(verb, freezes)
             return await self.changes.change_counted(suspension_id, item_id, handing, seen)
+
+    async def _prove(
+        self, suspension_id: str, item_id: str, decision_id: str, request: DecisionRequest, by: Actor
+    ) -> Proof | None:
+        """Return the proof of a signed decision; None for one that is not signed, or was recorded before."""
+        if request.signed is None:
+            return None
+        item = find_item((await self.changes.suspensions.read(suspension_id)).record, item_id)
+        needed = item.terms.step_up is not None and item.open and request.digest == item.digest
+        if not needed or request.action == "deny" or decision_id in [decision.id for decision in list_made(item)]:
+            return None
+        return await self.changes.suspensions.prove(item, request, by)
 
     def _replace(
         self, decide: Verb, item_id: str, decision_id: str, replaced: str, by: Actor, freezes: tuple[Freeze, ...]

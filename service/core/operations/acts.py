@@ -184,6 +184,7 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
 NO_PAGE_ACTS = frozenset(
     (
         *("/sign-in", "/sign-in/{provider}", "/sign-in/{provider}/logout", "/me/display", "/welcome/demo"),
+        "/items/{suspension_id}/{item_id}/sign",
         *("/sign-in/-/passkey", "/sign-in/-/passkey/options", "/me/passkeys/options"),
         *("/views", "/views/delete", "/batch", "/second-looks"),
         *("/items/{suspension_id}/{item_id}", "/items/{suspension_id}/{item_id}/claim", "/welcome/skip"),

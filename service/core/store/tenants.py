@@ -10,11 +10,14 @@ from redis.asyncio import Redis
 from sayso.core.policy.counters.readings import Readings as CounterReadings
 from sayso.core.policy.counters.readings import Wanted
 from sayso.core.policy.engine import Policy
-from sayso.core.records.decisions import Decision, DecisionRequest
+from sayso.core.records.decisions import Actor, Decision, DecisionRequest
 from sayso.core.records.events import TrailEntry
+from sayso.core.records.items import Item
 from sayso.core.records.permissions import Grant, Mandate
+from sayso.core.records.proofs import Proof
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import decide
+from sayso.errors import StepUpRequired
 from service.core.cache import Refresher
 from service.core.store.connection.commits import Commit, Writer
 from service.core.store.connection.connecting import macs_of, texts
@@ -97,10 +100,20 @@ class Consequences:
         return None
 
 
+Prove = Callable[["TenantStore", Item, DecisionRequest, Actor], Awaitable[Proof]]
+"""Returns the proof of a signed decision, which counts once; raises `NotAuthenticated` for one that does not verify."""
+
+
+async def prove_nothing(_store: "TenantStore", _item: Item, _request: DecisionRequest, _by: Actor) -> Proof:
+    """Refuse each signature, for a desk that knows no passkeys."""
+    raise StepUpRequired
+
+
 class Hooks(NamedTuple):
     """What features add to the core of the service, in their order."""
 
     consequences: Consequences = Consequences()
+    prove: Prove = prove_nothing
     writers: tuple[Writer, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     cleanups: tuple[Cleanup, ...] = ()

@@ -198,6 +198,13 @@ async def _decide(visit: _Visit) -> None:
     await desk.decide(visit.suspension_id, visit.item_id, decision, visit.by, key, shown=shown, replaced=replaced)
 
 
+async def read_form(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> DecisionForm:
+    """Return the decision of an item's form; raises as sending it does."""
+    visit = _Visit(request, visitor, suspension_id, item_id, post)
+    item, decision, _shown = await _read_decision(visit)
+    return _make_form(visit, item, decision)
+
+
 async def _read_decision(visit: _Visit) -> tuple[Item, DecisionRequest, Shown | None]:
     wiring, post = wiring_of(visit.request), visit.post
     suspension = await wiring.desk.suspensions.read(visit.suspension_id)

@@ -57,7 +57,7 @@ class PasskeyAccounts:
     async def begin_adding(self, by: Principal, token: str) -> JsonValue:
         """Return the options of a new passkey for a session's person; raises `NotAllowed`, `Conflict`."""
         require_own_password(by)
-        party, token_hash = self._require_party(), hash_token(token)
+        party, token_hash = self.require_party(), hash_token(token)
         sessions = await self._parts.reviewers.list_sessions(by.name)
         since_ms = now_ms() - ADDED_WITHIN_MS
         if not any(one.token_hash == token_hash and one.session.created_at_ms >= since_ms for one in sessions):
@@ -74,7 +74,7 @@ class PasskeyAccounts:
         require_own_password(by)
         name, new = _check_name(name), _read(NewPasskey, answer)
         challenge, begun = await self._take(new.client_data, "add", token)
-        made = check_new(new, challenge, self._require_party())
+        made = check_new(new, challenge, self.require_party())
         passkey = Passkey(
             id=made.id,
             person=by.name,
@@ -111,7 +111,7 @@ class PasskeyAccounts:
     async def begin_sign_in(self, browser: str, origin: Origin) -> JsonValue:
         """Return the options with which any passkey of this host signs in; raises `TooManyRequests`, `NotAllowed`."""
         await self._parts.attempts.count(BEGUN, network_of(origin.address))
-        party = self._require_party()
+        party = self.require_party()
         return describe_request(party, await self._begin(Challenge(purpose="sign-in", browser=hash_token(browser))), [])
 
     async def sign_in(self, answer: str, browser: str, origin: Origin) -> SignIn:
@@ -134,26 +134,13 @@ class PasskeyAccounts:
         challenge, _ = await self._take(assertion.client_data, "sign-in", browser)
         if not assertion.user_handle:
             raise UntrustedPasskey
-        passkey = await self._check(assertion, challenge)
+        passkey = await use_passkey(self._store, assertion, challenge, self.require_party())
         person = await self._parts.reviewers.find(passkey.person)
         if person is None or (plan.local_accounts == "break_glass" and ADMIN not in person.roles):
             raise NotAuthenticated(f"Only admins sign in with a passkey here. Sign in with {plan.titles}.")
         made = Made(passkey.made_by, passkey.made_at_ms)
         opened = await self._parts.reviewers.admit_with_passkey(person.name, passkey.id, made, began_at_ms, origin)
         return opened, passkey
-
-    async def _check(self, assertion: Assertion, challenge: bytes) -> Passkey:
-        """Return the passkey of a valid assertion, and keep its counter; raises `UntrustedPasskey`."""
-        party = self._require_party()
-
-        def use(passkey: Passkey) -> Passkey:
-            counter = check_assertion(assertion, challenge, party, passkey)
-            return passkey.model_copy(update={"counter": counter, "used_at_ms": now_ms()})
-
-        passkey = await self._store.change(assertion.credential_id, use)
-        if passkey is None:
-            raise UntrustedPasskey("This passkey is not known here, or was removed. Sign in in another way.")
-        return passkey
 
     async def _begin(self, begun: Challenge) -> bytes:
         challenge = bytes.fromhex(new_secret())
@@ -176,7 +163,8 @@ class PasskeyAccounts:
             raise NotFound("There is no such passkey.")
         return passkey
 
-    def _require_party(self) -> RelyingParty:
+    def require_party(self) -> RelyingParty:
+        """Return whom passkeys are for; raises `Conflict` where nobody can use them."""
         party = find_party(self._parts.settings)
         if party is None:
             raise Conflict(
@@ -184,6 +172,19 @@ class PasskeyAccounts:
                 "An operator sets SAYSO_PUBLIC_URL."
             )
         return party
+
+
+async def use_passkey(store: Passkeys, assertion: Assertion, challenge: bytes, party: RelyingParty) -> Passkey:
+    """Return the passkey of a valid assertion, and keep its counter; raises `UntrustedPasskey`."""
+
+    def use(passkey: Passkey) -> Passkey:
+        counter = check_assertion(assertion, challenge, party, passkey)
+        return passkey.model_copy(update={"counter": counter, "used_at_ms": now_ms()})
+
+    passkey = await store.change(assertion.credential_id, use)
+    if passkey is None:
+        raise UntrustedPasskey("This passkey is not known here, or was removed. Nothing was changed.")
+    return passkey
 
 
 def _check_name(name: str) -> str:

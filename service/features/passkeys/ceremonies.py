@@ -100,7 +100,7 @@ def describe_new(party: RelyingParty, challenge: bytes, person: str, handle: str
     }
 
 
-def describe_request(party: RelyingParty, challenge: bytes, known: list[Passkey]) -> JsonValue:
+def describe_request(party: RelyingParty, challenge: bytes, known: list[Passkey]) -> dict[str, JsonValue]:
     """Return the options with which a browser signs a challenge, with one of these passkeys or any of its own."""
     return {
         "challenge": encode_base64url(challenge),
@@ -187,6 +187,13 @@ def load_public_key(public_key: str) -> Any:
     if not fits.get(decoded.alg, False):
         raise ValueError("a weak key, or of another algorithm")
     return key
+
+
+def write_public_key(public_key: str) -> str:
+    """Return a COSE key as a SubjectPublicKeyInfo in DER, which needs no CBOR to be read."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return encode_base64url(load_public_key(public_key).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
 
 def _check_client_data(client_data: str, challenge: bytes) -> None:

@@ -12,6 +12,8 @@ from sayso.errors import InvalidInput, NotFound
 from service.core.auth.hosts import origin_of
 from service.core.settings import Settings
 from service.core.wiring import Wiring
+from service.edge.web.additions import DecisionForm, DecisionPart
+from service.edge.web.items import read_form as read_decision
 from service.edge.web.pages import receive, show, show_again
 from service.edge.web.sessions import (
     RecordedRoute,
@@ -25,6 +27,7 @@ from service.edge.web.sessions import (
     wiring_of,
 )
 from service.edge.web.sign_ins import close_session, show_sign_in
+from service.features.passkeys import deciding
 from service.features.passkeys.accounts import LONGEST_NAME, PasskeyAccounts
 from service.features.passkeys.ceremonies import find_party
 from service.features.passkeys.store import ANSWERED_WITHIN_MS
@@ -61,7 +64,7 @@ async def change(request: Request, visitor: SignedIn) -> Response:
     async with receive(request, visitor, _PAGE, lambda _post: _gather(request, visitor.name)) as post:
         act = post.get("act", "")
         if act == "add":
-            await accounts.add(visitor.principal, visitor.token, post.get("name", ""), post.get("answer", ""))
+            await accounts.add(visitor.principal, visitor.token, post.get("name", ""), post.get("signed", ""))
         elif act == "name":
             await accounts.rename(visitor.name, post.get("which", ""), post.get("name", ""))
         elif act == "remove":
@@ -85,6 +88,14 @@ async def remove_of(request: Request, visitor: SignedIn, name: str) -> Response:
     return RedirectResponse(f"/people/{name}/passkeys?done=remove", 303)
 
 
+@router.post("/items/{suspension_id}/{item_id}/sign")
+async def begin_deciding(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+    """Return the options with which the visitor's passkey signs the decision of the item's form."""
+    _speak_json(request)
+    form = await read_decision(request, visitor, suspension_id, item_id, await read_post(request, visitor))
+    return JSONResponse(await deciding.begin_deciding(form.wiring, visitor.name, form.decision))
+
+
 @router.post("/sign-in/-/passkey/options")
 async def begin_sign_in(request: Request) -> Response:
     """Return the options with which the browser signs in."""
@@ -103,11 +114,19 @@ async def sign_in(request: Request) -> Response:
     post = await read_form(request)
     place = safe_next(post.get("next"))
     show_again(request, lambda problem: show_sign_in(request, place, sentence=problem.detail, problem=problem))
-    opened = await _accounts(request).sign_in(post.get("answer", ""), _read_browser(request), origin_of(request))
+    opened = await _accounts(request).sign_in(post.get("signed", ""), _read_browser(request), origin_of(request))
     await close_session(request)
     response = RedirectResponse(place, 303)
     set_session(response, process_of(request).settings, opened.token)
     return response
+
+
+async def _preview_nothing(_form: DecisionForm) -> Mapping[str, object]:
+    return {}
+
+
+SIGNING = DecisionPart(asks=lambda _post: False, preview=_preview_nothing, complete=deciding.complete)
+"""The part of a decision's form that holds what a passkey signed."""
 
 
 def add_to_sign_in(wiring: Wiring) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from service.core.store.suspensions.reading import try_read
 from service.core.store.tenants import StorePart
 
 ANSWERED_WITHIN_MS = 300_000  # how long a challenge can be answered, once
-Purpose = Literal["add", "sign-in"]
+Purpose = Literal["add", "sign-in", "decide"]
 
 
 class Passkey(Immutable):
@@ -33,11 +33,17 @@ class Passkey(Immutable):
 
 
 class Challenge(Immutable):
-    """What a challenge is for; `browser` is the hash of a secret of the browser, and `handle` that of a new passkey."""
+    """What a challenge is for; `browser` is the hash of a secret of the browser, and `handle` that of a new passkey.
+
+    The challenge of a decision is of a `person`, at the desk of this host and origin.
+    """
 
     purpose: Purpose
-    browser: str
+    browser: str = ""
     handle: str = ""
+    person: str = ""
+    host: str = ""
+    origin: str = ""
 
 
 class Passkeys(StorePart):

@@ -189,6 +189,7 @@ class Suspensions(SuspensionLookups):
         self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
         self._recent: OrderedDict[str, Saved] = OrderedDict()
         self._connections, self.hooks = store.connections, store.hooks
+        self.prove = partial(store.hooks.prove, store)
 
     async def read(self, suspension_id: str) -> Saved:
         """Return the suspension and the server's time, and cache a pending one; raises `NotFound`."""

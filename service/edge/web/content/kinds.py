@@ -19,10 +19,11 @@ _TIMES = {"deadline_at_ms", "extend_until_ms", "remind_at_ms"}
 def find_alike(record: SuspensionRecord, item: Item, view: View, definition: ToolDefinition | None) -> str:
     """Return the same name for items that are alike; empty for one that needs a page of its own.
 
-    Such items need a value or a number, may have run already, hold secrets, were edited by another reviewer, lost a
-    decision, are long, or have a flag of severity 1.
+    Such items need a value, a number or a passkey, may have run already, hold secrets, were edited by another reviewer,
+    lost a decision, are long, or have a flag of severity 1.
     """
-    approvable = item.kind is ItemKind.APPROVAL and Answer.APPROVE in item.allowed and not item.terms.match_number
+    plain = not item.terms.match_number and item.terms.step_up is None
+    approvable = item.kind is ItemKind.APPROVAL and Answer.APPROVE in item.allowed and plain
     edited = any(decision.args is not None for decision in item.decisions)
     if (
         not (approvable and item.open and item.doubt is None and not item.resembles and not (edited or item.voided))

@@ -108,6 +108,7 @@ _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
     (errors.StaleDigest, mark("The request has changed")),
     (errors.Conflict, mark("This can no longer be decided")),
     (EarlierSignIn, mark("You have signed in again")),
+    (errors.StepUpRequired, mark("Your passkey must sign this")),
     (errors.WrongNumber, mark("That is not the number")),
     (errors.TooManyRequests, mark("Too many wrong numbers")),
     (errors.PolicyForbids, mark("The rules do not allow this")),

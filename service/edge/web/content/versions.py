@@ -169,7 +169,7 @@ def list_alternatives(
                 view.effect,
                 tuple(rows) if short else (),
                 flags,
-                plain=short and not item.terms.match_number and by.id not in version.reviewers,
+                plain=short and not (item.terms.match_number or item.terms.step_up) and by.id not in version.reviewers,
                 caution=view.severe,
                 tally=count_approval(record, item, by, version.args),
             )

@@ -8,7 +8,10 @@ import pytest
 from playwright.sync_api import Browser, CDPSession, Page, expect
 
 from demo.stacks import find_ports
+from sayso.core.records.terms import RuleTerms
+from tests.builders import ask, make_pending
 from tests.service.edge.web.sites import Site, serve, settings_for
+from tests.service.edge.web.stories import place_of
 
 pytestmark = pytest.mark.browser
 DEVICE = {
@@ -93,6 +96,35 @@ def test_person_who_is_not_verified_does_not_sign_in(desk: Site, page: Page) -> 
     page.goto(f"{desk.url}/sign-in")
     page.get_by_role("button", name="Sign in with a passkey").click()
     expect(page.get_by_text("No passkey was used. Try again.")).to_be_visible()
+
+
+def test_approval_is_signed_by_a_press(desk: Site, page: Page) -> None:
+    plug_in(page)
+    add_passkey(page, desk)
+    record = desk.act(lambda wiring: make_pending(wiring, ask(terms=RuleTerms(step_up="passkey"))))
+    page.goto(f"{desk.url}{place_of(record)}")
+    expect(page.get_by_text("Your passkey signs what you approve.")).to_be_visible()
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator("#timeline").get_by_text("signed with passkey “Phone”")).to_be_visible()
+
+
+def test_edit_is_signed_by_a_press(desk: Site, page: Page) -> None:
+    plug_in(page)
+    add_passkey(page, desk)
+    record = desk.act(lambda wiring: make_pending(wiring, ask(terms=RuleTerms(step_up="passkey"))))
+    page.goto(f"{desk.url}{place_of(record)}?answer=edit")
+    page.get_by_label("amount").fill("7")
+    page.get_by_role("button", name="Review 1 change").click()
+    page.get_by_role("button", name="Approve with 1 change").click()
+    expect(page.locator("#timeline").get_by_text("with edited arguments, signed with passkey “Phone”")).to_be_visible()
+
+
+def test_approval_without_a_passkey_says_where_to_add_one(desk: Site, page: Page) -> None:
+    plug_in(page)
+    record = desk.act(lambda wiring: make_pending(wiring, ask(terms=RuleTerms(step_up="passkey"))))
+    page.goto(f"{desk.url}{place_of(record)}")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("You have no passkey. Add one on /me/passkeys, and approve this then.")).to_be_visible()
 
 
 def test_browser_without_passkeys_shows_no_button(desk: Site, page: Page) -> None:

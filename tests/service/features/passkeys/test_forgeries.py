@@ -76,10 +76,10 @@ async def test_assertion_signs_in_once(anna: Visit) -> None:
     anna.client.cookies.clear()
     answer = device.use(await read_options(anna, SIGN_IN_OPTIONS))
     cookies = dict(anna.client.cookies)
-    assert (await anna.client.post(SIGN_IN, data={"answer": answer}, headers=OWN)).status_code == 303
+    assert (await anna.client.post(SIGN_IN, data={"signed": answer}, headers=OWN)).status_code == 303
     anna.client.cookies.clear()
     anna.client.cookies.update(cookies)
-    again = await anna.client.post(SIGN_IN, data={"answer": answer}, headers=OWN)
+    again = await anna.client.post(SIGN_IN, data={"signed": answer}, headers=OWN)
     assert again.status_code == 401
     assert "or sent twice" in again.text
     assert await read_name(anna) is None
@@ -90,18 +90,18 @@ async def test_assertion_of_another_browser_is_refused(anna: Visit) -> None:
     device = await add_passkey(anna)
     answer = device.use(await read_options(anna, SIGN_IN_OPTIONS))
     anna.client.cookies.clear()
-    assert (await anna.client.post(SIGN_IN, data={"answer": answer}, headers=OWN)).status_code == 401
+    assert (await anna.client.post(SIGN_IN, data={"signed": answer}, headers=OWN)).status_code == 401
 
 
 async def test_challenge_of_a_new_passkey_signs_nobody_in(anna: Visit) -> None:
     device = await add_passkey(anna)
     answer = device.use(await read_options(anna))
-    assert (await anna.client.post(SIGN_IN, data={"answer": answer}, headers=OWN)).status_code == 401
+    assert (await anna.client.post(SIGN_IN, data={"signed": answer}, headers=OWN)).status_code == 401
 
 
 async def test_challenge_of_a_sign_in_adds_no_passkey(anna: Visit) -> None:
     options = {**await read_options(anna), "challenge": (await read_options(anna, SIGN_IN_OPTIONS))["challenge"]}
-    page = await anna.send(ADDING, 401, act="add", name="Phone", answer=Authenticator().make(options))
+    page = await anna.send(ADDING, 401, act="add", name="Phone", signed=Authenticator().make(options))
     assert "or sent twice" in page
 
 

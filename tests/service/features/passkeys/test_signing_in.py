@@ -82,13 +82,13 @@ async def test_passkey_is_named_and_removed(anna: Visit) -> None:
 @pytest.mark.parametrize("name", ["", "   ", "x" * 61])
 async def test_passkey_without_a_fitting_name_is_refused(anna: Visit, name: str) -> None:
     answer = Authenticator().make(await read_options(anna))
-    assert "Give the passkey a name" in await anna.send(ADDING, 422, act="add", name=name, answer=answer)
+    assert "Give the passkey a name" in await anna.send(ADDING, 422, act="add", name=name, signed=answer)
 
 
 async def test_passkey_is_added_once(anna: Visit) -> None:
     device = await add_passkey(anna)
     answer = device.make(await read_options(anna))
-    assert "known already" in await anna.send(ADDING, 409, act="add", name="Again", answer=answer)
+    assert "known already" in await anna.send(ADDING, 409, act="add", name="Again", signed=answer)
 
 
 async def test_passkey_is_added_only_soon_after_a_sign_in(anna: Visit) -> None:
@@ -196,7 +196,7 @@ async def test_passkeys_need_a_host_name_and_https(clean_store_url: str, tmp_pat
 async def test_answer_that_is_no_assertion_is_refused(anna: Visit) -> None:
     await add_passkey(anna)
     for answer in ("", "{", "[]", "{}", '{"credential_id": 1}', "x" * 9_000):
-        response = await anna.client.post(SIGN_IN, data={"answer": answer}, headers=OWN)
+        response = await anna.client.post(SIGN_IN, data={"signed": answer}, headers=OWN)
         assert response.status_code in (400, 401, 422), response.text
 
 
