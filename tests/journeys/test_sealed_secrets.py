@@ -136,6 +136,10 @@ def test_no_canary_is_in_store_logs_pages_messages_or_exports(stage: Stage) -> N
     report = {"success": True, "output": {"said": f"signed in with {GIVEN}"}}
     stage.send("POST", f"/suspensions/{asked['id']}/items/i1/outcome", "agent", json=report)
     decide(stage, typed.id, "value", value=TYPED)
+    for run_id, secret in ((asked["run"]["id"], GIVEN), (typed.run.id, TYPED)):
+        said = {"type": "tool_completed", "data": {"tool_name": "x", "output": f"It said {secret}."}}
+        sent = {"source_format": "afk", "events": [{"seq": 1, "event": said}]}
+        stage.send("POST", f"/runs/{run_id}/events", "agent", json=sent)
     effects = [args for tool, args in stage.desk.await_effects(typed) if tool == "hotel_booking.book"]
     assert TYPED in [args["check_out"] for args in effects], "the executed call has what was typed"
     crawl(stage, "after it ended")

@@ -12,7 +12,7 @@ from sayso.errors import NotFound, SaysoError, Unreadable
 from service.core.desk.second_look import SeenCall
 from service.core.store.connection.connecting import text
 from service.core.store.keys import name_call
-from service.core.store.suspensions.saving import Sampling
+from service.core.store.suspensions.sampling import Sampling
 from service.core.store.tenants import EndedRun, TenantStore
 from service.core.wiring import Wiring
 from service.features.insights.facts import Candidate, PersonFact

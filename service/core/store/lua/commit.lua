@@ -2,7 +2,7 @@
 --[[ Commit one change of one suspension: all of it, or none.
 
 The data model. Every key of a tenant has the hash tag {tenant}. Keys without a lifetime stay until retention deletes
-them.
+them. With a key file, values that may hold a secret are encrypted; see `sealing.py`.
 
   sayso:{t}:s:<suspension>  string  "version|seq|hash|commit|" and the packed record: seq and hash are the head of the
                                     run's trail, commit the id of the last commit (it settles a lost reply)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import canonical_json, digest_json
-from sayso.errors import IdempotencyConflict, NotFound, TooLarge
+from sayso.errors import IdempotencyConflict, NotFound, TooLarge, Unreadable
 from sayso.timeline.external_events import StoredEvent
 from service.core.store.connection.connecting import text
 from service.core.store.keys import CHANGES
@@ -16,6 +16,7 @@ from service.core.store.tenants import TenantStore
 MOST_EVENTS = 5_000
 MOST_BYTES = 4 * 1024 * 1024  # limits of one run
 _SCRIPT = read_script("append")
+_EVENT = "external event"
 _THERE, _NO_RUN, _OTHER, _TOO_MANY, _TOO_MUCH = range(5)
 
 
@@ -46,6 +47,7 @@ class ExternalEvents:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._sealer = store.sealer
         self._append = store.redis.register_script(_SCRIPT)
 
     async def add(
@@ -58,7 +60,8 @@ class ExternalEvents:
             said = "" if event.said_at_ms is None else event.said_at_ms
             head = f"{source}|{source_format}|{event.seq}|{said}|".encode()
             digest = digest_json([source_format, event.said_at_ms, event.event])
-            args += [f"{source} {event.seq}", digest[:32], head + canonical_json(event.event)]
+            name, content = f"{source} {event.seq}", canonical_json(event.event)
+            args += [name, digest[:32], head + self._sealer.seal(_EVENT, content.decode(), run_id, name).encode()]
         verdict, *facts = await self._append(
             keys=[keys.run(run_id), keys.external_events(run_id), keys.external_events_seen(run_id)], args=args
         )
@@ -89,20 +92,23 @@ class ExternalEvents:
         """Return up to `limit` events after the first `after`."""
         raws = await self._redis.lrange(self._keys.external_events(run_id), after, after + limit - 1)
         numbered = enumerate(map(text, raws), start=after + 1)
-        named = ((f"event {number} of {run_id}", _unpack(raw, number)) for number, raw in numbered)
+        named = ((f"event {number} of {run_id}", self._unpack(run_id, raw, number)) for number, raw in numbered)
         return EventPage(self._readings.read_others(StoredEvent, named), after + len(raws))
 
     async def read_all(self, run_id: str) -> list[StoredEvent]:
         return (await self.read(run_id, limit=MOST_EVENTS)).events
 
-
-def _unpack(raw: str, position: int) -> str:
-    """Return an event as JSON; the text itself if it has another form."""
-    parts = raw.split("|", 5)
-    if len(parts) != 6:
-        return raw
-    time, source, source_format, seq, said, event = parts
-    return (
-        f'{{"position":{position},"at_ms":{time},"source":"{source}","source_format":"{source_format}","seq":{seq},'
-        f'"said_at_ms":{said or "null"},"event":{event}}}'
-    )
+    def _unpack(self, run_id: str, raw: str, position: int) -> str:
+        """Return an event as JSON; the text itself if it has another form or cannot be decrypted."""
+        parts = raw.split("|", 5)
+        if len(parts) != 6:
+            return raw
+        time, source, source_format, seq, said, stored = parts
+        try:
+            event = self._sealer.open(_EVENT, stored, run_id, f"{source} {seq}")
+        except Unreadable:
+            return raw
+        return (
+            f'{{"position":{position},"at_ms":{time},"source":"{source}","source_format":"{source_format}","seq":{seq},'
+            f'"said_at_ms":{said or "null"},"event":{event}}}'
+        )

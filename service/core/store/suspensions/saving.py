@@ -1,19 +1,16 @@
 """Changes to one suspension: read it, apply a transition, commit on an unchanged version, else retry."""
 
 import os
-import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from sayso.core.clock import monotonic_ms
 from sayso.core.policy.counters.readings import Reading, Readings, Wanted
-from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.events import TrailHead
-from sayso.core.records.items import ItemDraft, PresetOutcome, draw_samples
 from sayso.core.records.judgements import Question, assess_unanswered
-from sayso.core.records.suspensions import Change, RunRef, Status, SuspensionRecord
+from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.errors import (
     IdempotencyConflict,
     NotAuthenticated,
@@ -35,6 +32,7 @@ from service.core.store.people import People
 from service.core.store.suspensions.batches import DueBatches
 from service.core.store.suspensions.commits import Idempotency, Room, build_commit
 from service.core.store.suspensions.reading import Unpacked, UnreadableRecord, read_record
+from service.core.store.suspensions.sampling import Sampling
 from service.core.store.tenants import StorePart, TenantStore
 
 _ROUNDS = 100  # attempts of one change; each failure means that another change succeeded
@@ -123,50 +121,6 @@ class SuspensionLookups(StorePart):
             records += page
             before = page[0].previous_id if page and isinstance(page[0], SuspensionRecord) else None
         return records[::-1]
-
-
-class Sampling:
-    """The draw of one tenant, and the time to undo decisions where rules state none.
-
-    The secret is made when it is first needed, and never changes.
-    """
-
-    def __init__(self, store: TenantStore, undo: str | None = None) -> None:
-        self._redis, self._keys = store.redis, store.keys
-        self._secret, self._undo, self._find_active = b"", undo, People(store).find_active
-
-    def add_undo(self, drafts: Sequence[ItemDraft]) -> Sequence[ItemDraft]:
-        """Return the drafts, with the setting's time to undo in terms that have none."""
-        if self._undo is None:
-            return drafts
-        return [
-            draft.model_copy(update={"terms": draft.terms.model_copy(update={"undo": draft.terms.undo or self._undo})})
-            for draft in drafts
-        ]
-
-    async def draw(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
-        """Return the drafts of a run, with the time to undo, one more approval if drawn, denied if unconfirmable."""
-        drafts = self.add_undo(drafts)
-        if any(draft.terms.confirm_by for draft in drafts):
-            drafts = [await self._check_confirmer(draft) for draft in drafts]
-        if all(draft.terms.sample is None or draft.terms.sample.before is None for draft in drafts):
-            return drafts
-        return draw_samples(drafts, await self.read_secret(), (self._keys.tenant, run.owner, run.agent))
-
-    async def _check_confirmer(self, draft: ItemDraft) -> ItemDraft:
-        name = draft.terms.confirm_by
-        if name is None or draft.preset is not None or await self._find_active(name) is not None:
-            return draft
-        why = f"{name}, for whom the agent acts, must confirm this call, and has no active account here."
-        denied = PresetOutcome(verdict=Verdict.DENIED, by=Actor(id="policy", kind=ActorKind.POLICY), message=why)
-        return draft.model_copy(update={"preset": denied})
-
-    async def read_secret(self) -> bytes:
-        if not self._secret:
-            await self._redis.set(self._keys.sampling, secrets.token_bytes(32), nx=True)
-            secret: Any = await self._redis.get(self._keys.sampling)
-            self._secret = bytes(secret)
-        return self._secret
 
 
 class Suspensions(SuspensionLookups):

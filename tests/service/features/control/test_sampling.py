@@ -12,7 +12,7 @@ from sayso.core.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
-from service.core.store.suspensions.saving import Sampling
+from service.core.store.suspensions.sampling import Sampling
 from service.core.wiring import Wiring
 from tests.builders import REFUND, ask, person, run_ref, store_of
 

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from sayso.core.canonical_json import JsonObject
 from sayso.core.key_files import create_key_file, read_key_file, rotate_key_file
 from sayso.core.records.run_state import seal_state
 from sayso.core.records.suspensions import Change
 from sayso.core.transitions.deciding import suspend
 from sayso.errors import InvalidInput, Unreadable
+from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.saving import Suspensions
 from service.core.store.tenants import TenantStore
@@ -90,6 +92,21 @@ async def test_rotated_key_file_opens_earlier_records(redis: Redis, key_file: Pa
     earlier = drop_earlier(key_file)
     with pytest.raises(Unreadable, match=f"encrypted with the key {earlier}, which SAYSO_KEY_FILE does not hold"):
         await Suspensions(store_of(redis, key_file=key_file)).read("sus_1")
+
+
+async def test_external_events_hold_no_secret_in_clear_and_open_in_their_place(redis: Redis, key_file: Path) -> None:
+    store = store_of(redis, key_file=key_file)
+    said: JsonObject = {"type": "x", "data": {"text": CANARY}}
+    await save(store)
+    await save(store, "sus_2", "run_2")
+    before, events = ExternalEvents(store_of(redis)), ExternalEvents(store)
+    await before.add("run_1", "agent", "afk", [ExternalEvent(1, None, said)])
+    await events.add("run_1", "agent", "afk", [ExternalEvent(2, 5, said)])
+    assert [event.event for event in await events.read_all("run_1")] == [said, said]
+    raws: Any = await redis.lrange(store.keys.external_events("run_1"), 0, -1)
+    assert [CANARY.encode() in raw for raw in raws] == [True, False]
+    await redis.rpush(store.keys.external_events("run_2"), *raws)
+    assert [event.seq for event in await events.read_all("run_2")] == [1]
 
 
 Harm = Callable[[bytes, bytes], bytes]
