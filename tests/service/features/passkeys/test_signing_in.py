@@ -4,11 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from sayso.core.key_files import create_key_file
+from sayso.core.records.proofs import encode_base64url
 from service.core.settings import Settings
+from service.core.settings.limits import TENANT
+from service.core.store.connection.connecting import connect
+from service.core.store.keys import keys_of
 from service.core.store.people import Made, People
 from service.edge.web.sessions import cookie_name
 from service.features.passkeys.accounts import BEGUN, MOST_PASSKEYS, PasskeyAccounts
-from service.features.passkeys.store import Passkeys
+from service.features.passkeys.store import Passkey, Passkeys
 from tests.fakes.authenticator import Authenticator
 from tests.service.edge.web.sites import CSRF, OWN, Visit, add_people, let_in, settings_for, visit
 from tests.service.features.passkeys.people import (
@@ -205,3 +210,31 @@ async def test_closed_accounts_open_nothing(anna: Visit) -> None:
     await anna.send(ADDING, 422, act="other")
     await anna.send(ADDING, 404, act="remove", which="none")
     assert (await anna.client.post(ADDING, data={"csrf": CSRF, "act": "remove"}, headers=OWN)).status_code == 404
+
+
+async def test_passkey_that_another_program_wrote_signs_nobody_in(clean_store_url: str, tmp_path: Path) -> None:
+    create_key_file(tmp_path / "keys")
+    fields = {"key_file": str(tmp_path / "keys"), "public_url": "http://localhost:8321"}
+    async with visit(settings_for(clean_store_url, tmp_path, **fields), None) as guest:
+        await add_people(guest.wiring, "anna")
+        device, store = (
+            Authenticator(origin=guest.wiring.settings.public_url, handle="AAAA"),
+            guest.wiring.part(Passkeys),
+        )
+        passkey = Passkey(
+            id=encode_base64url(device.id),
+            person="anna",
+            name="Phone",
+            handle=device.handle,
+            public_key=encode_base64url(device.key),
+            counter=0,
+            created_at_ms=0,
+        )
+        assert await store.add(passkey)
+        assert (await sign_in(guest, device)).status_code == 303
+        guest.client.cookies.clear()
+        redis = connect(clean_store_url)
+        await redis.set(keys_of(TENANT).passkey(passkey.id), passkey.model_dump_json())
+        await redis.aclose()
+        assert (await sign_in(guest, device)).status_code >= 400
+        assert await read_name(guest) is None
