@@ -48,7 +48,7 @@ def main(settings: Settings) -> int:
         for url, path in stores:
             print(protect(url, Macs(path)))
     except (SaysoError, EOFError) as error:
-        print(str(error) or "Nothing was changed.", file=sys.stderr)
+        print(error.message if isinstance(error, SaysoError) else "Nothing was changed.", file=sys.stderr)
         return 1
     return 0
 

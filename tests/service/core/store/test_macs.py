@@ -22,10 +22,10 @@ from service.core.settings import Settings
 from service.core.settings.limits import TENANT
 from service.core.store.attempts import Replays
 from service.core.store.connection.adoption import survey
-from service.core.store.connection.connecting import OtherMacs, check_format, connect
+from service.core.store.connection.connecting import connect
 from service.core.store.connection.macs import PLAIN, REFUSED, Macs, find_kind
 from service.core.store.directory import Role, RoleStore
-from service.core.store.keys import MACS, TenantKeys
+from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.commits import Idempotency
 from service.core.wiring import Wiring
 from service.edge.web.sessions import cookie_name
@@ -340,42 +340,6 @@ async def test_rotation_keeps_earlier_records_until_they_have_new_macs(
     (tmp_path / "keys").write_text(lines[0])
     async with open_process(running.settings) as restarted:
         assert (await restarted.wiring.desk.suspensions.read(decided.id)).record == decided
-
-
-async def test_store_without_macs_is_refused_until_a_person_vouches(clean_store_url: str, tmp_path: Path) -> None:
-    create_key_file(tmp_path / "keys")
-    create_key_file(tmp_path / "others")
-    macs = Macs(tmp_path / "keys")
-    plain = Settings(redis_url=clean_store_url)
-    await check_format(clean_store_url)
-    async with open_process(plain) as process:
-        kept = await approve(process.wiring, await make_pending(process.wiring))
-    with pytest.raises(OtherMacs, match="run `sayso macs`"):
-        await check_format(clean_store_url, macs)
-    keyed = plain.model_copy(update={"key_file": tmp_path / "keys"})
-    async with open_process(keyed) as process:
-        with pytest.raises(Altered):
-            await process.wiring.desk.suspensions.read(kept.id)
-    assert (await survey(clean_store_url, macs)).current == 0
-    await survey(clean_store_url, macs, add=True)
-    await check_format(clean_store_url, macs)
-    async with open_process(keyed) as process:
-        assert (await process.wiring.desk.suspensions.read(kept.id)).record == kept
-        (ready,) = await process.wiring.schedule.take(1)
-        assert process.wiring.desk.suspensions.recall_packed(ready.id, ready.packed) is not None
-    with pytest.raises(OtherMacs, match="Set SAYSO_KEY_FILE"):
-        await check_format(clean_store_url)
-    with pytest.raises(OtherMacs, match="Put that key back"):
-        await check_format(clean_store_url, Macs(tmp_path / "others"))
-
-
-async def test_first_start_with_a_key_file_marks_the_empty_store(
-    clean_store_url: str, store: Any, tmp_path: Path
-) -> None:
-    create_key_file(tmp_path / "keys")
-    await check_format(clean_store_url, Macs(tmp_path / "keys"))
-    await check_format(clean_store_url, Macs(tmp_path / "keys"))
-    assert await store.exists(MACS)
 
 
 async def test_client_of_another_key_reads_nothing(clean_store_url: str, tmp_path: Path) -> None:
