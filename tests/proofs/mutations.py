@@ -36,7 +36,7 @@ DECIDING = _tests(
     " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
     " transitions/test_requester_notices transitions/test_each_of transitions/test_step_up"
 )
-UNDO = _tests("transitions/test_undo transitions/test_voiding")
+UNDO = _tests("transitions/test_undo transitions/test_voiding transitions/test_confirming")
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 COUNTERS = _tests("counters/test_counting")
 HANDING = _tests("transitions/test_handing desk/test_handing resume/test_handed")
@@ -58,7 +58,13 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO,
         "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO,
         "transitions/quorum.py": DECIDING + TABLE + UNDO + _tests("transitions/test_drills"),
-        "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT + _tests("transitions/test_early_results"),
+        "transitions/permits.py": DECIDING
+        + EXECUTION
+        + TABLE
+        + CLIENT
+        + UNDO
+        + _tests("transitions/test_early_results"),
+        "transitions/inquiring.py": TABLE + UNDO + _tests("transitions/test_inquiring transitions/test_claiming"),
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + UNDO + _tests("transitions/test_deliveries"),
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING,
@@ -90,7 +96,6 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("part", "key.ends_at_ms is None"): "a key with a successor was rotated, so it has an end",
         ("edge", "passed_ms < 0"): "without time between two readings nothing ran ahead",
     },
-    "transitions/deciding.py": {("part", "not lost"): "an item that loses no decision stays equal"},
     "transitions/quorum.py": {
         ("guard", "quorum.approve == 1 and not quorum.each_of"): "counting gives the same result"
     },
@@ -110,6 +115,9 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "transitions/closing.py": {("filter", "item.outcome is not None"): "every item of a leased record has an outcome"},
     "transitions/permits.py": {("part", "outcome is None"): "callers pass decided suspensions only"},
+    "transitions/inquiring.py": {
+        ("edge", "terms.extend_until_ms > terms.deadline_at_ms"): "a deadline at its end waits without moving"
+    },
     "transitions/due.py": {
         ("part", "held"): "a record without a next moment is never due",
         ("part", "after.status is Status.PENDING"): "a held item is open",

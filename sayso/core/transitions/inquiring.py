@@ -192,8 +192,7 @@ def check_confirmer(record: SuspensionRecord, item: Item, by: Actor) -> None:
         raise NotAllowed("This item needs no confirmation; its reviewers decide it.")
     if by.id != asked:
         raise NotAllowed(f"Only {asked} can confirm this call: the agent acts for them.", person=asked)
-    made = isinstance(by, Delegate) and by.made_by not in ("", by.id) and by.made_at_ms >= record.created_at_ms
-    if made and isinstance(by, Delegate):
+    if isinstance(by, Delegate) and by.made_by not in ("", by.id) and by.made_at_ms >= record.created_at_ms:
         raise NotAllowed(
             f"{by.made_by} made or reset what you signed in with after this was asked. "
             "Change your password, sign in again, and confirm then.",

@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
 from sayso.core.records.base import Immutable
-from sayso.core.records.decisions import ActorKind, Permit
+from sayso.core.records.decisions import Permit
 from sayso.core.records.items import Answer, Doubt, Item, ItemDraft, ItemKind, ItemTool, Prompt, digest_item
 from sayso.core.records.suspensions import Intent, SuspensionRecord
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms
@@ -144,7 +144,7 @@ def redeem_permit(
     if redeemed and not item.tool.idempotent:
         raise IllegalTransition(f"The permit of item {item.item_id} is already redeemed; its call may have run.")
     args = approved_args(item)
-    if outcome.by.kind is not ActorKind.POLICY and not is_confirmed(item, args):
+    if not is_confirmed(item, args):
         raise IllegalTransition(
             f"{item.terms.confirm_by} has not confirmed item {item.item_id}. Its call must not run."
         )

@@ -50,17 +50,18 @@ def decides(item: Item, decision: Decision) -> bool:
 
 def find_args(item: Item) -> JsonObject | None:
     """Return the arguments to confirm: as approved last, else as requested; None while a value is missing."""
-    deciding = find_deciding(item)
-    given = [decision for decision in item.decisions if decision.action is not DecisionAction.DENY]
-    if deciding is not None or given:
-        return args_of(item, deciding or given[-1])
+    if given := _list_assents(item):
+        return args_of(item, find_deciding(item) or given[-1])
     return item.tool.args if item.kind is ItemKind.APPROVAL else None
 
 
 def find_deciding(item: Item) -> Decision | None:
     """Return the approval, or value, with which the quorum of an open item is met; None while it is short."""
-    given = [decision for decision in item.decisions if decision.action is not DecisionAction.DENY]
-    return next((decision for decision in reversed(given) if is_quorum_met(item, decision)), None)
+    return next((decision for decision in reversed(_list_assents(item)) if is_quorum_met(item, decision)), None)
+
+
+def _list_assents(item: Item) -> list[Decision]:
+    return [decision for decision in item.decisions if decision.action is not DecisionAction.DENY]
 
 
 def needs_confirmation(item: Item) -> bool:

@@ -12,7 +12,7 @@ from sayso import AsyncClient, Client
 from sayso.client import administration, requests, retries, rulebook
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import Change, SuspensionRecord
-from sayso.errors import AlreadyRedeemed, Conflict, NotAllowed, NotAuthenticated, NotFound, SaysoError
+from sayso.errors import AlreadyRedeemed, Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound, SaysoError
 from service.assembly import assemble
 from service.core.settings import Settings
 from tests.builders import PASSWORD, make_agent, make_person, make_running, register_agent
@@ -135,6 +135,7 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     admin("claim", suspension.id, "i1")
     admin("release_claim", suspension.id, "i1")
     assert admin.refused("retract", suspension.id, "i1") == Conflict.__name__
+    assert admin.refused("confirm", suspension.id, suspension.items[0]) == InvalidInput.__name__
     admin("ask_requester", suspension.id, "i1", "Which order?")
     (inquiry,) = agent("inquiries", suspension.id).inquiries
     agent("answer_inquiry", suspension.id, "i1", inquiry.id, "A-1")

@@ -175,6 +175,19 @@ def test_value_is_confirmed_once_a_reviewer_gave_it() -> None:
     assert verdict(say(given).record) is Verdict.ANSWERED
 
 
+def test_value_that_nobody_needs_to_approve_is_still_given_first() -> None:
+    record = asked(kind=ItemKind.INPUT, quorum=Quorum(approve=0))
+    given = decide(record, word(record, "value", value=40), T0).record
+    assert verdict(say(given).record) is Verdict.ANSWERED
+
+
+def test_denial_that_does_not_decide_is_no_version() -> None:
+    record = approve(asked(quorum=Quorum(approve=2, deny=2)), args=EDIT)
+    denied = decide(record, word(record, "deny", "ben"), T0).record
+    assert find_args(denied.items[0]) == EDIT
+    assert verdict(say(denied).record) is None
+
+
 def test_another_rule_after_an_edit_drops_the_confirmation() -> None:
     record = say(asked()).record
     again = ask_again(record, word(record, args=EDIT), ask(confirm_by="mara", quorum=Quorum()), T0).record
@@ -249,7 +262,7 @@ def test_deactivated_acting_user_has_confirmed_nothing() -> None:
     assert change.record.items[0].confirmation is None
     assert [(event.type, event.data["action"]) for event in change.events] == [("decision_voided", "confirm")]
     assert verdict(approve(change.record)) is None
-    assert void_decisions(record, ("ada",), T0) == Change(record)
+    assert void_decisions(record, ("ada",), T0 + 1) == Change(record)
     closed = approve(record)
     assert void_decisions(closed.model_copy(update={"status": Status.PENDING}), ("mara",), T0).events == ()
 
