@@ -48,4 +48,5 @@ def press_approve(page: Page) -> None:
     button.click()
     if asks:
         expect(page.locator(".armed, .question:not([hidden])")).to_be_visible()
+        settle(page)
         button.click()
