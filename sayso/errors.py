@@ -51,6 +51,14 @@ class InvalidSignature(NotAuthenticated):
     """The signature does not verify; sign 'id.timestamp.body' with a current secret and a clock within five minutes."""
 
 
+class CodeRequired(NotAuthenticated):
+    """This account needs a code of its authenticator app, too; send it as `code`, with the name and the password."""
+
+
+class WrongCode(NotAuthenticated):
+    """This code is not right, or was used before; wait for the app's next one and type that."""
+
+
 class NotAllowed(SaysoError):
     """This credential does not allow that; ask an admin for the role it needs."""
 

@@ -12,7 +12,7 @@ from sayso.client import URL, Client, administration
 from sayso.core.canonical_json import parse_json
 from sayso.core.clock import new_secret
 from sayso.core.records.decisions import KeyKind
-from sayso.errors import InvalidInput
+from sayso.errors import CodeRequired, InvalidInput
 from sayso.wire.administration import KeyView, NewKeyView
 
 people = typer.Typer(help="Manage reviewers and their sessions. Requires an admin.", no_args_is_help=True)
@@ -40,7 +40,11 @@ def login(
     else:
         name = name or typer.prompt("Name")
         with Client(url, "-", patience_s=5) as client:
-            opened = client.sign_in(name, password or typer.prompt("Password", hide_input=True))
+            password = password or typer.prompt("Password", hide_input=True)
+            try:
+                opened = client.sign_in(name, password)
+            except CodeRequired:
+                opened = client.sign_in(name, password, typer.prompt("Code of your authenticator app"))
         saved = Login(url=client.url, key=opened.token, name=opened.name)
         if opened.password_by:
             console.print(show_line(f"{opened.password_by} set your password. Change it now: sayso password", "yellow"))

@@ -317,9 +317,9 @@ class Operations:
         return self._send(Request("POST", f"{_RUNS}/{segment(run_id)}/events", ExternalEventsResponse, body=body))
 
     @operation
-    def sign_in(self, name: str, password: str) -> Flow[SessionView]:
-        """Open a reviewer's session and use it from now on."""
-        body: JsonObject = {"name": name, "password": password}
+    def sign_in(self, name: str, password: str, code: str = "") -> Flow[SessionView]:
+        """Open a reviewer's session and use it from now on. `code` is that of their app; raises `CodeRequired`."""
+        body: JsonObject = {"name": name, "password": password, **({"code": code} if code else {})}
         opened = yield from self._send(Request("POST", "/api/v1/sessions", SessionView, body=body))
         self.key = opened.token
         return opened

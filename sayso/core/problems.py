@@ -31,6 +31,8 @@ PROBLEM_TYPES: Mapping[type[SaysoError], ProblemType] = {
     errors.UnsupportedMediaType: ProblemType(415, "unsupported-media-type", "Unsupported media type"),
     errors.NotAuthenticated: ProblemType(401, "not-authenticated", "Not authenticated"),
     errors.InvalidSignature: ProblemType(401, "invalid-signature", "Invalid signature"),
+    errors.CodeRequired: ProblemType(401, "code-required", "A code is needed"),
+    errors.WrongCode: ProblemType(401, "wrong-code", "Not a valid code"),
     errors.NotAllowed: ProblemType(403, "not-allowed", "Not allowed"),
     errors.SelfApproval: ProblemType(403, "self-approval", "Not your own call"),
     errors.InvalidPersonToken: ProblemType(403, "invalid-person-token", "Token for the person not valid"),

@@ -76,7 +76,8 @@ class Wiring:
         )
         self.roles = Roles(RoleStore(store), refresher)
         absences = Cache(duty.list_absences, refresher)
-        self.reviewers = Reviewers(tenant, people, self.roles, absences, tokens, attempts, process.passwords, settings)
+        sealer, passwords = store.sealer, process.passwords
+        self.reviewers = Reviewers(sealer, people, self.roles, absences, tokens, attempts, passwords, settings)
         self.api_keys, self.groups = ApiKeys(tenant, people, tokens), Groups(GroupStore(store), people)
         self.replays, self.retention, self.trails = Replays(store), Retention(store), Trails(store)
         self.revocation_cache, self.duty = RevocationCache(people, refresher), Duty(duty, people)

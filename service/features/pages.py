@@ -9,6 +9,7 @@ from service.edge.web.additions import Addition
 from service.edge.web.languages import speak_language
 from service.edge.web.sessions import check_origin
 from service.features import alike, phone, saved_views, sdk
+from service.features.codes import pages as codes
 from service.features.control import api as control
 from service.features.discussions import api as discussions
 from service.features.discussions import discussing
@@ -37,6 +38,7 @@ router = APIRouter(include_in_schema=False, dependencies=_CHECKS)
 _MODULES = (
     sign_ins,
     passkeys,
+    codes,
     providers,
     inbox,
     saved_views,

@@ -50,6 +50,7 @@ DESK = _tests(
 GUARDED: dict[str, tuple[str, ...]] = {
     _source(name): tests
     for name, tests in {
+        "auth/codes.py": _tests("codes/test_apps codes/test_signing_in"),
         "records/suspensions.py": DECIDING + EXECUTION + TABLE + _tests("runner/test_progress"),
         "records/freezes.py": FREEZES
         + TABLE

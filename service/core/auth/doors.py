@@ -91,6 +91,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
         *("POST /me/keys/{key_id}/revoke", "GET /me/notifications", "POST /me/notifications/mail"),
         *("POST /me/notifications/code", "POST /me/notifications/push", "POST /me/notifications/remove"),
         *("GET /me/passkeys", "POST /me/passkeys", "POST /me/passkeys/options"),
+        *("GET /me/codes", "POST /me/codes"),
         *("GET /docs", "GET /live", "GET /"),  # the inbox of somebody who reads no items is empty
     ),
     "read_items": (
@@ -128,6 +129,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
     "manage_people": (
         *("POST /people", "POST /people/{name}"),
         *("GET /people/{name}/passkeys", "POST /people/{name}/passkeys"),
+        *("GET /people/{name}/codes", "POST /people/{name}/codes"),
     ),
     "manage_groups": ("POST /groups",),
     "manage_keys": ("POST /keys", "POST /keys/{key_id}"),

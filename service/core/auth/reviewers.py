@@ -9,15 +9,17 @@ from typing import NamedTuple
 
 from sayso.core.clock import new_secret, now_ms
 from sayso.core.records.decisions import OUR_NAMES, OUR_PREFIXES, Actor, ActorKind, Delegate, Represented
-from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from sayso.errors import CodeRequired, Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from service.core.auth.codes import Codes
 from service.core.auth.passwords import Passwords
 from service.core.auth.roles import ADMIN, NO_RIGHTS, Rights, Roles
 from service.core.cache import Cache
 from service.core.settings import Settings
 from service.core.settings.limits import network_of
 from service.core.store.attempts import Allowance, Attempts
+from service.core.store.connection.sealing import Sealer
 from service.core.store.directory import Absence, find_chain, list_represented
-from service.core.store.people import PERSON, Made, OpenSession, People, Reviewer, Session, Tokens
+from service.core.store.people import PERSON, Made, OpenSession, PasswordGiven, People, Reviewer, Session, Tokens
 
 BY_PAIR = Allowance("sign-in-pair", most=10, window_s=60)
 BY_ADDRESS = Allowance("sign-in-address", most=100, window_s=300)
@@ -47,6 +49,7 @@ class Origin:
     client: str = ""
 
 
+_MISFIT = "That name and password do not go together. Check both and try again."
 NOWHERE = Origin()
 NOBODY = Made()
 
@@ -78,7 +81,7 @@ class Reviewers:
 
     def __init__(
         self,
-        tenant: str,
+        sealer: Sealer,
         people: People,
         roles: Roles,
         absences: Cache[list[Absence]],
@@ -87,8 +90,8 @@ class Reviewers:
         passwords: Passwords,
         settings: Settings,
     ) -> None:
-        self._tenant, self._people, self._tokens = tenant, people, tokens
-        self._attempts, self._passwords = attempts, passwords
+        self._tenant, self._people, self._tokens = sealer.tenant, people, tokens
+        self._attempts, self._passwords, self.codes = attempts, passwords, Codes(people, attempts, sealer)
         self.find, self.list_all, self.list_groups = people.find_reviewer, people.list_reviewers, people.list_groups_of
         self._idle_ms = settings.session_idle_s * 1000
         self._max_ms = settings.session_max_s * 1000
@@ -137,13 +140,13 @@ class Reviewers:
 
     async def change_password(self, session: Session, current: str, password: str, origin: Origin) -> SignIn:
         """Change a person's password, end all sessions and open one; raises `NotAllowed` for a wrong `current`."""
-        pair = await self._count(session.name, origin.address)
+        await self.count_attempt(session.name, origin.address)
         if not await self.has_password(session.name, current):
             raise NotAllowed("The current password is not right. Nothing was changed.")
         if password == current:
             raise InvalidInput("The new password is the current one. Choose another.")
         await self.set_password(session.name, password)
-        await self._attempts.forget(BY_PAIR, pair)
+        await self._attempts.forget(BY_PAIR, self._pair(session.name, origin.address))
         changed = await self._known(session.name)
         return await self._open(changed, now_ms(), origin, made=changed.made)
 
@@ -253,17 +256,39 @@ class Reviewers:
         by = Actor(id=name, kind=ActorKind.HUMAN, channel=channel, groups=await self.list_groups(name))
         return describe_actor(by, await self.list_represented(name), made, await self.find_rights(name))
 
-    async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE, *, admins_only: bool = False) -> SignIn:
-        """Open a session; raises `NotAuthenticated`, and `TooManyRequests` after many attempts from an address."""
-        pair = await self._count(name, origin.address)
+    async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE, *, code: str = "") -> SignIn:
+        """Open a session; raises as `check_password` and `complete`."""
+        return await self.complete(await self.check_password(name, password, origin), code, origin)
+
+    async def check_password(self, name: str, password: str, origin: Origin = NOWHERE) -> PasswordGiven:
+        """Return who gave their password; raises `NotAuthenticated`, `TooManyRequests` after many attempts."""
+        await self.count_attempt(name, origin.address)
         began_at_ms = now_ms()  # before the read: a password set during it ends this session, too
         reviewer = await self._people.find_reviewer(name)
         fits = await self._passwords.verify(password, (reviewer.password_hash or None) if reviewer else None)
-        permitted = reviewer is not None and reviewer.active and (not admins_only or "admin" in reviewer.roles)
-        if reviewer is None or not fits or not permitted:
-            raise NotAuthenticated("That name and password do not go together. Check both and try again.")
-        await self._attempts.forget(BY_PAIR, pair)
-        return await self._open(reviewer, began_at_ms, origin, made=reviewer.made, password_by=reviewer.password_by)
+        if reviewer is None or not fits:
+            raise NotAuthenticated(_MISFIT)
+        return PasswordGiven(name=name, at_ms=began_at_ms)
+
+    async def count_attempt(self, name: str, address: str) -> None:
+        """Count one attempt to sign in; raises `TooManyRequests`."""
+        if network := network_of(address):
+            await self._attempts.count(BY_ADDRESS, network)
+        await self._attempts.count(BY_PAIR, self._pair(name, address))
+
+    async def complete(
+        self, given: PasswordGiven, code: str, origin: Origin = NOWHERE, *, admins_only: bool = False
+    ) -> SignIn:
+        """Open a session after the password; raises `NotAuthenticated`, `CodeRequired`, `WrongCode`."""
+        reviewer = await self._people.find_reviewer(given.name)
+        if reviewer is None or not reviewer.active or (admins_only and ADMIN not in reviewer.roles):
+            raise NotAuthenticated(_MISFIT)
+        if reviewer.app is not None:
+            if not code:
+                raise CodeRequired
+            await self.codes.use(reviewer.name, code)
+        await self._attempts.forget(BY_PAIR, self._pair(given.name, origin.address))
+        return await self._open(reviewer, given.at_ms, origin, made=reviewer.made, password_by=reviewer.password_by)
 
     async def admit(self, name: str, provider: str, at_ms: int, origin: Origin = NOWHERE) -> SignIn:
         """Open a session for a person whom a provider identified at `at_ms`; raises `NotAllowed` if deactivated."""
@@ -283,13 +308,8 @@ class Reviewers:
         ended_at_ms = max(reviewer.password_set_at_ms, reviewer.sessions_end_at_ms)
         return reviewer.active and not over and session.created_at_ms >= ended_at_ms
 
-    async def _count(self, name: str, address: str) -> str:
-        network = network_of(address)
-        if network:
-            await self._attempts.count(BY_ADDRESS, network)
-        pair = f"{self._tenant} {name} {network}"
-        await self._attempts.count(BY_PAIR, pair)
-        return pair
+    def _pair(self, name: str, address: str) -> str:
+        return f"{self._tenant} {name} {network_of(address)}"
 
     async def _open(
         self,

@@ -149,6 +149,8 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
         "remove": Act("passkey_removed", ("which",)),
     },
     "/people/{name}/passkeys": {"": Act("passkey_removed", ("which",))},
+    "/me/codes": {"begin": Act("app_begun"), "add": Act("app_added"), "remove": Act("app_removed")},
+    "/people/{name}/codes": {"": Act("app_removed")},
     "/groups": {"": Act("group_created", ("name", *_GROUP))},
     "/groups/{name}": {"": Act("group_changed", _GROUP), "delete": Act("group_deleted")},
     "/rules/-/versions/{version}": {

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.clock import now_ms
+from sayso.core.clock import new_secret, now_ms
 from sayso.core.policy.rules import ASKING
 from sayso.core.records.decisions import Actor, ActorKind, DecisionAction, KeyKind, list_filled
 from sayso.core.records.items import Item
@@ -13,13 +13,13 @@ from sayso.core.records.terms import GROUP_PREFIX
 from sayso.core.transitions.deciding import list_statements
 from sayso.core.transitions.decision_checks import entitle, may_decide
 from sayso.core.transitions.quorum import find_counted, list_agreeing
-from sayso.errors import Conflict, NotAllowed, NotAuthenticated, NotFound, TooManyRequests
+from sayso.errors import CodeRequired, Conflict, NotAllowed, NotAuthenticated, NotFound, TooManyRequests
 from service.core.auth.api_keys import find_by_prefix
 from service.core.auth.credentials import Principal, require_own_password
-from service.core.auth.reviewers import NAME_PATTERN, Origin, SignIn
+from service.core.auth.reviewers import NAME_PATTERN, Origin, SignIn, hash_token
 from service.core.auth.roles import require_permission
 from service.core.operations.runs import withdraw_runs
-from service.core.store.people import NO_TERMS, ApiKey, KeyTerms, Reviewer, StoredKey
+from service.core.store.people import NO_TERMS, ApiKey, KeyTerms, PasswordGiven, People, Reviewer, StoredKey
 from service.core.store.suspensions.reading import split_readable
 from service.core.wiring import Wiring
 
@@ -128,6 +128,7 @@ def _check_own(by: Principal, name: str) -> None:
 
 MOST_CHECKED = 1000
 SIGNED_IN = "signed_in"
+_CODE_WITHIN_MS = 300_000  # how long after the password a page takes the code
 _ASSENTS = (DecisionAction.APPROVE, DecisionAction.VALUE)
 
 
@@ -141,14 +142,25 @@ class Shortage:
     missing: int
 
 
-async def sign_in(parts: Wiring, name: str, password: str, origin: Origin, door: str) -> SignIn:
-    """Open a session; raises as `Reviewers.sign_in`. A refusal keeps a name, not a password in the wrong field."""
-    plan = parts.providers.load()
+async def sign_in(
+    parts: Wiring, name: str, password: str, origin: Origin, door: str, code: str = "", begun: str = ""
+) -> SignIn | PasswordGiven:
+    """Open a session, or return who gave their password where a code is needed and none was given.
+
+    `begun` stands for a name and password that were given before. Raises as `Reviewers.sign_in`. A refusal keeps a
+    name, not a password in the wrong field.
+    """
+    plan, reviewers = parts.providers.load(), parts.reviewers
     try:
         if plan.local_accounts == "off":
             raise NotAuthenticated(f"Passwords are switched off here. Sign in with {plan.titles}.")
         admins_only = plan.local_accounts == "break_glass"
-        opened = await parts.reviewers.sign_in(name, password, origin, admins_only=admins_only)
+        given = await (_recall(parts, begun, origin) if begun else reviewers.check_password(name, password, origin))
+        name = given.name
+        try:
+            opened = await reviewers.complete(given, code, origin, admins_only=admins_only)
+        except CodeRequired:
+            return given
     except (NotAuthenticated, TooManyRequests) as error:
         claimed = name if NAME_PATTERN.fullmatch(name) else ""
         await parts.activity.refuse(SIGNED_IN, "", error.message, door=door, address=origin.address, target=claimed)
@@ -157,6 +169,33 @@ async def sign_in(parts: Wiring, name: str, password: str, origin: Origin, door:
     marks = {"client": client, "password_by": opened.password_by}
     await parts.activity.record(SIGNED_IN, by, door=door, address=origin.address, **marks)
     return opened
+
+
+async def keep_password(parts: Wiring, given: PasswordGiven) -> str:
+    """Return a secret that stands for a given password, once a code comes with it."""
+    secret = new_secret()
+    await parts.part(People).save_given(hash_token(secret), given, _CODE_WITHIN_MS)
+    return secret
+
+
+async def _recall(parts: Wiring, begun: str, origin: Origin) -> PasswordGiven:
+    given = await parts.part(People).find_given(hash_token(begun))
+    if given is None:
+        raise NotAuthenticated("The code was not given within 5 minutes. Type your name and password again.")
+    await parts.reviewers.count_attempt(given.name, origin.address)
+    return given
+
+
+FRESH_MS = 600_000
+"""How long after a sign-in what signs in can be changed, so that an open browser of somebody else changes nothing."""
+
+
+async def require_fresh(parts: Wiring, by: Principal, token: str, refusal: str) -> None:
+    """Raise `NotAllowed` with the `refusal` unless the session of this token was opened a short time ago."""
+    sessions, token_hash = await parts.reviewers.list_sessions(by.name), hash_token(token)
+    since_ms = now_ms() - FRESH_MS
+    if not any(one.token_hash == token_hash and one.session.created_at_ms >= since_ms for one in sessions):
+        raise NotAllowed(refusal)
 
 
 async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...], by: Principal) -> Reviewer:

@@ -65,6 +65,8 @@ class TenantKeys:
     sign_in = _Family("sign-in:")  # a sign-in with a provider that is under way, by the hash of its secret
     provider_sessions = _Family("provider-sessions:")  # hashes of session tokens, by a digest of the provider's session
     logout_token = _Family("logout-token:")  # kept while a logout token that was used is valid
+    password_given = _Family("password-given:")  # who gave a password and no code yet, by the hash of a secret
+    app_begun = _Family("app-begun:")  # the secret of an app that is being added, by the hash of the session's token
     passkey = _Family("passkey:")  # a passkey by the id of its credential
     passkeys_of = _Family("passkeys-of:")  # ids of a person's passkeys
     passkey_challenge = _Family("passkey-challenge:")  # an unused challenge, by its hash

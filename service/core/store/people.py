@@ -32,6 +32,21 @@ class Made(NamedTuple):
     at_ms: int = 0
 
 
+class AuthenticatorApp(Immutable):
+    """The app whose codes a person types; `seed` is encrypted. Codes up to those of `used_step` are refused."""
+
+    seed: str
+    added_at_ms: int
+    used_step: int
+
+
+class PasswordGiven(Immutable):
+    """A person who gave their password at this time, and no code yet."""
+
+    name: str
+    at_ms: int
+
+
 class Reviewer(Immutable):
     """A person who may decide; an admin also manages people and keys."""
 
@@ -48,6 +63,7 @@ class Reviewer(Immutable):
     sessions_end_at_ms: int = 0  # sessions opened earlier are invalid
     managed_by: str = Field(default="", exclude_if=is_empty)  # what adds and deactivates the person, if no admin does
     subject: str = Field(default="", exclude_if=is_empty)  # a digest of the person's issuer and subject there
+    app: AuthenticatorApp | None = Field(default=None, exclude_if=is_empty)  # its codes go with the password
 
     @property
     def made(self) -> Made:
@@ -204,6 +220,13 @@ class People(StorePart):
         raws = await self._pipeline.ask("HMGET", self._keys.groups, *names)
         named = ((f"group {name}", raw) for name, raw in zip(names, raws, strict=True) if raw)
         return tuple(group.name for group in self._readings.read_others(Group, named) if person in group.members)
+
+    async def save_given(self, token_hash: str, given: PasswordGiven, kept_ms: int) -> None:
+        await self._redis.set(self._keys.password_given(token_hash), given.model_dump_json(), px=kept_ms)
+
+    async def find_given(self, token_hash: str) -> PasswordGiven | None:
+        raw = await self._redis.get(self._keys.password_given(token_hash))
+        return try_read(PasswordGiven, raw) if raw is not None else None
 
     async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
         """Save a session that ends after `idle_ms` without use, and add it to the person's sessions."""

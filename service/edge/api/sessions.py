@@ -5,11 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import Field, SecretStr
 
+from sayso.errors import CodeRequired
 from sayso.wire.administration import SessionView
 from sayso.wire.models import RequestBody, moment
 from service.core.auth.hosts import check_host, origin_of
 from service.core.auth.reviewers import SignIn
 from service.core.operations.people import sign_in as sign_in_by
+from service.core.store.people import PasswordGiven
 from service.core.wiring import Wiring
 from service.edge.api.dependencies import OpenParts, Parts, Person
 from service.edge.api.routes import OpenRoute, SignedInRoute, bearer_token
@@ -26,6 +28,7 @@ class SignInRequest(RequestBody):
 
     name: str = Field(min_length=1, max_length=64, examples=["anna"])
     password: Password
+    code: str = Field(default="", max_length=20, description="The code of your authenticator app, if you have one.")
 
 
 @opening.post("", status_code=201, operation_id="signIn", responses=problems(400, 401, 415, 421, 429))
@@ -33,7 +36,10 @@ async def sign_in(body: SignInRequest, request: Request, parts: OpenParts) -> Se
     """Sign in. Send the token as `Authorization: Bearer …`."""
     await check_host(request)
     password = body.password.get_secret_value()
-    return view_session(parts, await sign_in_by(parts, body.name, password, origin_of(request), "api"))
+    opened = await sign_in_by(parts, body.name, password, origin_of(request), "api", body.code)
+    if isinstance(opened, PasswordGiven):
+        raise CodeRequired
+    return view_session(parts, opened)
 
 
 def view_session(parts: Wiring, opened: SignIn) -> SessionView:

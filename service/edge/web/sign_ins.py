@@ -7,11 +7,12 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.core.problems import Problem
 from sayso.core.text.language import _, mark
-from sayso.errors import Altered, NotAuthenticated, SaysoError, TooLarge
+from sayso.errors import Altered, NotAuthenticated, SaysoError, TooLarge, WrongCode
 from service.core.auth.hosts import origin_of
 from service.core.auth.reviewers import hash_token
+from service.core.operations.people import keep_password
 from service.core.operations.people import sign_in as sign_in_by
-from service.core.store.people import Session
+from service.core.store.people import PasswordGiven, Session
 from service.edge.http.middleware import STRANGER_BYTES
 from service.edge.web.additions import additions_of
 from service.edge.web.pages import render, show_again
@@ -34,6 +35,7 @@ _KEEPING_PAGES = re.compile(r"/items/[\w-]+/[\w-]+|/runs/[\w-]+/cancel|/operate|
 """Pages that show the input from before a sign-in again."""
 
 _KEPT_BYTES = STRANGER_BYTES - 4_096  # the sign-in sends the input again, with a name, a password and a place
+_OWN_FIELDS = ("csrf", "next", "name", "password", "begun", "code")
 _TOO_LONG = mark(
     "You were signed out. Nothing was changed. Your input is too long to be kept here: "
     "sign in in another tab, then reload this page to send it again."
@@ -58,13 +60,18 @@ async def sign_in(request: Request) -> Response:
     """Open a session, and end this browser's previous one."""
     wiring = process_of(request).wiring
     post = await read_form(request)
-    place, name = safe_next(post.get("next")), post.get("name", "").strip()
+    place, name, begun = safe_next(post.get("next")), post.get("name", "").strip(), post.get("begun", "")
     try:
-        opened = await sign_in_by(wiring, name, post.get("password", ""), origin_of(request), "web")
+        password, code = post.get("password", ""), post.get("code", "")
+        opened = await sign_in_by(wiring, name, password, origin_of(request), "web", code, begun)
     except SaysoError as error:
-        sentence = error.message
-        show_again(request, lambda problem: show_sign_in(request, place, name, sentence, problem, keep_input(post)))
+        sentence, kept = error.message, keep_input(post)
+        again = begun if isinstance(error, WrongCode) else ""
+        show_again(request, lambda problem: show_sign_in(request, place, name, sentence, problem, kept, again))
         raise
+    if isinstance(opened, PasswordGiven):
+        begun = begun or await keep_password(wiring, opened)
+        return show_sign_in(request, place, kept=keep_input(post), begun=begun)
     await close_session(request)
     if opened.password_by and not keep_input(post):
         place = "/me"  # it asks for another password
@@ -124,7 +131,7 @@ def keep_input(post: Post) -> Post:
     """Return the input of a form that was sent without a session; empty for a form without input."""
     if "answer" not in post and "reason" not in post:
         return {}
-    return {name: text for name, text in post.items() if name not in ("csrf", "next", "name", "password")}
+    return {name: text for name, text in post.items() if name not in _OWN_FIELDS}
 
 
 def show_sign_in(
@@ -134,8 +141,9 @@ def show_sign_in(
     sentence: str = "",
     problem: Problem | None = None,
     kept: Post | None = None,
+    begun: str = "",
 ) -> Response:
-    """Return the sign-in page, which passes the kept input on to the next page."""
+    """Return the sign-in page, which passes the kept input on; with `begun` it asks for the code after a password."""
     process = process_of(request)
     plan, added = process.providers.load(), [row.sign_in for row in additions_of(request) if row.sign_in is not None]
     return render(
@@ -147,6 +155,7 @@ def show_sign_in(
         name=name,
         sentence=sentence,
         kept=kept or {},
+        begun=begun,
         providers=plan.providers,
         passwords=plan.local_accounts,
         **{name: value for add in added for name, value in add(process.wiring).items()},

@@ -7,11 +7,11 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from sayso.core.canonical_json import parse_json
 from sayso.core.clock import new_secret, now_ms
 from sayso.core.records.proofs import Assertion, encode_base64url
-from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound, SaysoError
+from sayso.errors import Conflict, InvalidInput, NotAuthenticated, NotFound, SaysoError
 from service.core.auth.credentials import Principal, require_own_password
 from service.core.auth.reviewers import Origin, SignIn, hash_token, id_of_session
 from service.core.auth.roles import ADMIN
-from service.core.operations.people import SIGNED_IN, check_rank
+from service.core.operations.people import SIGNED_IN, check_rank, require_fresh
 from service.core.settings.limits import network_of
 from service.core.store.attempts import Allowance
 from service.core.store.people import Made
@@ -32,9 +32,6 @@ from service.features.passkeys.store import Challenge, Passkey, Passkeys, Purpos
 
 BEGUN = Allowance("passkey-sign-in", most=100, window_s=300)
 """Challenges that one address gets; each takes a place in the store for five minutes."""
-
-ADDED_WITHIN_MS = 600_000
-"""How long after a sign-in a passkey can be added, so that an open browser of somebody else adds none."""
 
 MOST_PASSKEYS = 20
 LONGEST_NAME = 60
@@ -58,10 +55,8 @@ class PasskeyAccounts:
         """Return the options of a new passkey for a session's person; raises `NotAllowed`, `Conflict`."""
         require_own_password(by)
         party, token_hash = self.require_party(), hash_token(token)
-        sessions = await self._parts.reviewers.list_sessions(by.name)
-        since_ms = now_ms() - ADDED_WITHIN_MS
-        if not any(one.token_hash == token_hash and one.session.created_at_ms >= since_ms for one in sessions):
-            raise NotAllowed("A passkey is added within 10 minutes of signing in. Sign out, sign in and add it then.")
+        refusal = "A passkey is added within 10 minutes of signing in. Sign out, sign in and add it then."
+        await require_fresh(self._parts, by, token, refusal)
         known = await self.list_of(by.name)
         if len(known) >= MOST_PASSKEYS:
             raise Conflict(f"You have {MOST_PASSKEYS} passkeys. Remove one first.")

@@ -111,7 +111,9 @@ class ProviderSignIns:
             return Completed(begun.place, secret=secret, name=identity.name)
         return Completed(begun.place, opened)
 
-    async def link(self, client: ProviderClient, secret: str, password: str, browser: str, origin: Origin) -> Completed:
+    async def link(
+        self, client: ProviderClient, secret: str, password: str, code: str, browser: str, origin: Origin
+    ) -> Completed:
         """Link an account to the subject that was identified, with its password; raises `NotAuthenticated`."""
         began_at_ms = now_ms()
         unlinked = await self._store.take_unlinked(hash_token(secret))
@@ -123,9 +125,11 @@ class ProviderSignIns:
             raise Untrusted("This sign-in was not begun in this browser in the last 10 minutes. Begin again.")
         identity = unlinked.identity
         try:
-            signed_in = await self._parts.reviewers.sign_in(identity.name, password, origin)
+            signed_in = await self._parts.reviewers.sign_in(identity.name, password, origin, code=code)
         except NotAuthenticated:
-            raise Untrusted("That is not the password of this account. Nothing was linked. Begin again.") from None
+            raise Untrusted(
+                "That is not the password of this account, or the code of its app. Nothing was linked. Begin again."
+            ) from None
         await self._parts.credentials.sign_out(signed_in.token)
         if signed_in.password_by:
             raise NotAllowed(f"{signed_in.password_by} set your password. Sign in with it and change it first.")

@@ -69,8 +69,8 @@ async def link(request: Request, provider: str) -> Response:
     sign_ins, client = _find(request, provider)
     post = await read_form(request)
     _show_again(request, "/")
-    secret, password = post.get("secret", ""), post.get("password", "")
-    linked = sign_ins.link(client, secret, password, _read_browser(request), origin_of(request))
+    secret, password, code = (post.get(field, "") for field in ("secret", "password", "code"))
+    linked = sign_ins.link(client, secret, password, code, _read_browser(request), origin_of(request))
     return await _complete(request, client, linked)
 
 

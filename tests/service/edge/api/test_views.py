@@ -57,6 +57,7 @@ OUR_OWN = {
         "reset_by",
         "reset_at_ms",
         "subject",
+        "app",
     },
     ApiKey: {"tenant", "predecessor_id", "made_by", "made_at_ms", "withdrawn"},
 }

@@ -22,6 +22,7 @@ from service.assembly import assemble
 from service.core.auth.reviewers import hash_token
 from service.core.settings import Settings
 from service.core.store.connection.connecting import check_format, connect
+from service.core.store.connection.macs import Macs
 from service.core.store.people import People, Reviewer, Session
 from service.core.wiring import Wiring
 from service.edge.web.sessions import cookie_name
@@ -66,7 +67,7 @@ async def add_people(wiring: Wiring, *names: str) -> None:
 
 async def let_in(settings: Settings, name: str) -> str:
     """Make a reviewer who is signed in already, and return the session's token: no password takes its time."""
-    redis = connect(settings.store_url)
+    redis = connect(settings.store_url, macs=Macs(settings.key_file))
     people = People(store_of(redis))
     await people.add_reviewer(Reviewer(name=name, password_hash="none", created_at_ms=now_ms()))
     token = new_secret()

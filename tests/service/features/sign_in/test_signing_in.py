@@ -8,8 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from httpx import ASGITransport, AsyncClient
 
+from service.core.auth.codes import make_seed
 from service.core.settings import Settings
+from service.core.store.people import AuthenticatorApp, People
 from tests.service.edge.web.sites import OWN, PASSWORD, add_people
+from tests.service.features.codes.apps import make_code, make_wrong_code
 from tests.service.features.sign_in.browsers import BACK, BEGIN, Browser
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
@@ -228,6 +231,18 @@ async def test_local_account_is_linked_with_its_password_alone(guest: Browser) -
     assert await guest.read_name() == "carla"
     guest.client.cookies.clear()
     assert (await guest.sign_in("/runs")).headers["location"] == "/runs"
+
+
+async def test_account_with_an_app_is_linked_with_its_code_too(guest: Browser) -> None:
+    await add_people(guest.visit.wiring, "carla")
+    app = AuthenticatorApp(seed=make_seed(), added_at_ms=0, used_step=-1)
+    people = guest.visit.wiring.part(People)
+    await people.change_reviewer("carla", lambda person: person.model_copy(update={"app": app}))
+    for code, status in (("", 401), (make_wrong_code(app.seed), 401), (make_code(app.seed), 303)):
+        secret = (await guest.sign_in()).text.split('name="secret" value="')[1].split('"')[0]
+        form = {"secret": secret, "password": PASSWORD, "code": code}
+        assert (await guest.client.post(BEGIN, data=form, headers=OWN)).status_code == status
+    assert await guest.read_name() == "carla"
 
 
 async def test_account_whose_password_an_admin_set_is_not_linked(guest: Browser) -> None:
