@@ -20,12 +20,13 @@
   // Lists
   const rows = () => [...document.querySelectorAll(ROWS)].filter((row) => row.checkVisibility());
   const currentRow = () => document.activeElement.closest(ROWS);
+  const linkOf = (row) => row?.querySelector("a:not(.button)");
   const activeRow = () => currentRow() ?? (split() ? one("#rows li[aria-current]") : null);
 
   function step(by) {
     const all = rows();
     const next = all[Math.min(Math.max(all.indexOf(activeRow()) + by, 0), all.length - 1)];
-    const target = next?.querySelector("a") ?? next;
+    const target = linkOf(next) ?? next;
     if (!target) return;
     if (target === next) next.tabIndex = -1;
     target.focus();
@@ -106,7 +107,7 @@
       ["k", _("Previous row"), () => rows().length, () => step(-1)],
       ["ArrowDown", _("Next row"), currentRow, () => step(1)],
       ["ArrowUp", _("Previous row"), currentRow, () => step(-1)],
-      ["o", _("Open the row, as Enter does"), () => rows().length, () => currentRow()?.querySelector("a")?.click()],
+      ["o", _("Open the row, as Enter does"), () => rows().length, () => linkOf(currentRow())?.click()],
       [".", _("Show new rows"), () => one("#fresh"), () => one("#fresh").click()],
       ["+", _("Next page"), ...press(".pager [rel=next]")],
       ["-", _("First page"), ...press(".pager [rel=prev]")],

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from sayso.core.canonical_json import digest_json
 from sayso.core.records.decisions import ActorKind, DecisionAction
 from sayso.core.records.events import EventType
 from sayso.core.records.items import Item, digest_item
@@ -205,11 +206,16 @@ def _check_kept(step: Step, old: Item, new: Item) -> Iterable[str]:
         in_favour = [one for one in new.decisions if one.action is not DecisionAction.DENY]
         if len(in_favour) < new.terms.quorum.approve:
             yield f"{old.item_id} was approved without its quorum"
+        said, args = new.confirmation, outcome.args if outcome.args is not None else new.tool.args
+        if new.terms.confirm_by and (said is None or not said.confirmed or said.args_digest != digest_json(args)):
+            yield f"{old.item_id} was approved without its confirmation"
 
 
 def _check_report(step: Step, old: Item, new: Item) -> Iterable[str]:
-    """Without a decision, the worker of the call in doubt has reported."""
+    """Without a new decision, the acting user has confirmed, or the worker of the call in doubt has reported."""
     by = new.outcome.by.id if new.outcome is not None else None
+    if step.verb == "confirm" and new.confirmation is not None and new.confirmation != old.confirmation:
+        return
     if step.verb != "report" or old.doubt is None or old.doubt.holder != by:
         yield f"{step.verb} closed {old.item_id} without a decision"
 

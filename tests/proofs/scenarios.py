@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sayso.core.canonical_json import JsonObject, canonical_json
-from sayso.core.records.decisions import Decision, DecisionAction, Verdict
+from sayso.core.records.decisions import Actor, ConfirmRequest, Decision, DecisionAction, Verdict
 from sayso.core.records.freezes import ALL, Freeze
 from sayso.core.records.items import DeliveryReport, DeliveryState, Doubt, Item, ItemDraft
 from sayso.core.records.run_state import SealedState, seal_state
@@ -14,6 +14,7 @@ from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.core.transitions import deadlines, deciding, deliveries, execution, freezing, inquiring, second_look
 from sayso.core.transitions.execution import MAX_TRIES, Fence
 from sayso.core.transitions.permits import Choice, put_in_doubt, read_choice
+from sayso.core.transitions.quorum import find_args
 from sayso.core.transitions.second_look import Opinion, Seen
 from tests.sayso.samples import draft, person
 
@@ -68,6 +69,7 @@ class Transitions:
     release_claim: Callable[..., Change] = inquiring.release_claim
     ask_requester: Callable[..., Change] = inquiring.ask_requester
     answer_inquiry: Callable[..., Change] = inquiring.answer_inquiry
+    confirm: Callable[..., Change] = inquiring.confirm
     take_second_look: Callable[..., Change] = second_look.take_second_look
     void_decisions: Callable[..., Change] = deciding.void_decisions
     retract: Callable[..., Change] = deciding.retract
@@ -231,9 +233,9 @@ class Scenario:
             return "see", self.transitions.see(record, step.item_id, by, now_ms)
         if step.action in ("claim", "release_claim", "retract"):
             return step.action, getattr(self.transitions, step.action)(record, step.item_id, by, now_ms)
-        if step.action == "ask_requester":
-            asked = self.transitions.ask_requester(record, step.item_id, "inq_1", "Why?", by, now_ms)
-            return "ask_requester", asked
+        if step.action in ("ask_requester", "confirm"):
+            asks = step.action == "ask_requester"
+            return step.action, (self._ask if asks else self._confirm)(record, item, f"no_{done}", by, now_ms)
         if step.action == "extend":
             until_ms = item.terms.deadline_at_ms + GRID_MS
             return "extend", self.transitions.extend(record, step.item_id, until_ms, by, now_ms)
@@ -252,6 +254,14 @@ class Scenario:
         if step.action == "again":
             return "ask_again", self.transitions.ask_again(record, decision, self.drafts[item.index], now_ms)
         return "decide", self.transitions.decide(record, decision, now_ms)
+
+    def _ask(self, record: SuspensionRecord, item: Item, name: str, by: Actor, now_ms: int) -> Change:
+        return self.transitions.ask_requester(record, item.item_id, "inq_1", "Why?", by, now_ms)
+
+    def _confirm(self, record: SuspensionRecord, item: Item, name: str, by: Actor, now_ms: int) -> Change:
+        seen = inquiring.digest_version(record, item, find_args(item) or item.tool.args)
+        said = ConfirmRequest(action="confirm", digest=seen)
+        return self.transitions.confirm(record, item.item_id, said, name, by, now_ms)
 
     def _next_phase(self, phase: str) -> str:
         if phase == "act" and self.asks_twice:

@@ -222,6 +222,15 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
         {*DRIVEN, "take_effect", "retract", "void_decisions", "cancel"},
     ),
     (
+        Scenario(
+            "the acting user confirms while reviewers edit",
+            (ask(timeout_s=6, start_by_s=6, confirm_by="reviewer 2", quorum={"approve": 1}),),
+            ((APPROVE._replace(args={"order": "A-0", "amount": 100}),), (ReviewerStep(1, action="confirm"),) * 2),
+            crashes=1,
+        ),
+        {*DRIVEN, "confirm"},
+    ),
+    (
         Scenario("a run without an agent", owner_steps=("revive", "cancel"), undrivable=True, tries=0),
         {"suspend", "lease", "redrive", "postpone", "give_up", "revive", "cancel"},
     ),
