@@ -20,7 +20,6 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "aisvs": REQUIREMENTS,
     "aisvs-drafts": REQUIREMENTS,
     "soc": REQUIREMENTS,
-    "not-built": ("Part", "What it is", "State", "What there is instead"),
     "threats": ("No.", "Threat", "State", "Tests that support the defence", "What remains"),
 }
 """The head of each table, by the name of the table in `compliance.yaml` and in the comment of its page."""
@@ -60,7 +59,7 @@ def read_rows() -> dict[str, list[Row]]:
 def write_table(name: str) -> str:
     """Return a table of a page in Markdown."""
     head = HEADS[name]
-    rows = [_list_cells(row, with_tests=name != "not-built") for row in read_rows()[name]]
+    rows = [_list_cells(row) for row in read_rows()[name]]
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -76,11 +75,10 @@ def update_pages() -> Iterator[tuple[Path, str]]:
         yield path, text
 
 
-def _list_cells(row: Row, *, with_tests: bool) -> tuple[str, ...]:
+def _list_cells(row: Row) -> tuple[str, ...]:
     missing = row.missing if row.state == "untested" or not row.missing else f"Not built: {row.missing}"
     rest = " ".join(part for part in (missing, row.operator) if part)
-    tests = (", ".join(map(_link, row.tests)) or "–",) if with_tests else ()
-    return row.id, row.text, row.state, *tests, rest or "–"
+    return row.id, row.text, row.state, ", ".join(map(_link, row.tests)) or "–", rest or "–"
 
 
 def _link(test: str) -> str:

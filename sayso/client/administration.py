@@ -123,6 +123,20 @@ def delete_role(name: str) -> Request[Empty]:
     return Request("DELETE", f"/api/v1/roles/{segment(name)}", Empty)
 
 
+LIST_GLASSES = Request("GET", "/api/v1/break-glass", people.GlassList)
+END_OWN_GLASS = Request("DELETE", "/api/v1/break-glass", Empty)
+
+
+def break_glass(reason: str) -> Request[people.GlassView]:
+    """Take emergency rights for an hour."""
+    return Request("POST", "/api/v1/break-glass", people.GlassView, body={"reason": reason})
+
+
+def end_glass(name: str) -> Request[Empty]:
+    """End the emergency rights of another person."""
+    return Request("DELETE", f"/api/v1/break-glass/{segment(name)}", Empty)
+
+
 def create_group(name: str, members: Sequence[str], editors: Sequence[str]) -> Request[people.GroupView]:
     """Create a group."""
     body: JsonObject = {"name": name, "members": [*members], "editors": [*editors]}

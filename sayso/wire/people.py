@@ -41,6 +41,22 @@ class RoleList(View):
     roles: list[RoleView]
 
 
+class GlassView(View):
+    """The emergency rights of one person."""
+
+    person: str
+    reason: str
+    since: Timestamp = Field(validation_alias="at_ms")
+    until: Timestamp = Field(validation_alias="until_ms")
+    informed: tuple[str, ...] = Field(description="Who was informed at once.")
+
+
+class GlassList(View):
+    """The emergency rights that last, the earliest first."""
+
+    glasses: list[GlassView]
+
+
 class ContactView(View):
     """An address in a channel that is linked to a person."""
 

@@ -9,6 +9,7 @@ from service.edge.web.additions import Addition
 from service.edge.web.languages import speak_language
 from service.edge.web.sessions import check_origin
 from service.features import alike, phone, saved_views, sdk
+from service.features.break_glass import pages as break_glass
 from service.features.codes import pages as codes
 from service.features.control import api as control
 from service.features.discussions import api as discussions
@@ -51,6 +52,7 @@ _MODULES = (
     runs,
     operate,
     control,
+    break_glass,
     welcome,
     account_pages,
     admin_pages,

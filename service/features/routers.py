@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from service.edge.api import calls, external_events, freezes, health, runs, sessions, suspensions, trails
 from service.features import saved_views
+from service.features.break_glass import api as break_glass
 from service.features.control import api as control
 from service.features.discussions import api as discussions
 from service.features.evidence import api as evidence
@@ -58,6 +59,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     people.reviewers,
     people.keys,
     roles.router,
+    break_glass.router,
     directory.groups,
     directory.own_contacts,
     directory.contacts,

@@ -42,10 +42,6 @@ def test_requirement_has_one_row_and_says_what_the_operator_must_do() -> None:
         assert [row.id for row in rows if not row.operator and name != "threats"] == []
 
 
-def test_parts_that_are_not_built_name_no_test() -> None:
-    assert {row.state for row in read_rows()["not-built"]} == {"not built"}
-
-
 @pytest.mark.parametrize(
     ("fields", "says"),
     [

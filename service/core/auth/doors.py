@@ -9,6 +9,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
         *("signOut", "changeOwnPassword", "listOwnSessions", "endOtherSessions", "endOwnSession", "listOwnContacts"),
         *("createContactCode", "unlinkOwnContact", "readOwnPreferences", "saveOwnPreferences", "listOwnViews"),
         *("saveOwnView", "deleteOwnView", "listOwnAbsences", "addOwnAbsence", "deleteOwnAbsence", "listWebhookEvents"),
+        "endOwnGlass",
         *("createKey", "rotateKey", "listKeys", "revokeKey"),  # a reviewer's key of their own; others by `manage_keys`
     ),
     "read_items": (
@@ -32,6 +33,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     "read_history": ("listHistory", "reportHeadless"),
     "export": ("exportHistory",),
     "read_desk": (
+        "listGlasses",
         *("listRoles", "listFreezes", "listGrants", "getDiagnostics", "reportInsights", "listGroups", "readGroup"),
         *("changeGroup", "listAllAbsences", "showWho"),  # editors change their group; others by `manage_groups`
     ),
@@ -53,7 +55,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
             "setManager",
             "endSessions",
         ),
-        *("endSession", "unlinkContact", "savePreferences", "addAbsence", "deleteAbsence"),
+        *("endSession", "endGlass", "unlinkContact", "savePreferences", "addAbsence", "deleteAbsence"),
     ),
     "manage_groups": ("createGroup", "deleteGroup"),
     "read_channels": ("listChannels", "listEndpoints", "listFailures", "listSenders"),
@@ -65,6 +67,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     "read_activity": ("listActivity", "listCheckpoints", "checkCheckpoints", "exportEvidence"),
     "freeze": ("freeze", "unfreeze"),
     "erase": ("eraseRun",),
+    "break_glass": ("breakGlass",),
     "drills": ("listDrills", "plantDrill"),
 }
 OPERATIONS: Mapping[str, Permission] = {
@@ -112,6 +115,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
     "read_history": ("GET /history",),
     "export": ("GET /history/export",),
     "read_desk": (
+        "GET /break-glass",
         *("GET /insights", "GET /operate", "GET /freezes", "GET /groups", "GET /who", "GET /grants"),
         *("POST /groups/{name}",),  # editors change their group; others by `manage_groups`
     ),
@@ -127,7 +131,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
     "read_people": ("GET /people", "GET /keys"),
     "read_channels": ("GET /channels", "GET /webhooks"),
     "manage_people": (
-        *("POST /people", "POST /people/{name}"),
+        *("POST /people", "POST /people/{name}", "POST /break-glass/{name}"),
         *("GET /people/{name}/passkeys", "POST /people/{name}/passkeys"),
         *("GET /people/{name}/codes", "POST /people/{name}/codes"),
     ),
@@ -141,6 +145,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
     "read_activity": ("GET /activity",),
     "freeze": ("POST /operate", "POST /operate/{freeze_id:path}/unfreeze"),
     "erase": ("GET /runs/{run_id}/erase", "POST /runs/{run_id}/erase"),
+    "break_glass": ("POST /break-glass",),
     "drills": ("GET /drills", "POST /drills"),
     "set_up": ("GET /welcome", "POST /welcome/demo"),
 }

@@ -6,10 +6,11 @@ from typing import Literal, NamedTuple, get_args
 
 from pydantic import JsonValue
 
+from sayso.core.clock import now_ms
 from sayso.core.records.decisions import Limits
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from service.core.cache import Cache, Refresher
-from service.core.store.directory import Role, RoleStore
+from service.core.store.directory import Glass, GlassStore, Role, RoleStore
 
 Permission = Literal[
     "account",
@@ -37,6 +38,7 @@ Permission = Literal[
     "erase",
     "drills",
     "set_up",
+    "break_glass",
 ]
 
 PERMISSIONS: Mapping[Permission, str] = {
@@ -65,13 +67,17 @@ PERMISSIONS: Mapping[Permission, str] = {
     "erase": "erase the contents of runs",
     "drills": "plant drills",
     "set_up": "the first steps",
+    "break_glass": "take emergency rights for an hour, which others are informed of",
 }
 """What each permission lets a person do."""
 
 ALL = frozenset(get_args(Permission))
 _READS = frozenset[Permission](("read_items", "read_runs", "read_history", "read_desk", "read_rules"))
 _REVIEWS = frozenset[Permission](("decide", "grant", "start_runs", "cancel_runs", "export"))
-_OPERATES = frozenset[Permission](("start_runs", "cancel_runs", "cancel_any_run", "freeze"))
+_OPERATES = frozenset[Permission](("start_runs", "cancel_runs", "cancel_any_run", "freeze", "break_glass"))
+_LASTING = frozenset[Permission](("manage_people", "manage_groups", "manage_keys", "grant", "erase"))
+EMERGENCY = ALL - _LASTING
+"""What emergency rights let a person do: nothing that gives rights beyond their end, and nothing that erases."""
 
 REVIEWER, ADMIN = "reviewer", "admin"
 ROLES: Mapping[str, frozenset[Permission]] = {
@@ -110,6 +116,10 @@ class Rights(NamedTuple):
         """Return these rights without others than these permissions."""
         return Rights({name: limits for name, limits in self.granted.items() if name in permissions})
 
+    def widen(self) -> "Rights":
+        """Return these rights with the emergency ones."""
+        return Rights({**self.granted, **dict.fromkeys(EMERGENCY, None)})
+
 
 NO_RIGHTS = Rights({})
 
@@ -141,10 +151,11 @@ def require_permission(rights: Rights, permission: Permission) -> None:
 
 
 class Roles:
-    """The built-in roles, and those that the admins of one tenant made."""
+    """The built-in roles and those that the admins of one tenant made, and emergency rights."""
 
-    def __init__(self, store: RoleStore, refresher: Refresher) -> None:
+    def __init__(self, store: RoleStore, glasses: GlassStore, refresher: Refresher) -> None:
         self._store, self._made = store, Cache(store.list_all, refresher)
+        self._glasses = Cache(glasses.list_all, refresher)
         self.list_all = store.list_all
 
     async def find_rights(self, names: Iterable[str]) -> Rights:
@@ -152,6 +163,16 @@ class Roles:
         names = tuple(names)
         made = () if all(name in ROLES for name in names) else await self._made.find()
         return find_rights(names, {role.name: role for role in made})
+
+    async def list_glasses(self, *, fresh: bool = False) -> list[Glass]:
+        """Return the emergency rights that last."""
+        at_ms = now_ms()
+        return [glass for glass in await self._glasses.find(fresh=fresh) if at_ms < glass.until_ms]
+
+    def list_known_glasses(self) -> list[Glass]:
+        """Return the emergency rights of the last read that still last."""
+        at_ms = now_ms()
+        return [glass for glass in self._glasses.last() or () if at_ms < glass.until_ms]
 
     async def check(self, names: tuple[str, ...]) -> None:
         """Raise `InvalidInput` unless there is at least one role, and all are known."""

@@ -90,6 +90,9 @@ ACTS: Mapping[str, Act] = {
     "eraseRun": Act("contents_erased", ("reason",)),
     "exportHistory": Act("history_exported"),
     "exportEvidence": Act("evidence_exported"),
+    "breakGlass": Act("glass_broken", ("reason",)),
+    "endOwnGlass": Act("glass_ended"),
+    "endGlass": Act("glass_ended"),
 }
 """The acts of the API by operation id."""
 
@@ -180,6 +183,8 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
     "/webhooks/senders": {"": Act("sender_created", ("name", "reviewer"))},
     "/webhooks/senders/{sender_id}": {"rotate": Act("sender_rotated"), "revoke": Act("sender_revoked")},
     "/history/export": {"": Act("history_exported")},
+    "/break-glass": {"break": Act("glass_broken", ("reason",)), "end": Act("glass_ended")},
+    "/break-glass/{name}": {"": Act("glass_ended")},
 }
 """The acts of the pages by path and by the form's `act`; an empty one counts for any."""
 
@@ -217,6 +222,8 @@ async def record_act(request: Request, respond: Respond, find: FindAct) -> Respo
     if act is not None and caller is not None and (not act.needs or fields.get(act.needs)):
         facts = {name: fields[name] for name in act.fields if name in fields}
         made = {"made_by": caller.made.by} if caller.made.by else {}
+        if caller.emergency:
+            made |= {"emergency": "yes"}
         target = _name_target(request, fields)
         await _wiring_of(request).activity.record(
             act.name,

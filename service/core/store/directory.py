@@ -173,6 +173,32 @@ class RoleStore(StorePart):
         await self._redis.hdel(self._keys.roles, name)
 
 
+class Glass(Immutable):
+    """The emergency rights of one person: since when, until when, for what reason, and who was informed."""
+
+    person: str
+    reason: str
+    at_ms: int
+    until_ms: int
+    informed: tuple[str, ...]
+
+
+class GlassStore(StorePart):
+    """The emergency rights of one tenant's people."""
+
+    async def list_all(self) -> list[Glass]:
+        """Return those that last and those that have ended since, the earliest first."""
+        stored = await self._redis.hgetall(self._keys.glass)
+        named = ((f"emergency rights of {text(name)}", raw) for name, raw in stored.items())
+        return sorted(self._readings.read_others(Glass, named), key=lambda glass: glass.at_ms)
+
+    async def save(self, glass: Glass) -> None:
+        await self._redis.hset(self._keys.glass, glass.person, glass.model_dump_json())
+
+    async def delete(self, *people: str) -> None:
+        await self._redis.hdel(self._keys.glass, *people)
+
+
 MOST_ABSENCES = 50
 
 
