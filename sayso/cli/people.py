@@ -28,6 +28,7 @@ def login(
     password_stdin: Annotated[
         bool, typer.Option("--password-stdin", help="Read the password from standard input. Requires --name.")
     ] = False,
+    code: Annotated[str, typer.Option(help="The code of your authenticator app; asked for if left out.")] = "",
 ) -> None:
     """Sign in on this machine."""
     console = make_console()
@@ -42,8 +43,10 @@ def login(
         with Client(url, "-", patience_s=5) as client:
             password = password or typer.prompt("Password", hide_input=True)
             try:
-                opened = client.sign_in(name, password)
+                opened = client.sign_in(name, password, code)
             except CodeRequired:
+                if password_stdin:
+                    raise InvalidInput("This account needs a code, too. Add --code CODE.") from None
                 opened = client.sign_in(name, password, typer.prompt("Code of your authenticator app"))
         saved = Login(url=client.url, key=opened.token, name=opened.name)
         if opened.password_by:

@@ -49,7 +49,6 @@ class Origin:
     client: str = ""
 
 
-_MISFIT = "That name and password do not go together. Check both and try again."
 NOWHERE = Origin()
 NOBODY = Made()
 
@@ -267,7 +266,7 @@ class Reviewers:
         reviewer = await self._people.find_reviewer(name)
         fits = await self._passwords.verify(password, (reviewer.password_hash or None) if reviewer else None)
         if reviewer is None or not fits:
-            raise NotAuthenticated(_MISFIT)
+            raise _misfit()
         return PasswordGiven(name=name, at_ms=began_at_ms)
 
     async def count_attempt(self, name: str, address: str) -> None:
@@ -282,7 +281,7 @@ class Reviewers:
         """Open a session after the password; raises `NotAuthenticated`, `CodeRequired`, `WrongCode`."""
         reviewer = await self._people.find_reviewer(given.name)
         if reviewer is None or not reviewer.active or (admins_only and ADMIN not in reviewer.roles):
-            raise NotAuthenticated(_MISFIT)
+            raise _misfit()
         if reviewer.app is not None:
             if not code:
                 raise CodeRequired
@@ -353,6 +352,10 @@ def _check_other_admin(everyone: Sequence[Reviewer], name: str) -> None:
     """Raise `Conflict` for the last active admin."""
     if {person.name for person in everyone if person.active and ADMIN in person.roles} == {name}:
         raise Conflict(f"{name} is the last active admin. Add or activate another admin first.")
+
+
+def _misfit() -> NotAuthenticated:
+    return NotAuthenticated("That name and password do not go together. Check both and try again.")
 
 
 def _found(reviewer: Reviewer | None, name: str) -> Reviewer:

@@ -4,6 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
+from sayso.core.clock import now_ms
 from service.assembly import assemble
 from service.core.settings import Settings
 from tests.sayso.cli.programs import Programs
@@ -29,4 +30,9 @@ def test_login_asks_for_the_code(settings: Settings, tmp_path: Path) -> None:
         assert opened.returncode == 0, opened.stderr
         assert "Code of your authenticator app" in opened.stdout + opened.stderr
         assert "as carla." in opened.stdout
+        piped = programs.run((*words, "--password-stdin"), given, PASSWORD)
+        assert (piped.returncode, "Add --code CODE." in piped.stderr) == (1, True)
+        following = make_code(seed, now_ms() + 30_000)
+        coded = programs.run((*words, "--password-stdin", "--code", following), given, PASSWORD)
+        assert coded.returncode == 0, coded.stderr
     programs.close()
