@@ -128,7 +128,7 @@ class Pipeline:
         async with translated():
             connection = await self._open()
             sent = [connection.send(_pack(*self.macs.protect(words))) for words in commands]
-            replies = map(_unwrap, await asyncio.gather(*sent))
+            replies = [_unwrap(reply) for reply in await asyncio.gather(*sent)]
         return [self.macs.require(words, reply) for words, reply in zip(commands, replies, strict=True)]
 
     async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:

@@ -5,6 +5,7 @@ from redis.exceptions import ResponseError
 
 from sayso.errors import Unavailable
 from service.core.store.connection.connecting import connect, connect_blocking, is_refusal
+from service.core.store.connection.pipeline import Pipeline
 
 
 async def test_refusal_of_the_store_is_reported_verbatim(clean_store_url: str) -> None:
@@ -40,6 +41,18 @@ async def test_refusal_inside_a_pipeline_is_known(clean_store_url: str) -> None:
             await redis.config_set("maxmemory", 0)
     assert is_refusal(caught.value.__cause__ or caught.value)
     assert not is_refusal(ResponseError("WRONGTYPE Operation against a key"))
+
+
+async def test_refusal_of_one_of_several_commands_is_reported_as_one(clean_store_url: str) -> None:
+    async with connect(clean_store_url) as redis:
+        pipeline = Pipeline(redis)
+        await redis.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(Unavailable, match="refuses this just now"):
+                await pipeline.ask_all(("GET", "key"), ("SET", "key", "value"))
+        finally:
+            await redis.config_set("maxmemory", 0)
+            pipeline.close()
 
 
 def test_blocking_client_over_a_unix_socket_has_a_port() -> None:
