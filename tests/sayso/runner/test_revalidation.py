@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.decisions import Actor, ActorKind, Confirmation
 from sayso.core.records.envelopes import Offered
 from sayso.core.records.freezes import Revocations
 from sayso.core.records.items import ItemDraft
@@ -101,6 +101,17 @@ def test_revalidate_asks_again_after_a_reviewer_is_deactivated() -> None:
     assert drafts[0].prompt.reason == f"Asked again. {checked.reasons[0]}"
     assert [event.data["reason"] for event in events] == [checked.reasons[0]]
     assert revalidate(approved(), AGENT, ASKS, Revocations(inactive=frozenset({"ben"})), T0).again == {}
+
+
+def test_revalidate_asks_again_after_the_acting_user_was_deactivated() -> None:
+    (item,) = approved().items
+    said = Confirmation(
+        id="con_1", confirmed=True, by=person("carla"), at_ms=T0, digest=item.digest, args_digest="d" * 64
+    )
+    confirmed = approved().model_copy(update={"items": (item.model_copy(update={"confirmation": said}),)})
+    checked = revalidate(confirmed, AGENT, ASKS, Revocations(inactive=frozenset({"carla"})), T0)
+    assert checked.reasons == {0: "carla, who confirmed it, is no longer active."}
+    assert revalidate(confirmed, AGENT, ASKS, Revocations(inactive=frozenset({"ben"})), T0).again == {}
 
 
 def test_revalidate_denies_calls_of_a_revoked_key() -> None:
