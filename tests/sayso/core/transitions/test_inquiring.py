@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.core.records.items import MOST_INQUIRIES
+from sayso.core.records.items import LONGEST_TEXT, MOST_INQUIRIES
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.transitions.deadlines import escalate
 from sayso.core.transitions.deciding import ask_again, decide
 from sayso.core.transitions.deliveries import card_version
-from sayso.core.transitions.inquiring import answer_inquiry, ask_requester
+from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, check_text
 from sayso.errors import AlreadyDecided, Conflict, DeadlinePassed, InvalidInput, NotAllowed, NotFound
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
@@ -144,3 +144,9 @@ def test_ask_again_keeps_the_inquiries() -> None:
     assert [one.text for one in renewed.items[0].inquiries] == ["Which order?"]
     before = deadline(renewed)
     assert deadline(answered(renewed, T0 + 2 * MINUTE_MS)) == before
+
+
+def test_text_has_at_most_so_many_characters() -> None:
+    assert check_text(f" {'x' * LONGEST_TEXT} ") == "x" * LONGEST_TEXT
+    with pytest.raises(InvalidInput):
+        check_text("x" * (LONGEST_TEXT + 1))
