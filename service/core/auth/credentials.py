@@ -42,8 +42,13 @@ class Principal:
     groups: tuple[str, ...] = ()  # the groups of a person
     represents: tuple[Represented, ...] = ()  # the absent people for whom a person decides
     rights: Rights = field(default=NO_RIGHTS, hash=False)  # what the roles of a person let them do
-    emergency: bool = False  # whether a session has emergency rights
+    lasting: Rights = field(default=NO_RIGHTS, hash=False)  # those without emergency rights: what they may give others
     terms: KeyTerms = field(default=NO_TERMS, hash=False)  # what narrows an API key
+
+    @property
+    def emergency(self) -> bool:
+        """Whether a session has emergency rights."""
+        return self.rights != self.lasting
 
     def actor(self, channel: str) -> Actor:
         return Actor(id=self.name, kind=self.kind, channel=channel)
@@ -197,7 +202,7 @@ class Credentials:
             groups=holder.groups,
             represents=holder.represents,
             rights=holder.rights.widen() if emergency else holder.rights,
-            emergency=emergency,
+            lasting=holder.rights,
         )
 
     async def _extend_session(self, token_hash: str, in_use: bool) -> bool:
@@ -232,7 +237,8 @@ class Credentials:
             made=Made(key.made_by, key.made_at_ms),
             groups=holder.groups,
             represents=holder.represents,
-            rights=holder.rights.narrow(ROLES[REVIEWER]),
+            rights=(rights := holder.rights.narrow(ROLES[REVIEWER])),
+            lasting=rights,
             terms=key.terms,
         )
 

@@ -221,13 +221,13 @@ async def delete_role(parts: Wiring, name: str) -> None:
 async def check_rank(parts: Wiring, by: Principal, name: str) -> None:
     """Raise `NotAllowed` for an act on a person who may do what the actor may not."""
     person = await parts.reviewers.find(name)
-    if person is not None and not (await parts.roles.find_rights(person.roles)).within(by.rights):
+    if person is not None and not (await parts.roles.find_rights(person.roles)).within(by.lasting):
         raise NotAllowed(f"{name} may do more than you. Ask an admin.", person=name)
 
 
 async def _check_given(parts: Wiring, by: Principal, roles: tuple[str, ...]) -> None:
     await parts.roles.check(roles)
-    if not (await parts.roles.find_rights(roles)).within(by.rights):
+    if not (await parts.roles.find_rights(roles)).within(by.lasting):
         raise NotAllowed(f"You cannot give {', '.join(roles)}: that is more than you may do. Ask an admin.")
 
 

@@ -52,7 +52,7 @@ async def save_role(role: RoleName, body: RoleRequest, caller: Person, parts: Pa
         made_by=caller.name,
         made_at_ms=now_ms(),
     )
-    return _view(await parts.roles.save(made, caller.rights))
+    return _view(await parts.roles.save(made, caller.lasting))
 
 
 @router.delete("/{role}", status_code=204, operation_id="deleteRole", responses=problems(401, 403, 404, 409))

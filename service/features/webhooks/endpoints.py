@@ -15,6 +15,7 @@ from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from sayso.wire.channels import Scheme
 from service.core.auth.credentials import Principal
 from service.core.operations.challenges import Challenge, challenge_receiver
+from service.core.operations.people import check_rank
 from service.core.outgoing.http import EVENTS_RETRY_FOR_MS
 from service.core.store.announcements import Delivery
 from service.core.store.attempts import Allowance
@@ -187,12 +188,13 @@ class NewSender(NamedTuple):
 
 
 async def register_sender(parts: Wiring, caller: Principal, name: str, reviewer: str) -> NewSender:
-    """Save a sender that decides in the name of an active reviewer."""
+    """Save a sender that decides in the name of an active reviewer, who may do no more than the caller."""
     if not _NAME.fullmatch(name):
         raise InvalidInput("A sender's name has up to 64 of a-z, 0-9, '.', '_' and '-'. Choose another name.")
     person = await parts.reviewers.find(reviewer)
     if person is None or not person.active:
         raise NotFound(f"There is no active reviewer named {reviewer[:64]!r}. Add the reviewer first.")
+    await check_rank(parts, caller, person.name)
     known = [sender for sender in await parts.part(Senders).list_all() if sender.revoked_at_ms is None]
     if any(sender.name == name for sender in known):
         raise Conflict(f"A sender is named {name}. Rotate its secret, or choose another name.")
@@ -217,7 +219,10 @@ async def list_senders(parts: Wiring, caller: Principal) -> Sequence[Sender]:
 
 
 async def rotate_sender(parts: Wiring, caller: Principal, sender_id: str, overlap_s: int) -> NewSender:
-    """Give a sender a new secret. The old ones are accepted until the overlap ends."""
+    """Give a sender a new secret. The old ones are accepted until the overlap ends. It decides as its reviewer."""
+    known = await parts.part(Senders).find(sender_id)
+    if known is not None:
+        await check_rank(parts, caller, known.reviewer)
     secret, now_ms = new_signing_secret(), await parts.schedule.now_ms()
 
     def change(sender: Sender) -> Sender:

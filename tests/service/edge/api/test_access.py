@@ -97,7 +97,7 @@ ROWS: dict[str, Row] = {
     "takeSecondLook": people(404, {"opinion": "agree"}),
     "plantDrill": people(404, {"template": "none", "reviewer": "ben"}),
     "listSenders": people(),
-    "createSender": people(201, {"name": "pager", "reviewer": "ben"}),
+    "createSender": people(201, {"name": "pager", "reviewer": "ben"}, olga=403),
     "rotateSender": people(404),
     "revokeSender": people(404),
     "signIn": anybody(201, {"name": "ben", "password": PASSWORD}),

@@ -7,8 +7,9 @@ from httpx import AsyncClient
 
 from sayso.core.clock import now_ms
 from service.core.auth.roles import EMERGENCY
-from service.core.store.directory import Glass, GlassStore
+from service.core.store.directory import Glass, GlassStore, Role
 from service.features.break_glass import breaking
+from service.features.webhooks.endpoints import register_sender
 from tests.builders import make_person
 from tests.channels import MemoryChannel
 from tests.service.features.operate.test_api_channels import link, set_channel
@@ -63,6 +64,27 @@ async def test_rights_give_nothing_that_lasts_longer(olga: World) -> None:
         ):
             assert (await client.post(f"/api/v1{path}", json=body)).status_code == 403
         assert (await client.put("/api/v1/reviewers/olga/roles", json={"roles": ["admin"]})).status_code == 403
+
+
+async def test_nobody_gives_others_their_emergency_rights(olga: World) -> None:
+    """Neither as a role, nor as a secret that decides in the name of somebody else."""
+    staff = Role(name="staff", permissions=("manage_people", "manage_webhooks", "break_glass"))
+    admin = await olga.wiring.credentials.identify(olga.tokens["root"])
+    await olga.wiring.roles.save(staff, admin.rights)
+    made = (await register_sender(olga.wiring, admin, "pager", "anna")).sender.id
+    olga.tokens["sam"] = await make_person(olga.wiring, "sam", "staff")
+    async with olga.client("sam") as client:
+        await take(client)
+        olga.wiring.credentials.forget(olga.tokens["sam"])
+        for path, body in (
+            ("reviewers", {"name": "eve", "password": "a long passphrase", "roles": ["operator"]}),
+            ("webhooks/senders", {"name": "mine", "reviewer": "anna"}),
+            (f"webhooks/senders/{made}/rotate", {}),
+        ):
+            refused = await client.post(f"/api/v1/{path}", json=body)
+            assert refused.status_code == 403, (path, refused.text)
+        role = {"permissions": ["decide"]}
+        assert (await client.put("/api/v1/roles/mine", json=role)).status_code == 403
 
 
 @pytest.mark.parametrize(
