@@ -4,16 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
-from typing import Any, cast
 
 import pytest
 from pydantic import SecretStr
 from standardwebhooks import webhooks as reference
 
 from sayso.core.clock import now_ms
+from sayso.core.records.decisions import ActorKind
 from sayso.core.signing import SignedMessage, new_signing_secret, sign_message, verify_message
 from sayso.errors import InvalidSignature
 from service.core.auth.credentials import Principal
+from service.core.auth.roles import find_rights
 from service.core.settings import Settings
 from service.features.webhooks.endpoints import NewSender, register_sender, revoke_sender, rotate_sender
 from tests.builders import make_pending, make_person
@@ -29,7 +30,7 @@ def settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 async def scene(world: World) -> Scene:
-    root = Principal("default", "root", cast("Any", "human"), ("reviewer", "admin"))
+    root = Principal("default", "root", ActorKind.HUMAN, ("admin",), lasting=find_rights(("admin",), {}))
     await make_person(world.wiring, "ben")
     sender = await register_sender(world.wiring, root, "pager", "anna")
     other = await register_sender(world.wiring, root, "ticket", "ben")
@@ -156,7 +157,7 @@ async def test_same_id_of_two_senders_is_two_messages(scene: Scene) -> None:
 
 
 async def test_old_secret_is_accepted_until_the_overlap_ends(scene: Scene) -> None:
-    root = Principal("default", "root", cast("Any", "human"), ("reviewer", "admin"))
+    root = Principal("default", "root", ActorKind.HUMAN, ("admin",), lasting=find_rights(("admin",), {}))
     rotated = await rotate_sender(scene.world.wiring, root, scene.sender.sender.id, 60)
     assert (await post(scene, scene.message())).status_code == 200
     sent = replace(scene.message(), secret=rotated.secret, id="msg_2")
