@@ -27,9 +27,9 @@ def describe(found: Survey) -> str:
 
 def protect(url: str, macs: Macs) -> str:
     """Add MACs to one store once a person confirms; return what to print. Raises `SaysoError` for wrong MACs."""
-    found = asyncio.run(survey(url, macs))
-    print(describe(found))
-    if found.wrong:
+    before = asyncio.run(survey(url, macs))
+    print(describe(before))
+    if before.wrong:
         raise SaysoError("Restore or delete the records with a wrong MAC first. Nothing was changed.")
     print(_WARNING)
     if input("Type yes to vouch for these records: ").strip() != "yes":

@@ -64,7 +64,7 @@ COMMANDS: Commands = {
     "webhooks": ("cli.webhooks:webhooks", "Manage webhooks out and in."),
     "people": ("cli.people:people", "Manage reviewers and their sessions."),
     "roles": ("cli.roles:roles", "Manage roles: lists of permissions."),
-    "glass": ("cli.glass:glass", "Take emergency rights for an hour, list and end them."),
+    "emergency": ("cli.roles:emergencies", "Take emergency rights for an hour, list and end them."),
     "sessions": ("cli.people:sessions", "List and end your own sessions."),
     "groups": ("cli.people:groups", "Manage groups, which rules name as group:NAME."),
     "contacts": ("cli.duty:contacts", "Link and unlink your addresses in channels."),

@@ -123,16 +123,16 @@ def delete_role(name: str) -> Request[Empty]:
     return Request("DELETE", f"/api/v1/roles/{segment(name)}", Empty)
 
 
-LIST_GLASSES = Request("GET", "/api/v1/break-glass", people.GlassList)
-END_OWN_GLASS = Request("DELETE", "/api/v1/break-glass", Empty)
+LIST_EMERGENCIES = Request("GET", "/api/v1/break-glass", people.EmergencyList)
+END_OWN_EMERGENCY = Request("DELETE", "/api/v1/break-glass", Empty)
 
 
-def break_glass(reason: str) -> Request[people.GlassView]:
+def break_glass(reason: str) -> Request[people.EmergencyView]:
     """Take emergency rights for an hour."""
-    return Request("POST", "/api/v1/break-glass", people.GlassView, body={"reason": reason})
+    return Request("POST", "/api/v1/break-glass", people.EmergencyView, body={"reason": reason})
 
 
-def end_glass(name: str) -> Request[Empty]:
+def end_emergency(name: str) -> Request[Empty]:
     """End the emergency rights of another person."""
     return Request("DELETE", f"/api/v1/break-glass/{segment(name)}", Empty)
 

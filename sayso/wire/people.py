@@ -41,7 +41,7 @@ class RoleList(View):
     roles: list[RoleView]
 
 
-class GlassView(View):
+class EmergencyView(View):
     """The emergency rights of one person."""
 
     person: str
@@ -51,10 +51,10 @@ class GlassView(View):
     informed: tuple[str, ...] = Field(description="Who was informed at once.")
 
 
-class GlassList(View):
+class EmergencyList(View):
     """The emergency rights that last, the earliest first."""
 
-    glasses: list[GlassView]
+    emergencies: list[EmergencyView]
 
 
 class ContactView(View):

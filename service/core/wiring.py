@@ -27,7 +27,7 @@ from service.core.settings import Settings
 from service.core.store.activity import ActivityLog, ActivityStore
 from service.core.store.attempts import Attempts, Replays
 from service.core.store.connection.watch import Watch
-from service.core.store.directory import ContactStore, DutyStore, GlassStore, GroupStore, RoleStore
+from service.core.store.directory import ContactStore, DutyStore, EmergencyStore, GroupStore, RoleStore
 from service.core.store.freezes import FreezeStore
 from service.core.store.inspection import Inspections, Trails
 from service.core.store.instances import Instance, Instances
@@ -74,7 +74,7 @@ class Wiring:
             attempts,
             partial(self.freezes.check_delivered, settings.checkpoints_required_h),
         )
-        self.roles = Roles(RoleStore(store), GlassStore(store), refresher)
+        self.roles = Roles(RoleStore(store), EmergencyStore(store), refresher)
         absences = Cache(duty.list_absences, refresher)
         sealer, passwords = store.sealer, process.passwords
         self.reviewers = Reviewers(sealer, people, self.roles, absences, tokens, attempts, passwords, settings)

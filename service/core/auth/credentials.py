@@ -178,10 +178,10 @@ class Credentials:
     async def _resume_session(self, token: str, session: Session, in_use: bool) -> Principal | None:
         """Return the holder of a session; close it unless it is valid."""
         reviewers, token_hash = self._find_reviewers(), hash_token(token)
-        holder, kept, glasses = await asyncio.gather(
+        holder, kept, emergencies = await asyncio.gather(
             reviewers.find_holder(session.name),
             self._extend_session(token_hash, in_use),
-            reviewers.roles.list_glasses(),
+            reviewers.roles.list_emergencies(),
         )
         if not kept:
             return None
@@ -190,7 +190,7 @@ class Credentials:
             return None
         if in_use:
             await self._note_use(session.tenant, f"{PERSON}{session.name}")
-        emergency = any(glass.person == session.name for glass in glasses)
+        has_emergency = session.name in {emergency.person for emergency in emergencies}
         return Principal(
             session.tenant,
             session.name,
@@ -201,7 +201,7 @@ class Credentials:
             password_by="" if session.provider or session.passkey else holder.person.password_by,
             groups=holder.groups,
             represents=holder.represents,
-            rights=holder.rights.widen() if emergency else holder.rights,
+            rights=holder.rights.widen() if has_emergency else holder.rights,
             lasting=holder.rights,
         )
 

@@ -9,7 +9,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
         *("signOut", "changeOwnPassword", "listOwnSessions", "endOtherSessions", "endOwnSession", "listOwnContacts"),
         *("createContactCode", "unlinkOwnContact", "readOwnPreferences", "saveOwnPreferences", "listOwnViews"),
         *("saveOwnView", "deleteOwnView", "listOwnAbsences", "addOwnAbsence", "deleteOwnAbsence", "listWebhookEvents"),
-        "endOwnGlass",
+        "endOwnEmergency",
         *("createKey", "rotateKey", "listKeys", "revokeKey"),  # a reviewer's key of their own; others by `manage_keys`
     ),
     "read_items": (
@@ -33,7 +33,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     "read_history": ("listHistory", "reportHeadless"),
     "export": ("exportHistory",),
     "read_desk": (
-        "listGlasses",
+        "listEmergencies",
         *("listRoles", "listFreezes", "listGrants", "getDiagnostics", "reportInsights", "listGroups", "readGroup"),
         *("changeGroup", "listAllAbsences", "showWho"),  # editors change their group; others by `manage_groups`
     ),
@@ -55,7 +55,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
             "setManager",
             "endSessions",
         ),
-        *("endSession", "endGlass", "unlinkContact", "savePreferences", "addAbsence", "deleteAbsence"),
+        *("endSession", "endEmergency", "unlinkContact", "savePreferences", "addAbsence", "deleteAbsence"),
     ),
     "manage_groups": ("createGroup", "deleteGroup"),
     "read_channels": ("listChannels", "listEndpoints", "listFailures", "listSenders"),

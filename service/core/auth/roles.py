@@ -10,7 +10,7 @@ from sayso.core.clock import now_ms
 from sayso.core.records.decisions import Limits
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from service.core.cache import Cache, Refresher
-from service.core.store.directory import Glass, GlassStore, Role, RoleStore
+from service.core.store.directory import Emergency, EmergencyStore, Role, RoleStore
 
 Permission = Literal[
     "account",
@@ -153,9 +153,9 @@ def require_permission(rights: Rights, permission: Permission) -> None:
 class Roles:
     """The built-in roles and those that the admins of one tenant made, and emergency rights."""
 
-    def __init__(self, store: RoleStore, glasses: GlassStore, refresher: Refresher) -> None:
+    def __init__(self, store: RoleStore, emergencies: EmergencyStore, refresher: Refresher) -> None:
         self._store, self._made = store, Cache(store.list_all, refresher)
-        self._glasses = Cache(glasses.list_all, refresher)
+        self._emergencies = Cache(emergencies.list_all, refresher)
         self.list_all = store.list_all
 
     async def find_rights(self, names: Iterable[str]) -> Rights:
@@ -164,15 +164,15 @@ class Roles:
         made = () if all(name in ROLES for name in names) else await self._made.find()
         return find_rights(names, {role.name: role for role in made})
 
-    async def list_glasses(self, *, fresh: bool = False) -> list[Glass]:
+    async def list_emergencies(self, *, fresh: bool = False) -> list[Emergency]:
         """Return the emergency rights that last."""
         at_ms = now_ms()
-        return [glass for glass in await self._glasses.find(fresh=fresh) if at_ms < glass.until_ms]
+        return [emergency for emergency in await self._emergencies.find(fresh=fresh) if at_ms < emergency.until_ms]
 
-    def list_known_glasses(self) -> list[Glass]:
+    def list_known_emergencies(self) -> list[Emergency]:
         """Return the emergency rights of the last read that still last."""
         at_ms = now_ms()
-        return [glass for glass in self._glasses.last() or () if at_ms < glass.until_ms]
+        return [emergency for emergency in self._emergencies.last() or () if at_ms < emergency.until_ms]
 
     async def check(self, names: tuple[str, ...]) -> None:
         """Raise `InvalidInput` unless there is at least one role, and all are known."""

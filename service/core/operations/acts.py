@@ -90,9 +90,9 @@ ACTS: Mapping[str, Act] = {
     "eraseRun": Act("contents_erased", ("reason",)),
     "exportHistory": Act("history_exported"),
     "exportEvidence": Act("evidence_exported"),
-    "breakGlass": Act("glass_broken", ("reason",)),
-    "endOwnGlass": Act("glass_ended"),
-    "endGlass": Act("glass_ended"),
+    "breakGlass": Act("emergency_begun", ("reason",)),
+    "endOwnEmergency": Act("emergency_ended"),
+    "endEmergency": Act("emergency_ended"),
 }
 """The acts of the API by operation id."""
 
@@ -183,8 +183,8 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
     "/webhooks/senders": {"": Act("sender_created", ("name", "reviewer"))},
     "/webhooks/senders/{sender_id}": {"rotate": Act("sender_rotated"), "revoke": Act("sender_revoked")},
     "/history/export": {"": Act("history_exported")},
-    "/break-glass": {"break": Act("glass_broken", ("reason",)), "end": Act("glass_ended")},
-    "/break-glass/{name}": {"": Act("glass_ended")},
+    "/break-glass": {"break": Act("emergency_begun", ("reason",)), "end": Act("emergency_ended")},
+    "/break-glass/{name}": {"": Act("emergency_ended")},
 }
 """The acts of the pages by path and by the form's `act`; an empty one counts for any."""
 

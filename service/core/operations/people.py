@@ -194,7 +194,8 @@ async def require_fresh(parts: Wiring, by: Principal, token: str, refusal: str) 
     """Raise `NotAllowed` with the `refusal` unless the session of this token was opened a short time ago."""
     sessions, token_hash = await parts.reviewers.list_sessions(by.name), hash_token(token)
     since_ms = now_ms() - FRESH_MS
-    if not any(one.token_hash == token_hash and one.session.created_at_ms >= since_ms for one in sessions):
+    own = (session.session for session in sessions if session.token_hash == token_hash)
+    if not any(session.created_at_ms >= since_ms for session in own):
         raise NotAllowed(refusal)
 
 

@@ -173,7 +173,7 @@ class RoleStore(StorePart):
         await self._redis.hdel(self._keys.roles, name)
 
 
-class Glass(Immutable):
+class Emergency(Immutable):
     """The emergency rights of one person: since when, until when, for what reason, and who was informed."""
 
     person: str
@@ -183,20 +183,20 @@ class Glass(Immutable):
     informed: tuple[str, ...]
 
 
-class GlassStore(StorePart):
+class EmergencyStore(StorePart):
     """The emergency rights of one tenant's people."""
 
-    async def list_all(self) -> list[Glass]:
+    async def list_all(self) -> list[Emergency]:
         """Return those that last and those that have ended since, the earliest first."""
-        stored = await self._redis.hgetall(self._keys.glass)
+        stored = await self._redis.hgetall(self._keys.emergencies)
         named = ((f"emergency rights of {text(name)}", raw) for name, raw in stored.items())
-        return sorted(self._readings.read_others(Glass, named), key=lambda glass: glass.at_ms)
+        return sorted(self._readings.read_others(Emergency, named), key=lambda emergency: emergency.at_ms)
 
-    async def save(self, glass: Glass) -> None:
-        await self._redis.hset(self._keys.glass, glass.person, glass.model_dump_json())
+    async def save(self, emergency: Emergency) -> None:
+        await self._redis.hset(self._keys.emergencies, emergency.person, emergency.model_dump_json())
 
     async def delete(self, *people: str) -> None:
-        await self._redis.hdel(self._keys.glass, *people)
+        await self._redis.hdel(self._keys.emergencies, *people)
 
 
 MOST_ABSENCES = 50

@@ -111,7 +111,7 @@ class TenantKeys:
         self.file_sizes = (self.file_bytes, self.file_shares)
         self.freezes = f"{prefix}freezes"
         self.groups, self.roles = f"{prefix}groups", f"{prefix}roles"  # groups, and roles that admins made, by name
-        self.glass, self.inbox = f"{prefix}glass", f"{prefix}inbox"  # emergency rights by person; open suspensions
+        self.emergencies, self.inbox = f"{prefix}emergencies", f"{prefix}inbox"  # by person; open suspensions
         self.next_drill = f"{prefix}next-drill"  # kept until the next scheduled drill is due
         self.open = f"{prefix}open"
         self.owners = f"{prefix}owners"

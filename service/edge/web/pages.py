@@ -155,7 +155,7 @@ async def show(
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.schedule.now_ms())
     pending = await count_mine(wiring, visitor.principal.reviewer("web"), since_ms)
-    await asyncio.gather(wiring.freezes.known(), wiring.roles.list_glasses())
+    await asyncio.gather(wiring.freezes.known(), wiring.roles.list_emergencies())
     fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
     return await asyncio.to_thread(fill)  # 250 kB of arguments take most of a second
 
@@ -191,7 +191,7 @@ def render(
         "run_id": None,
         "run_seen": "",
         "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
-        "glasses": wiring_of(request).roles.list_known_glasses() if visitor is not None else [],
+        "emergencies": wiring_of(request).roles.list_known_emergencies() if visitor is not None else [],
     }
     frame["main_places"] = [place for place in MAIN if opens(rights, place.path)]
     frame["others"], frame["has_menu"] = list_others(rights), has_menu(rights)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path
 from pydantic import Field
 
 from sayso.wire.models import RequestBody
-from sayso.wire.people import GlassList, GlassView
+from sayso.wire.people import EmergencyList, EmergencyView
 from service.edge.api.dependencies import OpenChannels, Parts, Person
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.openapi import WRITES, problems
@@ -23,29 +23,29 @@ class BreakGlassRequest(RequestBody):
     reason: str = Field(max_length=2000, description="10 to 500 characters; everybody sees it.")
 
 
-@router.get("", operation_id="listGlasses", responses=problems(401, 403))
-async def list_glasses(_caller: Person, parts: Parts) -> GlassList:
+@router.get("", operation_id="listEmergencies", responses=problems(401, 403))
+async def list_emergencies(_caller: Person, parts: Parts) -> EmergencyList:
     """List the emergency rights that last."""
-    glasses = await parts.roles.list_glasses(fresh=True)
-    return GlassList(glasses=[GlassView.model_validate(glass) for glass in glasses])
+    emergencies = await parts.roles.list_emergencies(fresh=True)
+    return EmergencyList(emergencies=[EmergencyView.model_validate(emergency) for emergency in emergencies])
 
 
 @router.post("", status_code=201, operation_id="breakGlass", responses=WRITES)
-async def break_glass(body: BreakGlassRequest, caller: Person, parts: Parts, channels: OpenChannels) -> GlassView:
+async def break_glass(body: BreakGlassRequest, caller: Person, parts: Parts, channels: OpenChannels) -> EmergencyView:
     """Take emergency rights for an hour: all but what lasts longer, such as people, groups, keys and grants.
 
     All other admins are informed at once, and others until they are two. Every page shows it while it lasts.
     """
-    return GlassView.model_validate(await breaking.break_glass(parts, channels, caller, body.reason))
+    return EmergencyView.model_validate(await breaking.break_glass(parts, channels, caller, body.reason))
 
 
-@router.delete("", status_code=204, operation_id="endOwnGlass", responses=problems(401, 403, 404))
-async def end_own_glass(caller: Person, parts: Parts) -> None:
+@router.delete("", status_code=204, operation_id="endOwnEmergency", responses=problems(401, 403, 404))
+async def end_own_emergency(caller: Person, parts: Parts) -> None:
     """End the own emergency rights before their hour is over."""
-    await breaking.end_own_glass(parts, caller)
+    await breaking.end_own_emergency(parts, caller)
 
 
-@router.delete("/{name}", status_code=204, operation_id="endGlass", responses=problems(401, 403, 404))
-async def end_glass(name: PersonName, _caller: Person, parts: Parts) -> None:
+@router.delete("/{name}", status_code=204, operation_id="endEmergency", responses=problems(401, 403, 404))
+async def end_emergency(name: PersonName, _caller: Person, parts: Parts) -> None:
     """End the emergency rights of a person."""
-    await breaking.end_glass(parts, name)
+    await breaking.end_emergency(parts, name)

@@ -42,7 +42,7 @@ async def change(request: Request, visitor: SignedIn) -> Response:
         if act == "break":
             await breaking.break_glass(wiring_of(request), channels, visitor.principal, post.get("reason", ""))
         elif act == "end":
-            await breaking.end_own_glass(wiring_of(request), visitor.principal)
+            await breaking.end_own_emergency(wiring_of(request), visitor.principal)
         else:
             raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
     wiring_of(request).credentials.forget(visitor.token)  # its rights have changed
@@ -53,17 +53,18 @@ async def change(request: Request, visitor: SignedIn) -> Response:
 async def end(request: Request, visitor: SignedIn, name: str) -> Response:
     """End the emergency rights of a person."""
     await read_post(request, visitor)
-    await breaking.end_glass(wiring_of(request), name)
+    await breaking.end_emergency(wiring_of(request), name)
     return RedirectResponse(f"{PATH}?done=end", 303)
 
 
 async def _gather(request: Request, visitor: Visitor, post: Post) -> dict[str, Any]:
     wiring = wiring_of(request)
-    rights, glasses = await wiring.reviewers.find_rights(visitor.name), await wiring.roles.list_glasses(fresh=True)
-    has = visitor.name in {glass.person for glass in glasses} or all(map(rights.has, EMERGENCY))
+    rights = await wiring.reviewers.find_rights(visitor.name)
+    emergencies = await wiring.roles.list_emergencies(fresh=True)
+    has = visitor.name in {emergency.person for emergency in emergencies} or all(map(rights.has, EMERGENCY))
     return {
         "title": _("Emergency rights"),
-        "lasting": glasses,
+        "lasting": emergencies,
         "takes": not has,
         "reason": post.get("reason", ""),
         "most": breaking.MOST_CHARS,

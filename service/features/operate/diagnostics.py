@@ -299,13 +299,13 @@ async def _check_activity(wiring: Wiring) -> Finding:
 
 
 async def _check_macs(wiring: Wiring) -> Finding:
-    found = await survey(wiring.settings.store_url, Macs(wiring.settings.key_file), most=_MOST_MACS)
-    text = f"{found.current + found.earlier} stored values have their MACs, {found.earlier} of them of an earlier key."
-    if found.cut:
+    macs = await survey(wiring.settings.store_url, Macs(wiring.settings.key_file), most=_MOST_MACS)
+    text = f"{macs.current + macs.earlier} stored values have their MACs, {macs.earlier} of them of an earlier key."
+    if macs.cut:
         text = f"{text} More were not read."
-    if not found.refused:
+    if not macs.refused:
         return Finding("macs", True, text)
-    text = f"{text} {found.refused} are refused: {', '.join(found.named[:_NAMED])}."
+    text = f"{text} {macs.refused} are refused: {', '.join(macs.named[:_NAMED])}."
     return Finding("macs", False, text, "Find out who can write to the store, and restore these from a backup of it.")
 
 

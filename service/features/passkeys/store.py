@@ -72,8 +72,8 @@ class Passkeys(StorePart):
     async def list_of(self, person: str) -> list[Passkey]:
         """Return a person's passkeys, the oldest first."""
         ids = texts(await self._redis.smembers(self._keys.passkeys_of(person)))
-        found = [passkey for passkey_id in ids if (passkey := await self.find(passkey_id)) is not None]
-        return sorted(found, key=lambda passkey: (passkey.created_at_ms, passkey.id))
+        passkeys = [passkey for passkey_id in ids if (passkey := await self.find(passkey_id)) is not None]
+        return sorted(passkeys, key=lambda passkey: (passkey.created_at_ms, passkey.id))
 
     async def change(self, passkey_id: str, change: Callable[[Passkey], Passkey]) -> Passkey | None:
         """Change a passkey atomically and return it; None for an unknown one."""

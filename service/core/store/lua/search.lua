@@ -4,7 +4,7 @@
 KEYS  the hashes of texts, the first of which is read from a cursor on.
 ARGV  the cursor; about how many texts to read; the most items to return; the deadline, ms, and the member after which
       to begin (the member empty: with that deadline); the latest deadline, ms, or inf; then five for each probe: its
-      kind, and a name, an operator and a number, or empty ones, and the hashes of the name, see `rests.py`.
+      kind, and a name, an operator and a number, or empty ones, and the hashes of the name, see `_list_groups`.
 
 Returns how many hashes were read to their end; the cursor of the next one; the number of items that fit, and of those
 whose record decides; then member, deadline, member, deadline and so on.

@@ -6,10 +6,11 @@ look-alike characters; an item with much text of rare characters has none, and i
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.items import Item
@@ -32,10 +33,12 @@ from service.core.store.suspensions.facets import (
     read_member,
     write_facets,
 )
-from service.core.store.suspensions.rests import list_groups, write_filter
 from service.core.store.tenants import TenantStore
 
 MOST_CHARS = 2_000
+_MOST_FILTERED = 32_000  # bytes of a rest that has a filter
+_MOST_GROUPS = 32  # of a sought part; more would find nothing more out
+_BITS, _FIRST = 6, 48  # of a character of a filter
 _MOST_CUT = 40  # characters of an argument that may be a number, which is never cut
 _SLICE = 2_000  # texts that one script reads: some milliseconds of the store
 _LINE, _PART = "\x1e", "\x1f"
@@ -75,8 +78,8 @@ def write_text(record: SuspensionRecord, item: Item) -> str:
         line = f"{leaf.path}{_PART}{leaf.text}"
         if len(line) > room:
             lines.append(line[: max(room, 0)] if len(leaf.text) > _MOST_CUT else "")
-            rest = (each.casefold() for one in chain((leaf,), leaves) for each in (one.path, one.text))
-            marks += _LONG + write_filter(rest)
+            rest = (part.casefold() for later in chain((leaf,), leaves) for part in (later.path, later.text))
+            marks += _LONG + _write_filter(rest)
             break
         lines.append(line)
         room -= len(line)
@@ -90,6 +93,32 @@ def _write_marks(name: str, args: JsonObject) -> str:
         return ""
     lookalike = _LOOKALIKE if any(map(count_lookalikes, texts)) else ""
     return _CHECKED + lookalike + (_HIDDEN if any(map(count_hidden, texts)) else "")
+
+
+def _list_groups(part: str) -> list[int]:
+    """Return the hashes of the first groups of three bytes; none of a part that is shorter."""
+    data = part.encode("utf-8", "surrogatepass")
+    return [crc32(data[at : at + 3]) for at in range(min(len(data) - 2, _MOST_GROUPS))]
+
+
+def _write_filter(texts: Iterable[str]) -> str:
+    """Return a filter that says which parts texts lack: a Bloom filter with one hash, one bit for each group.
+
+    A group is three bytes. A part of a text has all its bits. Empty where texts are too long, or have no group.
+    """
+    parts, size = [], 0
+    for each in texts:
+        parts.append(each.encode("utf-8", "surrogatepass"))
+        size += len(parts[-1])
+        if size > _MOST_FILTERED:
+            return ""
+    data = [zip(part, part[1:], part[2:], strict=False) for part in parts]
+    hashes = [crc32(bytes(group)) for group in {*chain.from_iterable(data)}]
+    sextets = [0] * len(hashes)
+    for value in hashes:
+        place, bit = divmod(value % (len(hashes) * _BITS), _BITS)
+        sextets[place] |= 1 << bit
+    return "".join(chr(_FIRST + sextet) for sextet in sextets)
 
 
 def file_items(commit: Commit, keys: TenantKeys, update: Update) -> None:
@@ -142,7 +171,7 @@ class Texts:
         begin: list[str | int] = (
             [after.deadline_at_ms, name_member(after.suspension_id, after.item_id)] if after else [0, ""]
         )
-        tests = [word for probe in probes for word in (*probe, " ".join(map(str, list_groups(probe.name))))]
+        tests = [word for probe in probes for word in (*probe, " ".join(map(str, _list_groups(probe.name))))]
         items: dict[tuple[str, str], OpenItem] = {}
         certain = uncertain = first = 0
         cursor = "0"

@@ -1,4 +1,4 @@
-"""Approvals that a passkey signs: what the commit refuses, whoever verified the signature before."""
+"""Approvals that a passkey signs: what the commit refuses, even if the signature was verified before."""
 
 import json
 from typing import Any

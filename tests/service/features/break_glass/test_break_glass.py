@@ -7,7 +7,7 @@ from httpx import AsyncClient
 
 from sayso.core.clock import now_ms
 from service.core.auth.roles import EMERGENCY
-from service.core.store.directory import Glass, GlassStore, Role
+from service.core.store.directory import Emergency, EmergencyStore, Role
 from service.features.break_glass import breaking
 from service.features.webhooks.endpoints import register_sender
 from tests.builders import make_person
@@ -43,13 +43,13 @@ async def test_operator_gets_rights_that_end_with_the_hour(olga: World, monkeypa
         assert len(taken["informed"]) >= breaking.FEWEST_INFORMED
         olga.wiring.credentials.forget(olga.tokens["olga"])
         assert (await client.get("/api/v1/activity")).status_code == 200
-        (glass,) = await olga.wiring.part(GlassStore).list_all()
-        assert glass.until_ms - glass.at_ms == breaking.LASTS_MS
-        later = glass.until_ms
+        (emergency,) = await olga.wiring.part(EmergencyStore).list_all()
+        assert emergency.until_ms - emergency.at_ms == breaking.LASTS_MS
+        later = emergency.until_ms
         monkeypatch.setattr("service.core.auth.roles.now_ms", lambda: later)
         olga.wiring.credentials.forget(olga.tokens["olga"])
         assert (await client.get("/api/v1/activity")).status_code == 403
-        assert (await client.get(PATH)).json() == {"glasses": []}
+        assert (await client.get(PATH)).json() == {"emergencies": []}
 
 
 async def test_rights_give_nothing_that_lasts_longer(olga: World) -> None:
@@ -101,7 +101,7 @@ async def test_nobody_gives_others_their_emergency_rights(olga: World) -> None:
 async def test_refused_rights_change_nothing(olga: World, who: str, reason: str, status: int) -> None:
     async with olga.client(who) as client:
         assert (await client.post(PATH, json={"reason": reason})).status_code == status
-    assert await olga.wiring.part(GlassStore).list_all() == []
+    assert await olga.wiring.part(EmergencyStore).list_all() == []
 
 
 async def test_rights_are_taken_once_and_ended_by_their_person_or_an_admin(olga: World) -> None:
@@ -126,7 +126,7 @@ async def test_acts_are_marked_in_the_activity_log(olga: World) -> None:
         assert frozen.status_code == 201
         entries = (await root.get("/api/v1/activity")).json()["activity"]
         acts = {entry["act"]: entry for entry in entries if entry["by"] == "olga"}
-        assert acts["glass_broken"]["data"]["reason"] == REASON
+        assert acts["emergency_begun"]["data"]["reason"] == REASON
         assert acts["frozen"]["data"]["emergency"] == "yes"
 
 
@@ -164,11 +164,11 @@ async def test_others_are_informed_over_their_channels_at_once(olga: World) -> N
 
 
 async def test_ended_rights_are_removed_with_the_next_end(olga: World) -> None:
-    store = olga.wiring.part(GlassStore)
+    store = olga.wiring.part(EmergencyStore)
     at_ms = now_ms()
-    await store.save(Glass(person="ben", reason=REASON, at_ms=1, until_ms=at_ms - 1, informed=("root",)))
+    await store.save(Emergency(person="ben", reason=REASON, at_ms=1, until_ms=at_ms - 1, informed=("root",)))
     async with olga.client("olga") as client:
         await take(client)
-        assert (await client.get(PATH)).json()["glasses"][0]["person"] == "olga"
+        assert (await client.get(PATH)).json()["emergencies"][0]["person"] == "olga"
         assert (await client.delete(PATH)).status_code == 204
     assert await store.list_all() == []
