@@ -145,8 +145,9 @@ def test_a_quorum_and_what_others_approved_stand_in_the_head(site: Site, open_as
         return place_of(record)
 
     page = open_as(site.act(prepare), viewport=PHONE)
-    said = ["1 of 2 have approved; 1 denial is enough", "ben approved amount 120; you see 250."]
-    expect(page.locator(".head .quorum")).to_have_text([*said, "Your approval sends nothing yet: 1 more must approve."])
+    said = ["ben approved amount 120; you see 250.", "Your approval sends nothing yet: 1 more must approve."]
+    expect(page.locator(".head .quorum")).to_have_text(said)
+    expect(page.locator("#facts")).to_contain_text("1 of 2 have approved; 1 denial is enough")
     expect(page.locator("#differing")).to_be_in_viewport()
     expect(page.locator(".versions a").first).to_have_text("ben’s version")
 
