@@ -23,6 +23,7 @@ DEV := $(VENV)/.dev-installed
 SDK := $(VENV)/sdk/.built
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist .docs site
 JOURNEYS := tests/launch tests/journeys tests/chaos
+FORGERIES := $(addprefix tests/service/,$(addsuffix /test_forgeries.py,features/sign_in features/passkeys) core/store/test_macs.py)
 TESTS := tests --ignore tests/architecture --ignore tests/proofs $(addprefix --ignore ,$(JOURNEYS))
 
 # With AGAIN=1 only the tests run that failed before, one after the other.
@@ -47,9 +48,9 @@ demo: $(SDK) ## show the whole job once, unattended, on free ports
 test: $(DEV) $(SDK) ## run all tests but those of the other targets (TESTS=tests/workers for some)
 	@$(call pytest,worksteal) $(TESTS) -m "not browser and not drawn"
 
-fuzz: $(DEV) ## compare random shell texts with what bash and dash do, and forge tokens (COUNT=100000 SEED=1)
+fuzz: $(DEV) ## compare random shell texts with what bash and dash do, forge tokens, flip a desk's bytes (COUNT=100000 SEED=1)
 	@COUNT=$(COUNT) SEED=$(SEED) $(PYTHON) -m tests.shells
-	@FORGED=$(or $(COUNT),1000000) SEED=$(or $(SEED),1) $(PYTHON) -m pytest tests/service/features/sign_in/test_forgeries.py tests/service/features/passkeys/test_forgeries.py -q
+	@FORGED=$(or $(COUNT),1000000) FLIPS=$(or $(COUNT),1000000) SEED=$(or $(SEED),1) $(PYTHON) -m pytest $(FORGERIES) -q -s --timeout 0
 
 pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser

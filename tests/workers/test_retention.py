@@ -72,7 +72,7 @@ async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store
         )
     assert await wiring.part(Attachments).list_all(ended.run.id, ended.id, "i1") == []
     with pytest.raises(NotFound):
-        await wiring.part(Attachments).read(ended.run.id, file.id)
+        await wiring.part(Attachments).read(ended.run.id, file)
     async with Redis.from_url(clean_store_url) as redis:
         assert await redis.get(TenantKeys("default").file_bytes) == b"0"
     assert [one.id for one in await wiring.part(Comments).list_all(ended.run.id)] == [comment.id], "with the trail"

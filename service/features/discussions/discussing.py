@@ -206,7 +206,7 @@ async def read_attachment(
     if file is None:
         raise NotFound(f"The item has no attached file {attachment_id!r}.")
     record = (await wiring.desk.suspensions.read(suspension_id)).record
-    return file, await wiring.part(Attachments).read(record.run.id, attachment_id)
+    return file, await wiring.part(Attachments).read(record.run.id, file)
 
 
 async def add_comment(

@@ -1,12 +1,13 @@
 """Files and comments on the items of a run, which agents never read, and who has which item's page open."""
 
 from collections import defaultdict
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from sayso.core.canonical_json import canonical_json, digest_json
-from sayso.errors import Conflict, IdempotencyConflict, InvalidInput, NotFound, TooLarge
+from sayso.errors import Altered, Conflict, IdempotencyConflict, InvalidInput, NotFound, TooLarge
 from service.core.settings import Settings
 from service.core.store.connection.connecting import text
 from service.core.store.keys import CHANGES
@@ -92,10 +93,15 @@ class Attachments:
         file = self._readings.read_other(Attachment, described, f"attached file {name}")
         return file.model_copy(update={"at_ms": int(time)}) if file is not None else None
 
-    async def read(self, run_id: str, attachment_id: str) -> bytes:
-        content = await self._redis.hget(self._keys.file_contents(run_id), attachment_id)
+    async def read(self, run_id: str, attachment: Attachment) -> bytes:
+        """Return the content of a file; raises `NotFound`, and `Altered` for another content than was attached."""
+        content = await self._redis.hget(self._keys.file_contents(run_id), attachment.id)
         if not isinstance(content, bytes):
-            raise NotFound(f"There is no attached file {attachment_id!r}.")
+            raise NotFound(f"There is no attached file {attachment.id!r}.")
+        if sha256(content).hexdigest() != attachment.sha256:
+            raise Altered(
+                f"The content of the file {attachment.id} was altered in the store. Restore it from a backup."
+            )
         return content
 
 

@@ -20,7 +20,7 @@ from service.core.store.connection.connecting import OtherMacs, check_format
 from service.core.store.connection.macs import Macs
 from service.core.store.keys import MACS, TenantKeys
 from tests.builders import approve, make_pending
-from tests.service.core.store.test_macs import flip
+from tests.service.core.store.flipping import flip
 
 KEYS = TenantKeys(TENANT)
 
