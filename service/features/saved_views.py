@@ -9,6 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from sayso.core.canonical_json import digest_json
+from sayso.core.records.base import Stored
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.wire.people import SavedViewList, SavedViewView
 from service.core.operations.queries import LONGEST_SEARCH
@@ -41,9 +42,7 @@ class SavedView(BaseModel):
         return f"view_{digest_json(self.name)[:32]}"
 
 
-class _Views(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _Views(Stored):
     views: tuple[SavedView, ...] = ()
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_serializer
+
+from sayso.core.packages import VERSION
 
 
 def is_empty(value: object) -> bool:
@@ -43,3 +45,13 @@ class Immutable(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model 
             return True
         fields = len(type(self).__pydantic_fields__)  # with more, cached properties differ
         return not len(self.__dict__) == len(other.__dict__) == fields and super().__eq__(other)
+
+
+class Stored(Immutable):
+    """A record with a place of its own in the store. It carries the release of Sayso that wrote it last."""
+
+    release: str = VERSION
+
+    @field_serializer("release")
+    def _name_release(self, _: str) -> str:
+        return VERSION

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, Protocol
 from pydantic import Field
 
 from sayso.core.clock import iso_utc
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, Stored
 from sayso.core.records.suspensions import RunRef, SuspensionRecord
 
 ALL = "all"
@@ -19,7 +19,7 @@ TIME = "time"  # the scope of a clock in doubt. Only the clock freezes it.
 SCOPE_PATTERN = r"^(all|agent:[^\x00-\x1f]{1,200}|tool:[^\x00-\x1f]{1,200})$"
 
 
-class Freeze(Immutable):
+class Freeze(Stored):
     """An emergency stop: nothing new starts within `scope`, which is everything, one agent or one tool.
 
     A freeze of time begins at the last reading of the clock that is certain; `jumped_to_ms` is the next reading.

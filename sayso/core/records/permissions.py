@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from sayso.core.canonical_json import digest_json
-from sayso.core.records.base import Immutable, is_empty
+from sayso.core.records.base import Immutable, Stored, is_empty
 from sayso.core.records.decisions import Actor, list_filled
 from sayso.core.records.envelopes import (
     ALL_ARGUMENTS,
@@ -98,7 +98,7 @@ class GrantScope(StrEnum):
     ANY = "any"
 
 
-class Permission(Immutable):
+class Permission(Stored):
     """What people let an agent do from `at_ms` until `until_ms`, and the names of the counters that its calls spend."""
 
     id: str

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.base import Immutable, is_empty
+from sayso.core.records.base import Immutable, Stored, is_empty
 from sayso.core.records.decisions import Erasure
 from sayso.core.records.events import Event
 from sayso.core.records.items import Binding, Item
@@ -242,7 +242,7 @@ class Receipt(Immutable):
     error: str | None = None
 
 
-class SuspensionRecord(Immutable):
+class SuspensionRecord(Stored):
     """The saved wait of one run; `sayso.suspension/1`."""
 
     id: str

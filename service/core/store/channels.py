@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from redis.asyncio.client import Pipeline
 
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, Stored
 from sayso.core.transitions.deliveries import next_delivery_ms
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text
@@ -101,7 +101,7 @@ class ChannelNotes(StorePart):
         return text(note) if note is not None else None
 
 
-class Subscription(Immutable):
+class Subscription(Stored):
     """A browser's address at its push service, and the keys to encrypt for it. The endpoint is a secret."""
 
     endpoint: str

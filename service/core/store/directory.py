@@ -7,7 +7,7 @@ from redis.asyncio.client import Pipeline
 
 from sayso.core.calendar import WorkingHours
 from sayso.core.canonical_json import digest_json
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, Stored
 from sayso.core.records.decisions import Limit
 from sayso.errors import Conflict, InvalidInput
 from sayso.wire.people import Preferences
@@ -16,7 +16,7 @@ from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import StorePart
 
 
-class Contact(Immutable):
+class Contact(Stored):
     """A person's address in a channel. `label` is what the channel calls the address."""
 
     person: str
@@ -102,7 +102,7 @@ def _field(channel: str, address: str) -> str:
     return digest_json([channel, address])
 
 
-class Group(Immutable):
+class Group(Stored):
     """Reviewers under one name, which rules write as `group:<name>`. Admins and editors change the members."""
 
     name: str
@@ -148,7 +148,7 @@ class GroupStore(StorePart):
         return saved
 
 
-class Role(Immutable):
+class Role(Stored):
     """A role that an admin made: its permissions, and the items that it decides, all without a limit."""
 
     name: str
@@ -173,7 +173,7 @@ class RoleStore(StorePart):
         await self._redis.hdel(self._keys.roles, name)
 
 
-class Emergency(Immutable):
+class Emergency(Stored):
     """The emergency rights of one person: since when, until when, for what reason, and who was informed."""
 
     person: str
@@ -215,7 +215,7 @@ class Absence(Immutable):
         return self.from_ms <= at_ms < self.to_ms
 
 
-class _Absences(Immutable):
+class _Absences(Stored):
     absences: tuple[Absence, ...] = ()
 
 

@@ -1,7 +1,7 @@
 """Instances of the Agent Approval Protocol. A deleted one cannot suspend: its mark is kept for seven days."""
 
 from sayso.core.clock import DAY_MS
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, Stored
 from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import text
 from service.core.store.keys import INSTANCE_KEYS
@@ -20,7 +20,7 @@ class Registration(Immutable):
     signing_secret: str
 
 
-class Instance(Immutable):
+class Instance(Stored):
     """One installation of an agent; `scope` is its provisioner."""
 
     id: str

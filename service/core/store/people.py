@@ -7,7 +7,7 @@ from pydantic import Field
 from redis.asyncio.client import Pipeline
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.base import Immutable, is_empty
+from sayso.core.records.base import Immutable, Stored, is_empty
 from sayso.core.records.decisions import KeyKind, KeyScope
 from service.core.settings.limits import LONGEST_SESSION_S
 from service.core.store.connection.connecting import text, texts
@@ -47,7 +47,7 @@ class PasswordGiven(Immutable):
     at_ms: int
 
 
-class Reviewer(Immutable):
+class Reviewer(Stored):
     """A person who may decide; an admin also manages people and keys."""
 
     name: str
@@ -72,7 +72,7 @@ class Reviewer(Immutable):
         return Made(self.reset_by, FOREVER_MS if reset else self.reset_at_ms) if self.reset_by else Made()
 
 
-class Session(Immutable):
+class Session(Stored):
     """One sign-in of one person; `address` and `client` come from the request that opened it."""
 
     tenant: str
@@ -110,7 +110,7 @@ class KeyTerms(Immutable):
 NO_TERMS = KeyTerms()
 
 
-class ApiKey(KeyTerms):
+class ApiKey(KeyTerms, Stored):
     """A credential of a machine; `kind` is its permission."""
 
     id: str
@@ -315,7 +315,7 @@ class People(StorePart):
         return changed
 
 
-class InstanceKey(Immutable):
+class InstanceKey(Stored):
     """The instance of a credential of the Agent Approval Protocol."""
 
     tenant: str

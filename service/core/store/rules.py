@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from sayso.core.clock import DAY_MS
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Stored
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.errors import Conflict, NotFound
@@ -125,7 +125,7 @@ def digest_files(raw: bytes, lists: Mapping[str, str]) -> str:
     return sha256("".join([f"{own}\n", *lines]).encode()).hexdigest() if lines else own
 
 
-class RuleVersion(Immutable):
+class RuleVersion(Stored):
     """A version of the rules: the texts of its file and `lists`, their `digest_files`, and the rules as JSON."""
 
     version: str
@@ -137,7 +137,7 @@ class RuleVersion(Immutable):
     saved_at_ms: int = 0
 
 
-class ForceChange(Immutable):
+class ForceChange(Stored):
     """A version that came into force. `how` is `start`, `changed` or `restored`, and `by` the process or the person."""
 
     version: str

@@ -4,9 +4,8 @@ from collections import defaultdict
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from sayso.core.canonical_json import canonical_json, digest_json
+from sayso.core.records.base import Stored
 from sayso.errors import Altered, Conflict, IdempotencyConflict, InvalidInput, NotFound, TooLarge
 from service.core.settings import Settings
 from service.core.store.connection.connecting import text
@@ -18,13 +17,11 @@ _SAVED, _NO_RUN, _TOO_MANY, _NO_ROOM, _NO_SHARE = range(5)
 _SHARE = "share "
 
 
-class Attachment(BaseModel):
+class Attachment(Stored):
     """A file attached to an item. `preview` is the beginning of a text, and `cut` says whether there is more.
 
     `shown` says whether pages show an image; one that claims too many pixels is downloaded.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     size: int
     media_type: str
@@ -124,10 +121,8 @@ MOST_COMMENTS = 500  # the most comments on the items of one run
 _ADDED, _NO_SUCH_RUN, _OTHER = range(3)
 
 
-class Comment(BaseModel):
+class Comment(Stored):
     """One comment of a person on an item."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     suspension_id: str

@@ -5,7 +5,7 @@ from typing import Literal
 
 from redis.asyncio.client import Pipeline
 
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, Stored
 from service.core.store.connection.connecting import texts
 from service.core.store.suspensions.reading import try_read
 from service.core.store.tenants import StorePart
@@ -14,7 +14,7 @@ ANSWERED_WITHIN_MS = 300_000  # how long a challenge can be answered, once
 Purpose = Literal["add", "sign-in", "decide"]
 
 
-class Passkey(Immutable):
+class Passkey(Stored):
     """A passkey of one person; `public_key` is a COSE key, and `handle` what authenticators name the person by.
 
     `counter` is the last counter of its signatures. `made_by` set the password of the session that added it.

@@ -7,14 +7,14 @@ from pydantic import Field
 from redis.asyncio.client import Pipeline
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Stored
 from service.core.store.connection.connecting import text, texts
 from service.core.store.tenants import StorePart
 
 Kind = Literal["User", "Group"]
 
 
-class Entry(Immutable):
+class Entry(Stored):
     """A user or group of a directory. `name` is the person or group in Sayso, which never changes."""
 
     id: str

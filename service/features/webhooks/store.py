@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 
 from redis.asyncio.client import Pipeline
 
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, Stored
 from sayso.core.records.events import WebhookEvent
 from sayso.wire.channels import EndpointState
 from service.core.store.announcements import Announcement
@@ -14,7 +14,7 @@ from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import TenantStore
 
 
-class StoredRow(Immutable):
+class StoredRow(Stored):
     """Base class for a row, which is stored under its id."""
 
     id: str

@@ -5,7 +5,7 @@ from typing import Any
 
 from redis.asyncio.client import Pipeline
 
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Stored
 from sayso.errors import Conflict, NotFound
 from sayso.features.whatif.matrix import Tally
 from sayso.wire.rulebook import ReplayStatus
@@ -18,7 +18,7 @@ MOST_REPLAYS = 50
 SILENT_MS = 30_000  # a running replay that reports nothing for this long has lost its process
 
 
-class Replay(Immutable):
+class Replay(Stored):
     """A replay of rules over the calls of a range, ms. `result` counts the calls so far.
 
     `compares` says that other rules than those in force at the time are the base. `shadow` says that nothing was judged
@@ -106,7 +106,7 @@ def _settle(replay: Replay, now_ms: int) -> Replay:
 MOST_SHADOWS = 100
 
 
-class Shadow(Immutable):
+class Shadow(Stored):
     """A time in which a version judged calls in shadow, ms; `ended_ms` is None while it does."""
 
     id: str

@@ -5,6 +5,8 @@ a plain record. With a key file all this is encrypted, bound to the suspension a
 """
 
 import asyncio
+import json
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -13,6 +15,7 @@ from typing import NamedTuple, TypeVar
 import structlog
 from pydantic import BaseModel, ValidationError
 
+from sayso.core.packages import VERSION
 from sayso.core.records.events import TrailHead
 from sayso.core.records.items import Item, digest_item
 from sayso.core.records.suspensions import Status, SuspensionRecord
@@ -45,6 +48,8 @@ _CURRENT = b"1"
 _OVER = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
 _PLAIN = b"0"
 _SEALED, _OTHER = "suspension", "record"
+_RELEASE = {"release"}
+_WRITTEN = f',"release":"{VERSION}"}}'.encode()  # the end of each record, which its defaults leave out
 _WINDOW_BITS, _MEMORY_LEVEL = -13, 5  # a small window fits short records, and takes a fraction of the time to set up
 
 
@@ -65,7 +70,7 @@ def pack_record(
 ) -> bytes:
     """Return the stored form: version, head of the trail, commit id and body, which `small` always compresses."""
     header = f"{record.version}|{head.seq}|{head.hash}|{commit_id}|"
-    doc = record.model_dump_json(exclude_defaults=True).encode()
+    doc = record.model_dump_json(exclude_defaults=True, exclude=_RELEASE).encode()[:-1] + _WRITTEN
     if record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker" and not small:
         body = _PLAIN + doc
     else:
@@ -94,9 +99,7 @@ def unpack_record(raw: bytes) -> Unpacked:
     try:
         record = SuspensionRecord.model_validate_json(doc)
     except ValidationError as error:
-        unknown = error.errors(include_url=False, include_input=False)[0]["type"] == "extra_forbidden"
-        later = " A later version of Sayso may have written it." if unknown else ""
-        raise Unreadable(f"It is not a record as this version writes it: {_describe_misfit(error)}{later}") from None
+        raise Unreadable(f"It is not a record as this version writes it: {_describe_misfit(error, doc)}") from None
     if record.version != place[0]:
         raise Unreadable(f"The record says version {record.version}, and its header {place[0]}.")
     for item in record.items:
@@ -207,7 +210,24 @@ def _describe_misfit(error: ValidationError, raw: bytes | str = b"") -> str:
         return ALTERED
     first = error.errors(include_url=False, include_input=False)[0]  # the input may hold a secret
     where = ".".join(map(str, first["loc"]))
-    return f"{where}: {first['msg']}." if where else f"{first['msg']}."
+    fault = f"{where}: {first['msg']}." if where else f"{first['msg']}."
+    return f"{fault}{_name_release(raw)}" if first["type"] in _OF_OTHERS else fault
+
+
+_OF_OTHERS = ("extra_forbidden", "enum", "literal_error", "union_tag_invalid")  # what later releases may add
+_SHAPE = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,39}")
+
+
+def _name_release(raw: bytes | str) -> str:
+    """Return a sentence that names the release that wrote a record, if that is another one."""
+    try:
+        doc = json.loads(raw)
+    except ValueError:
+        return ""
+    release = doc.get("release") if isinstance(doc, dict) else None
+    if isinstance(release, str) and _SHAPE.fullmatch(release) and release != VERSION:
+        return f" Sayso {release} wrote it, and this is Sayso {VERSION}."
+    return " A later version of Sayso may have written it."
 
 
 class Readings:
@@ -255,10 +275,12 @@ class Readings:
 
     def read_other(self, model: type[Model], raw: bytes | str, name: str) -> Model | None:
         """Return a stored record of another kind; None for an unreadable one, which is logged and listed once."""
+        opened: bytes | str = raw
         try:
-            record = model.model_validate_json(self._sealer.open(_OTHER, raw, name))
+            opened = self._sealer.open(_OTHER, raw, name)
+            record = model.model_validate_json(opened)
         except (Unreadable, ValidationError) as error:
-            reason = error.message if isinstance(error, Unreadable) else _describe_misfit(error, raw)
+            reason = error.message if isinstance(error, Unreadable) else _describe_misfit(error, opened)
             self._note(UnreadableRecord(name, reason))
             return None
         self.forget(name)
