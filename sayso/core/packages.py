@@ -5,7 +5,7 @@ import re
 import shlex
 from urllib.parse import urlsplit
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 VERSION_HEADER = "Sayso-Version"
 """Each response of a desk carries its version in this header."""
 

@@ -35,7 +35,7 @@ def test_wheel_holds_only_sayso_and_needs_two_packages(tmp_path: Path) -> None:
         rooms = {name.partition("/")[0] for name in archive.namelist()}
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         needs = re.findall(r"^Requires-Dist: (.*)$", archive.read(metadata).decode(), flags=re.MULTILINE)
-    assert rooms == {"sayso", "sayso-0.1.0.dist-info"}
+    assert rooms == {"sayso", "sayso-0.2.0.dist-info"}
     assert sorted(re.split(r"[<>=]", need)[0] for need in needs if "extra ==" not in need) == ["httpx", "pydantic"]
 
 

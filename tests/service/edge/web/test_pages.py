@@ -69,7 +69,7 @@ async def test_pages_show_weak_durability(settings: Settings) -> None:
         anna.app.state.weak_durability = "appendfsync is everysec"
         assert "appendfsync is everysec" in await anna.read("/")
         assert "appendfsync is everysec" in await anna.read("/runs/none", 404)
-        assert "Sayso 0.1.0" in await anna.read("/")
+        assert "Sayso 0.2.0" in await anna.read("/")
 
 
 async def test_only_run_and_item_pages_stream_a_run(settings: Settings) -> None:

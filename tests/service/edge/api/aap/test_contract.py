@@ -112,5 +112,5 @@ def test_examples_are_valid_requests() -> None:
 async def test_openapi_document_needs_no_credential(world: World) -> None:
     async with world.client() as client:
         assert (await client.get("/api/aap/openapi.json")).json() == DOCUMENT | {
-            "info": DOCUMENT["info"] | {"version": "0.1.0"}
+            "info": DOCUMENT["info"] | {"version": "0.2.0"}
         }
