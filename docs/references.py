@@ -2,12 +2,14 @@
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -23,13 +25,15 @@ from sayso.gating.execution import GateOptions
 from service.app import create_app
 from service.core.auth.roles import PERMISSIONS, ROLES
 from service.core.settings import Settings, variable_of
-from service.core.store.load import BOUNDS_MS, Messages, Overdue, StartDelays
+from service.core.store.load import BOUNDS_MS, Delays, Memory, Messages, Overdue
 from service.core.store.suspensions.schedule import Queue
-from service.features.operate.api import MetricsPage, Reading
+from service.features.insights.totals import parse_totals
 from service.features.operate.diagnostics import CardCounts
+from service.features.operate.metrics import MetricsPage, Reading
 from tests.chaos.checking.invariants import INVARIANTS
 
 ROOT = Path(__file__).parents[1]
+ALERTS = ROOT / "distribution" / "monitoring" / "alerts.yaml"
 RAISING = ("sayso", "service", "workers")
 
 
@@ -103,7 +107,8 @@ def write_webhook_events() -> str:
 def write_metrics() -> str:
     """Return the metrics of `/metrics`."""
     none = Reading(Queue(0, 0), False, {"age": 0}, 0, Overdue(0, 0), dict.fromkeys(RunStatus, 0), 0, Messages(0, 0),
-                   {"channel": CardCounts()}, StartDelays((0,) * len(BOUNDS_MS), 0, 0))  # fmt: skip
+                   {"channel": CardCounts()}, Delays((0,) * len(BOUNDS_MS), 0, 0), 0, 0, {"limit": 0}, Memory(0, 0),
+                   parse_totals({}))  # fmt: skip
     of_process = {family.name for family in MetricsPage(None, rules_held=False).collect()}
     rows = []
     for family in MetricsPage(none, rules_held=False).collect():
@@ -113,6 +118,21 @@ def write_metrics() -> str:
         of = "process" if family.name in of_process else "store"
         rows.append((shown, family.type, of, family.documentation))
     return _table(("Metric", "Type", "Of the", "Meaning"), rows)
+
+
+def write_alerts() -> str:
+    """Return what each alert of Prometheus means and what to do."""
+    rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
+    return "\n\n".join(
+        f"## {rule['alert']}\n\n{_name_labels(texts['summary'])} {texts['description']}\n\n"
+        f"`{rule['expr']}`, {rule['labels']['severity']} after {rule['for']}"
+        for rule in rules
+        for texts in (rule["annotations"],)
+    )
+
+
+def _name_labels(text: str) -> str:
+    return re.sub(r"{{ \$labels\.(\w+) }}", r"`\1`", text)
 
 
 def write_invariants() -> str:
@@ -138,6 +158,7 @@ WRITERS: Mapping[str, Callable[[], str]] = {
     "events": write_events,
     "webhook-events": write_webhook_events,
     "metrics": write_metrics,
+    "alerts": write_alerts,
     "invariants": write_invariants,
     "roles": write_roles,
     **compliance.WRITERS,

@@ -32,7 +32,7 @@ from service.edge.http.middleware import NO_TELEMETRY, Draining, Guards
 from service.edge.http.openapi import join_routes, name_methods, serve_document
 from service.edge.web.pages import render_problem
 from service.features.control.drills import drills_of
-from service.features.operate.api import Readings
+from service.features.operate.metrics import Readings
 from service.features.operate.pages import Checks
 from service.features.pages import ADDITIONS, PAGES
 from service.features.pages import router as pages

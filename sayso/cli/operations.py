@@ -49,7 +49,7 @@ def diagnose() -> list[FindingView]:
         try:
             findings += client.exchange(administration.DIAGNOSE).findings
         except NotAllowed:
-            message = "The agent's key is valid. The other parts require a reviewer's key."
+            message = "The agent's key is valid. The other parts require a monitoring key, or a reviewer's."
             findings.append(FindingView(part="login", ok=True, message=message, todo=""))
         except NotAuthenticated as error:
             findings.append(FindingView(part="login", ok=False, message=error.message, todo="Run `sayso login`."))

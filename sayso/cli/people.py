@@ -230,7 +230,7 @@ def create(
     kind: Annotated[str, typer.Option(help="agent, reviewer, provisioner or directory.")] = "agent",
     context: Annotated[str, typer.Option(help="Facts about the holder for rules, as a JSON object.")] = "{}",
     owner: Annotated[str | None, typer.Option(help="The person who owns an agent's key.")] = None,
-    scope: Annotated[list[str] | None, typer.Option(help="What it may do: ask, run, read or webhooks.")] = None,
+    scope: Annotated[list[str] | None, typer.Option(help="One of ask, run, read, webhooks and monitor.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="An agent as which it asks; without it, all.")] = None,
     network: Annotated[list[str] | None, typer.Option(help="A range of its addresses, such as 10.0.0.0/8.")] = None,
     expires: Annotated[str | None, typer.Option(help="The date or time at which it ends, such as 2027-01-31.")] = None,

@@ -52,6 +52,21 @@ _REFUSED_RECORDS = Counter(
 note_refused_record: Callable[[], None] = _REFUSED_RECORDS.inc  # count a value whose MAC is wrong
 
 
+REFUSALS_OF_STORE = ("loading", "misconf", "noreplicas", "oom", "readonly", "other")
+_REFUSED_WRITES = Counter(
+    "sayso_refused_writes",
+    "Commands that the store refused for its state, by its reason.",
+    ("reason",),
+    registry=PROCESS,
+)
+_REFUSED_WRITE = {reason: _REFUSED_WRITES.labels(reason) for reason in REFUSALS_OF_STORE}
+
+
+def note_refused_write(reason: str) -> None:
+    """Count a command that the store refused; an unknown reason counts as `other`."""
+    _REFUSED_WRITE.get(reason, _REFUSED_WRITE["other"]).inc()
+
+
 def timed(operation: str, run: Operation) -> Operation:
     """Return `run`, counted with its duration and result as one of `OPERATIONS`."""
 

@@ -18,6 +18,7 @@ from service.features.control.store import forget_drawn
 from service.features.discussions.store import delete_discussion
 from service.features.evidence.keeping import keep_checkpoints
 from service.features.insights.facts import note_facts, note_taken
+from service.features.insights.totals import note_totals
 from service.features.passkeys.deciding import prove_decision
 from service.features.permissions.desk import Permissions, propose_learned
 from service.features.permissions.store import note_lessons
@@ -57,7 +58,7 @@ FEATURES = (
     Feature("threads", writers=(note_tools,)),
     Feature("precedents", writers=(note_precedents,)),
     Feature("webhooks", writers=(announce,)),
-    Feature("insights", writers=(note_facts,)),
+    Feature("insights", writers=(note_facts, note_totals)),
     Feature("evidence", ticks=(Tick(keep_checkpoints, 10, "checkpoint_failed"),)),
     Feature("counters", writers=(write_counters,)),
 )

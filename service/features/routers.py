@@ -11,6 +11,7 @@ from service.features.evidence import api as evidence
 from service.features.history import api as history
 from service.features.insights import api as insights
 from service.features.operate import api as operate
+from service.features.operate import metrics
 from service.features.people import api as people
 from service.features.people import directory_api as directory
 from service.features.people import role_api as roles
@@ -72,4 +73,4 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     api.include_router(_router)
 
 health_router = health.router
-metrics_router = operate.metrics
+metrics_router = metrics.router

@@ -30,8 +30,9 @@ KeyKind = Literal["agent", "reviewer", "provisioner", "directory"]
 """An agent starts and reads its own runs; a reviewer decides as that person; a provisioner manages instances of the
 Agent Approval Protocol; a directory keeps people and groups over SCIM."""
 
-KeyScope = Literal["ask", "run", "read", "webhooks"]
-"""What an agent's key may do: send calls for approval, start runs, only read, and manage webhooks."""
+KeyScope = Literal["ask", "run", "read", "webhooks", "monitor"]
+"""What an agent's key may do: send calls for approval, start runs, only read, manage webhooks, and read diagnostics and
+metrics, which it may only with this scope."""
 
 
 class Actor(Immutable):

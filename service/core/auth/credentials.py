@@ -320,6 +320,11 @@ def require_own_password(principal: Principal) -> None:
         )
 
 
+def is_monitor(principal: Principal) -> bool:
+    """Return whether the caller has a monitoring key, which reads the diagnostics and the metrics alone."""
+    return "monitor" in principal.terms.scopes
+
+
 def require_person(principal: Principal) -> Principal:
     """Return the person; raises `NotAllowed` for an agent's key."""
     if principal.kind is not ActorKind.HUMAN:

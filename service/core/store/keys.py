@@ -151,6 +151,7 @@ class TenantKeys:
         self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
         self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.shadows = f"{prefix}shadows"  # candidates that judge or judged calls in shadow, the latest first
+        self.totals = f"{prefix}totals"  # verdicts, outcomes and times to decide since the first day
 
     def _name_evidence(self, prefix: str) -> None:
         self.unchecked = f"{prefix}unchecked"  # new events since the last checkpoint, by run

@@ -41,6 +41,13 @@ class Messages(NamedTuple):
     failed: int
 
 
+class Memory(NamedTuple):
+    """The bytes that the store uses, and its limit; 0 for none."""
+
+    used: int
+    limit: int
+
+
 class Sizes(StorePart):
     """Reads the sizes of one tenant's lists."""
 
@@ -81,14 +88,23 @@ class Sizes(StorePart):
             failed, *queued = await pipe.execute()
         return Messages(sum(queued), int(failed))
 
+    async def read_memory(self) -> Memory:
+        """Return how much memory the store uses, with what belongs to others."""
+        info = await self._redis.info("memory")
+        return Memory(int(info.get("used_memory", 0)), int(info.get("maxmemory", 0)))
+
+    async def count_file_bytes(self) -> int:
+        """Return the bytes of all attached files."""
+        return int(await self._redis.get(self._keys.file_bytes) or 0)
+
 
 BOUNDS_MS = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000)
 _SUM = "ms"
 _OVER = "over"
 
 
-class StartDelays(NamedTuple):
-    """How many runs began after at most each of `BOUNDS_MS`, how many in total, and the sum of the delays, ms."""
+class Delays(NamedTuple):
+    """How many delays were within each of some bounds, how many there were in total, and their sum, ms."""
 
     within: tuple[int, ...]
     total: int
@@ -104,11 +120,11 @@ class Starts(StorePart):
                 pipe.hincrby(self._keys.starts, field, by)
             await pipe.execute()
 
-    async def read(self) -> StartDelays:
+    async def read(self) -> Delays:
         fields = await self._redis.hgetall(self._keys.starts)
         counts = {text(field): int(by) for field, by in fields.items()}
         within = tuple(accumulate(counts.get(str(bound), 0) for bound in BOUNDS_MS))
-        return StartDelays(within, within[-1] + counts.get(_OVER, 0), counts.get(_SUM, 0))
+        return Delays(within, within[-1] + counts.get(_OVER, 0), counts.get(_SUM, 0))
 
 
 def count_delay(delay_ms: int) -> Counter[str]:

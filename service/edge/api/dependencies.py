@@ -18,7 +18,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import InvalidHeader, InvalidInput, NotFound, Unreadable
 from sayso.runner.agents import AgentManifest
 from service.channels.kinds import Channels
-from service.core.auth.credentials import Principal, require_person
+from service.core.auth.credentials import Principal, is_monitor, require_person
 from service.core.store.runs.runs import Run
 from service.core.wiring import Process, Wiring
 
@@ -100,6 +100,14 @@ async def person_of(caller: Caller) -> Principal:
 
 
 Person = Annotated[Principal, Depends(person_of)]  # a person whose roles have the operation
+
+
+async def watcher_of(caller: Caller) -> Principal:
+    """Return the calling person, or the holder of a monitoring key. Raises `NotAllowed` for others."""
+    return caller if is_monitor(caller) else require_person(caller)
+
+
+Watcher = Annotated[Principal, Depends(watcher_of)]  # a person whose roles have the operation, or a monitoring key
 
 
 async def key_of(

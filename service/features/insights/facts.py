@@ -171,7 +171,7 @@ def write_facts(
 ) -> str | None:
     """Return the facts of a change, as stored; None if there are none. The first event has the number `first_seq`."""
     pairs = [(before, after), *([(None, following)] if following is not None else [])]
-    items = tuple(fact for prior, record in pairs for fact in _list_items(prior, record))
+    items = tuple(fact for prior, record in pairs for fact in list_items(prior, record))
     came = sum(_is_pending(record) and not _is_pending(prior) for prior, record in pairs)
     left = int(_is_pending(before) and not _is_pending(after))
     people = tuple(_list_people(before, after)) if before is not None else ()
@@ -192,7 +192,7 @@ def _is_pending(record: SuspensionRecord | None) -> bool:
     return record is not None and record.status is Status.PENDING
 
 
-def _list_items(before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[ItemFact]:
+def list_items(before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[ItemFact]:
     """Yield what was asked and how it ended. What a rule decided at once was never asked; drills do not count."""
     priors = {item.item_id: item for item in before.items} if before is not None else {}
     for item in after.items:

@@ -28,6 +28,7 @@ from service.core.store.suspensions.buckets import Buckets
 from service.core.store.suspensions.reading import split_readable
 from service.core.store.suspensions.schedule import describe_bound, describe_queue, is_behind
 from service.core.wiring import Wiring
+from service.features.operate.limits import NEAR, find_limits
 from service.features.rulebook.versions import describe_held_back
 from service.features.webhooks.endpoints import DISABLED_BY
 from service.features.webhooks.store import Endpoints
@@ -239,12 +240,14 @@ async def _check_limits(wiring: Wiring) -> Finding:
     text = f"{opened.all} of {limits.pending_limit} items are open"
     text += f"; {opened.owner} has most, {opened.most} of {limits.pending_per_key}." if opened.most else "."
     text += f" A key may send {limits.asks_per_minute_per_key} requests a minute."
-    if opened.all < limits.pending_limit and opened.most < limits.pending_per_key:
+    used = max(await find_limits(wiring, await wiring.schedule.read_queue()), key=lambda limit: limit.share)
+    if used.share < NEAR:
         return Finding("limits", True, text)
-    setting = "SAYSO_PENDING_LIMIT" if opened.all >= limits.pending_limit else "SAYSO_PENDING_PER_KEY"
-    return Finding(
-        "limits", False, text, f"Decide or cancel open items, or raise {setting}. New ones are refused with 429."
-    )
+    if used.share < 1:
+        text += f" {used.setting} ({used.most}) is {used.share:.0%} used."
+        return Finding("limits", False, text, f"Raise {used.setting} before requests are refused with 429.")
+    todo = f"Decide or cancel open items, or raise {used.setting}. New ones are refused with 429."
+    return Finding("limits", False, text, todo)
 
 
 async def _check_records(wiring: Wiring) -> Finding:

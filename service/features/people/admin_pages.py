@@ -198,6 +198,7 @@ SCOPES: Mapping[KeyScope, str] = {
     "run": mark("start runs"),
     "read": mark("read its runs"),
     "webhooks": mark("manage webhooks"),
+    "monitor": mark("read checks and metrics"),
 }
 _FIELDS = ("kind", "name", "owner", *(f"scope_{scope}" for scope in SCOPES), "agents", "networks", "expires")
 OVERLAPS = ((3600, mark("1 hour")), (86_400, mark("1 day")), (604_800, mark("7 days")), (0, mark("none: it ends now")))

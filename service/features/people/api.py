@@ -97,9 +97,9 @@ class KeyRequest(RequestBody):
     )
     scopes: tuple[KeyScope, ...] = Field(
         default=(),
-        max_length=4,
+        max_length=5,
         description="What an agent's key may do: `ask` for approval, `run` registered agents, only `read`, manage "
-        "`webhooks`. Empty for everything.",
+        "`webhooks`, or `monitor`: read diagnostics and metrics. Empty for everything but the last.",
     )
     agents: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field(
         default=(),

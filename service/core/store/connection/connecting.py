@@ -31,6 +31,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.core.clock import monotonic_ms
 from sayso.errors import Altered, SaysoError, Unavailable
+from service.core.metrics import note_refused_write
 from service.core.store.connection.macs import Macs
 from service.core.store.keys import FORMAT, MACS
 
@@ -43,7 +44,7 @@ WRITING = "#!lua\nreturn redis.call('TIME')"
 
 _DRIVER = DriverInfo()  # redis-py reads its own metadata, a millisecond, for each connection that is not given it
 _UNKNOWN = (AuthenticationError, NoPermissionError)  # the user or the password
-_REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
+_REFUSED = {BusyLoadingError: "loading", ReadOnlyError: "readonly", OutOfMemoryError: "oom"}
 _BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
 
 
@@ -96,10 +97,17 @@ def as_ms(seconds: bytes | int, micros: bytes | int) -> int:
 
 def is_refusal(error: BaseException) -> bool:
     """Return whether the store refuses writes, or everything, until its operator or its replicas change that."""
-    if isinstance(error, _REFUSED):
-        return True
+    return _find_reason(error) != ""
+
+
+def _find_reason(error: BaseException) -> str:
+    """Return why the store refuses commands, as its metric names it; nothing for another error."""
+    for kind, reason in _REFUSED.items():
+        if isinstance(error, kind):
+            return reason
     # In a pipeline, redis-py puts its own words before the server's.
-    return isinstance(error, ResponseError) and str(error).rpartition("caused error: ")[2].startswith(_BUSY)
+    said = str(error).rpartition("caused error: ")[2] if isinstance(error, ResponseError) else ""
+    return next((busy.lower() for busy in _BUSY if said.startswith(busy)), "")
 
 
 def translated() -> AbstractAsyncContextManager[None]:
@@ -117,7 +125,8 @@ class _Translation(AbstractAsyncContextManager[None]):
     ) -> None:
         if error is None or isinstance(error, NoScriptError):  # after which redis-py loads the script
             return
-        if is_refusal(error):
+        if reason := _find_reason(error):
+            note_refused_write(reason)
             raise Unavailable(f"The store refuses this just now: {error}") from error
         if isinstance(error, LOST):
             raise Unavailable() from error

@@ -57,6 +57,8 @@ them. With a key file, values that may hold a secret are encrypted; see `sealing
   sayso:{t}:facts           zset    what a commit asked and decided, as JSON -> its time, ms; until `count.lua` counted it
   sayso:{t}:figures:h:<hour>  hash  "<metric>:<tool or person>" -> its count in that hour since 1970; two weeks
   sayso:{t}:figures:d:<day>  hash   the same of a day in UTC; half a year
+  sayso:{t}:totals          hash    verdict, outcome or bound of the time to decide, s -> calls or items since the first day;
+                                    "ms": the sum of these times
   sayso:{t}:drilled:<person> zset   "<decision>|<approved>" -> its time, ms: the latest drills of a person; 180 days
   sayso:{t}:sampling        string  the secret that draws items for second looks: 32 bytes, which never change
   sayso:{t}:next-drill      string  "1", kept until the next scheduled drill is due

@@ -15,7 +15,7 @@ from service.core.settings import Settings
 from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.store.suspensions.schedule import Queue, find_wait_s, is_behind
-from service.features.operate.api import Readings
+from service.features.operate.metrics import Readings
 from tests.builders import approve, make_pending
 from tests.service.worlds import POLICY, World
 from tests.waits import until

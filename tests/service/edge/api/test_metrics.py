@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from docs.references import write_metrics
+from sayso import __version__
 from sayso.core.clock import DAY_MS, HOUR_MS, now_ms
+from sayso.core.records.freezes import ClockReading
+from sayso.errors import Unavailable
 from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
 from service.core.settings import Settings
@@ -20,11 +24,13 @@ from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
 from service.core.store.load import count_delay
 from service.features.insights.store import Counters
-from service.features.operate.api import Readings
+from service.features.insights.totals import VERDICTS
+from service.features.operate.metrics import Readings
 from tests.builders import approve, ask, make_pending, make_running
 from tests.service.worlds import World
 from tests.waits import until
 from tests.workers.runs import POLICY, TURNS, draining, drop, look_up, ran, refund
+from workers.clock.ticks import process_due
 from workers.resume import driving
 
 TOKEN = "m" * 40
@@ -217,3 +223,56 @@ async def test_rules_held_show_in_metrics_readiness_and_doctor(world: World) -> 
     assert "rulez" in fault
     policy.write_text(POLICY)
     assert await read() == (0, "in force", "")
+
+
+async def test_verdicts_outcomes_and_times_to_decide_are_counted(world: World) -> None:
+    before = await scrape(world)
+    async with world.client("demo") as client:
+        for tool in ("look_up", "refund", "drop"):
+            body = {"mode": "poll", "calls": [{"tool": tool, "args": {}, "definition": {}}]}
+            assert (await client.post("/api/v1/suspensions", json=body)).status_code == 201
+    for item in await pending_items(world):
+        await decide(world, item)
+    after = await scrape(world)
+    verdicts = {name: grown(before, after, "sayso_verdicts_total", name) for name in VERDICTS}
+    assert verdicts == {"allow": 1, "ask": 1, "deny": 1}
+    assert grown(before, after, "sayso_outcomes_total", "approved") == 1
+    assert grown(before, after, "sayso_decision_seconds_count") == 1
+    assert grown(before, after, "sayso_decision_seconds_bucket", "60") == 1
+
+
+async def test_items_that_nobody_decided_count_as_fallbacks(world: World) -> None:
+    before = await scrape(world)
+    pending = await make_pending(world.wiring, ask(), late_ms=30 * DAY_MS)
+    await process_due(world.wiring, pending.created_at_ms + 60 * DAY_MS)
+    assert grown(before, await scrape(world), "sayso_outcomes_total", "fallback") == 1
+
+
+async def test_refusals_of_the_store_are_counted_by_reason(world: World) -> None:
+    before = await scrape(world)
+    async with Redis.from_url(world.wiring.settings.store_url) as redis:
+        await redis.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(Unavailable):
+                await world.wiring.schedule.writing_ms()
+            with pytest.raises(Unavailable):
+                await world.wiring.store.redis.set("x", "y")
+        finally:
+            await redis.config_set("maxmemory", 0)
+    assert grown(before, await scrape(world), "sayso_refused_writes_total", "oom") == 2
+
+
+async def test_clock_silence_limits_and_memory_are_those_of_the_store(world: World) -> None:
+    assert (await scrape(world))["sayso_clock_silence_seconds",] == inf, "no clock ran yet"
+    at_ms = await world.wiring.schedule.now_ms() - 90_000
+    await world.wiring.freezes.save_reading(ClockReading(at_ms=at_ms, uptime_ms=0, boot="b", wall_ms=at_ms))
+    world.wiring.settings = world.wiring.settings.model_copy(update={"pending_limit": 4})
+    await make_pending(world.wiring, ask())
+    async with Redis.from_url(world.wiring.settings.store_url) as redis:
+        await redis.config_set("maxmemory", 10**9)
+        found = await scrape(world)
+        await redis.config_set("maxmemory", 0)
+    assert 90 <= found["sayso_clock_silence_seconds",] < 150
+    assert found["sayso_limit_used_ratio", "open_items"] == 0.25
+    assert 0 < found["sayso_store_memory_bytes",] < found["sayso_store_memory_limit_bytes",] == 10**9
+    assert found["sayso_build_info", __version__] == 1

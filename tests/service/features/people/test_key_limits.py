@@ -1,5 +1,6 @@
 """Keys are narrowed to scopes, agents, networks and a time; a leaked one is revoked by how it begins."""
 
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from service.core.auth.doors import OPEN_OPERATIONS
 from service.core.settings import Settings
 from service.core.store.people import KeyTerms
 from tests.builders import make_person
-from tests.service.edge.api.test_access import ROWS
+from tests.service.edge.api.test_access import OPERATIONS, ROWS
 from tests.service.edge.api.test_execution import CALL
 from tests.service.edge.web.sites import visit
 from tests.service.edge.web.test_freezes import make_admin
@@ -57,6 +58,24 @@ async def test_key_does_only_what_its_scope_says(
     assert await get(world, "suspensions") == reads
     assert (await post(world, "suspensions", ASK))[0] == asks
     assert await get(world, "webhooks/endpoints") == webhooks
+
+
+async def test_monitoring_key_reads_checks_and_metrics_and_nothing_else(world: World) -> None:
+    """Every other operation refuses it, and no other key of an agent reads the checks."""
+    await make_key(world, scopes=["monitor"])
+    assert await get(world, "diagnostics") == 200
+    async with world.client("bot") as bot:
+        assert "sayso_store_up 1.0" in (await bot.get("/metrics")).text
+        for name, (method, path, _operation) in OPERATIONS.items():
+            if name not in OPEN_OPERATIONS and name != "getDiagnostics":
+                row = ROWS[name]
+                response = await bot.request(method, re.sub(r"{\w+}", "x", path), json=row.body)
+                assert response.status_code == 403, (name, response.text)
+    for scopes in ([], ["read"]):
+        await make_key(world, scopes=scopes)
+        assert await get(world, "diagnostics") == 403
+        async with world.client("bot") as bot:
+            assert (await bot.get("/metrics")).status_code == 404
 
 
 async def test_refused_scope_names_what_is_needed(world: World) -> None:
