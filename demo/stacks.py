@@ -49,12 +49,15 @@ class Stack:
 
 @contextmanager
 def running_stack(
-    home: Path, environ: Mapping[str, str] | None = None, python: str = sys.executable
+    home: Path,
+    environ: Mapping[str, str] | None = None,
+    python: str = sys.executable,
+    checkout: Path = CHECKOUT,
 ) -> Iterator[Stack]:
     """Start everything in `home`, and stop it after the block. Raises `NotReady` with the output.
 
-    `environ` holds further settings. Sayso runs with the interpreter `python`. The password and the key are settings
-    too, so the same home can be started again with them.
+    `environ` holds further settings. The Sayso in `checkout` runs with the interpreter `python`. The password and the
+    key are settings too, so the same home can be started again with them.
     """
     prepare_home(home)
     settings = {
@@ -68,7 +71,7 @@ def running_stack(
     with output.open("wb") as out:
         child = subprocess.Popen(
             [python, "-m", "launch"],
-            cwd=CHECKOUT,
+            cwd=checkout,
             env={**neutral_environ(), **settings},
             stdout=out,
             stderr=out,
