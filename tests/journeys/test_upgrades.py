@@ -92,7 +92,7 @@ class Fleet:
             for suspension_id in suspensions:
                 await review(reviewer, suspension_id, lambda _: None)
 
-    async def load(self, asked: Stack, deciding: Stack, count: int = 10) -> None:
+    async def load(self, asked: Stack, deciding: Stack, count: int = 5) -> None:
         """Ask one version and decide with the other, again and again."""
         for _ in range(count):
             await self.decide(deciding, await self.ask(asked, 1))
@@ -131,6 +131,7 @@ async def watched(*stacks: Stack) -> AsyncIterator[None]:
         await check()
 
 
+@pytest.mark.timeout(300)
 async def test_rolling_upgrade_and_roll_back_lose_nothing_and_run_nothing_twice(tmp_path: Path, before: Path) -> None:
     with running_server(tmp_path / "store") as store:
         fleet = Fleet(tmp_path, store, before)
