@@ -21,8 +21,8 @@ from launch.supervision import STOP_GRACE_S, ProgramState, Supervisor, startup_l
 from service.core.jobs import worker_pids
 from service.core.logs import SECRETS
 from service.core.settings import CHECKOUT, Settings, variable_of
+from service.core.settings.stores import hide_password
 from service.core.settings.tenants import list_desks
-from service.core.store.connection.connecting import show_address
 
 READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = STOP_GRACE_S + 2
@@ -100,7 +100,7 @@ def _bring_up_store(supervisor: Supervisor, settings: Settings, *, embedded: boo
         supervisor.start_server()
     elif (fault := find_store_fault(settings.store_url)) and not fault.is_temporary:
         raise NotReady(f"{fault.sentence} Start it, or correct SAYSO_REDIS_URL.")
-    shown = show_address(settings.store_url)
+    shown = hide_password(settings.store_url)
     _wait(supervisor, lambda: find_store_fault(settings.store_url) is None, f"The store at {shown}")
 
 

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 from service.core.logs import Trouble
 from service.core.settings import Settings
-from service.core.store.connection.connecting import connect, show_address
+from service.core.settings.stores import hide_password
+from service.core.store.connection.connecting import connect
 from service.core.store.connection.macs import Macs
 from service.core.store.connection.sealing import Keyring
 from service.core.store.connection.watch import Watch
@@ -19,7 +20,7 @@ async def open_process(settings: Settings) -> AsyncIterator[Process]:
     """Connect to the store and yield the parts; close the connections at the end."""
     redis = connect(settings.store_url, macs=Macs(settings.key_file))
     blocking = connect(settings.store_url, blocking=True)
-    trouble, address = Trouble("store_away"), show_address(settings.store_url)
+    trouble, address = Trouble("store_away"), hide_password(settings.store_url)
     watch = Watch(blocking, on_lost=lambda error: trouble.note(error, address=address), on_found=trouble.over)
     connections = Connections(redis, keyring=Keyring(settings.key_file))
     process = Process(settings, connections, watch, HOOKS)

@@ -97,8 +97,12 @@ def main(settings: Settings) -> int:
     DrainWorker.settings = settings
     logging.getLogger("rq.worker").addFilter(_WithoutTraceback())
     log.info("worker_started", agents=sorted(agents))
-    while not _work(settings):
-        asyncio.run(await_store(settings.store_url, wait_s=None))
+    try:
+        while not _work(settings):
+            asyncio.run(await_store(settings.store_url, wait_s=None))
+    except Unavailable as error:  # it refuses the password now
+        log.error("worker_ended", error=error.message)
+        return 1
     return 0
 
 

@@ -1,6 +1,8 @@
 """The jobs in RQ. A job outside of `JOBS` is refused before any import; a lost or late job does no harm."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import structlog
@@ -14,7 +16,7 @@ from rq.worker import WorkerStatus
 from sayso.core.clock import new_id
 from sayso.errors import Unavailable
 from service.core.settings.limits import TENANT
-from service.core.store.connection.connecting import connect_blocking
+from service.core.store.connection.connecting import connect_blocking, is_demotion
 
 DRAIN = "workers.resume.driving.drain"  # leases ready runs and executes them, for some seconds
 RETAIN = "workers.retention.retain"  # deletes what is older than the retention periods
@@ -77,11 +79,22 @@ class DrainQueue:
 
     def ensure(self) -> int:
         """Add a drain job for every idle worker without one; return how many were added."""
-        keys: Any = self._redis.smembers(Worker.redis_workers_keys)
-        missing = max(0, sum(map(self._is_idle, keys)) - self._count_waiting())
-        for _ in range(missing):
-            self.put()
-        return missing
+        with self._connected():
+            keys: Any = self._redis.smembers(Worker.redis_workers_keys)
+            missing = max(0, sum(map(self._is_idle, keys)) - self._count_waiting())
+            for _ in range(missing):
+                self.put()
+            return missing
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Connect anew after a refusal by a server that is a replica now."""
+        try:
+            yield
+        except ResponseError as error:
+            if is_demotion(error):
+                self._redis.connection_pool.disconnect()
+            raise
 
     def _is_idle(self, key: bytes) -> bool:
         try:

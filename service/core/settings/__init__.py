@@ -1,7 +1,6 @@
 """The settings of Sayso, read once from the environment, and the addresses and paths that follow from them."""
 
 import hashlib
-import ipaddress
 import os
 import re
 import tempfile
@@ -9,7 +8,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, Self
-from urllib.parse import SplitResult, parse_qs, parse_qsl, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -18,57 +17,7 @@ from sayso.core.records.terms import UNDO_PATTERN
 from sayso.errors import InvalidInput
 from service.core.settings.evidence import EvidenceSettings
 from service.core.settings.limits import EdgeSettings, LimitSettings, PeriodSettings, WebhookSettings, Words
-
-STORE_SCHEMES = ("redis", "rediss", "unix")
-STORE_OPTIONS = ("db", "username", "password", "protocol", "client_name")
-
-
-def check_store_url(url: str) -> None:
-    """Raise `ValueError` for a URL that names no store, or has a part that the client would overlook."""
-    parts = urlsplit(url)
-    if parts.scheme not in STORE_SCHEMES:
-        raise ValueError("write redis://host:port/db, rediss://host:port/db or unix:///path/to/socket?db=0")
-    if not (parts.path if parts.scheme == "unix" else parts.hostname):
-        raise ValueError("the URL names no server; write redis://host:port/db or unix:///path/to/socket?db=0")
-    check_port(parts)
-    # What the client would overlook, and then use another database, or only trip over when it connects.
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    databases = [options.get("db"), parts.path.strip("/") if parts.scheme != "unix" else None]
-    if not all(re.fullmatch(r"[0-9]+", database) for database in databases if database):
-        raise ValueError("the database is no number; write redis://host:port/db or unix:///path/to/socket?db=0")
-    for name in options:
-        if name not in STORE_OPTIONS and not name.startswith("ssl_"):
-            raise ValueError(f"'{name}' is no option of a store; there are {', '.join(STORE_OPTIONS)} and ssl_…")
-
-
-def check_port(parts: SplitResult) -> None:
-    """Raise `ValueError` for a port that is no number from 0 to 65535."""
-    try:
-        _ = parts.port
-    except ValueError:
-        raise ValueError("the port is no number from 0 to 65535; correct it") from None
-
-
-def find_exposure(url: str) -> str | None:
-    """Return what the way to a store lacks where that is on another machine, or None."""
-    parts = urlsplit(url)
-    if parts.scheme == "unix" or is_loopback(parts.hostname or ""):
-        return None
-    lacks = []
-    if not (parts.password or parse_qs(parts.query).get("password")):
-        lacks.append("a password")
-    if parts.scheme != "rediss":
-        lacks.append("TLS (rediss://)")
-    return " and ".join(lacks) or None
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host's name or address is this very machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
-
+from service.core.settings.stores import check_port, check_store_url, find_exposure
 
 FILES = ("policy", "channels", "drills", "assessors", "token_issuers", "sign_in")
 """The settings that name files of a tenant."""

@@ -3,28 +3,29 @@
 import asyncio
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any
-from urllib.parse import urlsplit
 
 import structlog
 from redis import Redis as BlockingRedis
-from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.connection import UnixDomainSocketConnection
-from redis.driver_info import DriverInfo
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
     NoPermissionError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     ResponseError,
+    TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -32,6 +33,14 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from sayso.core.clock import monotonic_ms
 from sayso.errors import Altered, SaysoError, Unavailable
 from service.core.metrics import note_refused_write
+from service.core.settings.stores import hide_password
+from service.core.store.connection.addresses import (
+    NO_PRIMARY,
+    describe_sentinels,
+    find_sentinel_url,
+    open_blocking_pool,
+    open_pool,
+)
 from service.core.store.connection.macs import Macs
 from service.core.store.keys import FORMAT, MACS
 
@@ -42,10 +51,17 @@ LOST = (RedisConnectionError, RedisTimeoutError, OSError)  # the server may have
 WRITING = "#!lua\nreturn redis.call('TIME')"
 """A script that a store which accepts no writes refuses; it writes nothing."""
 
-_DRIVER = DriverInfo()  # redis-py reads its own metadata, a millisecond, for each connection that is not given it
 _UNKNOWN = (AuthenticationError, NoPermissionError)  # the user or the password
-_REFUSED = {BusyLoadingError: "loading", ReadOnlyError: "readonly", OutOfMemoryError: "oom"}
-_BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
+_REFUSED = {
+    BusyLoadingError: "loading",
+    ReadOnlyError: "readonly",
+    OutOfMemoryError: "oom",
+    MasterDownError: "masterdown",
+    ClusterDownError: "clusterdown",
+    TryAgainError: "tryagain",
+}
+_BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNBLOCKED")
+"""The first words of an error of a store that takes writes again by itself, or once its operator has acted."""
 
 
 def connect(url: str, *, blocking: bool = False, macs: Macs | None = None) -> "_Client":
@@ -53,31 +69,22 @@ def connect(url: str, *, blocking: bool = False, macs: Macs | None = None) -> "_
 
     A blocking one has no time limit.
     """
-    pool = ConnectionPool.from_url(
+    pool = open_pool(
         url,
         max_connections=2048,
         socket_timeout=None if blocking else 5,
         socket_connect_timeout=5,
         retry=Retry(NoBackoff(), 0),
         health_check_interval=0,
-        driver_info=_DRIVER,
     )
     client = _Client(connection_pool=pool)
     client.macs = macs or client.macs
     return client
 
 
-class _UnixConnection(UnixDomainSocketConnection):
-    """A blocking connection over a Unix socket, with the `port` that redis-py 7.2.0 (pinned by AFK) reads."""
-
-    port = 0
-
-
 def connect_blocking(url: str, **options: Any) -> BlockingRedis:
-    """Return a blocking client for `redis://`, `rediss://` or `unix://`."""
-    if url.startswith("unix://"):
-        options["connection_class"] = _UnixConnection
-    return BlockingRedis.from_url(url, driver_info=_DRIVER, **options)
+    """Return a blocking client; the caller closes it. With sentinels it finds the primary at each new connection."""
+    return BlockingRedis.from_pool(open_blocking_pool(url, **options))
 
 
 def text(raw: bytes | str) -> str:
@@ -100,6 +107,11 @@ def is_refusal(error: BaseException) -> bool:
     return _find_reason(error) != ""
 
 
+def is_demotion(error: BaseException) -> bool:
+    """Return whether the server is a replica now, so that only a new connection finds the primary."""
+    return _find_reason(error) == "readonly"
+
+
 def _find_reason(error: BaseException) -> str:
     """Return why the store refuses commands, as its metric names it; nothing for another error."""
     for kind, reason in _REFUSED.items():
@@ -115,8 +127,14 @@ def translated() -> AbstractAsyncContextManager[None]:
     return _TRANSLATION
 
 
-class _Translation(AbstractAsyncContextManager[None]):
-    """The context manager of `translated`; stateless, so one instance serves all calls."""
+class Translation(AbstractAsyncContextManager[None]):
+    """The context manager of `translated`; one instance serves all calls.
+
+    With a server that is a replica now, it calls `drop`, which closes the connections that are open.
+    """
+
+    def __init__(self, drop: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._drop = drop
 
     async def __aenter__(self) -> None: ...
 
@@ -127,6 +145,8 @@ class _Translation(AbstractAsyncContextManager[None]):
             return
         if reason := _find_reason(error):
             note_refused_write(reason)
+            if self._drop is not None and reason == "readonly":
+                await self._drop()
             raise Unavailable(f"The store refuses this just now: {error}") from error
         if isinstance(error, LOST):
             raise Unavailable() from error
@@ -135,20 +155,24 @@ class _Translation(AbstractAsyncContextManager[None]):
             raise Unavailable(f"The store refuses what Sayso asks of it: {error}. Tell the operator.") from error
 
 
-_TRANSLATION = _Translation()
+_TRANSLATION = Translation()
 
 
 class _Client(Redis):
     macs = Macs()
 
+    @cached_property
+    def translated(self) -> Translation:
+        return Translation(partial(self.connection_pool.disconnect, inuse_connections=False))
+
     async def execute_command(self, *args: Any, **options: Any) -> Any:
-        async with translated():
+        async with self.translated:
             reply = await super().execute_command(*self.macs.protect(args), **options)  # type: ignore[no-untyped-call]
         return self.macs.require(args, reply)
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
         pipeline = _Pipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
-        pipeline.macs = self.macs
+        pipeline.macs, pipeline.translated = self.macs, self.translated
         return pipeline
 
 
@@ -159,15 +183,16 @@ def macs_of(redis: Redis) -> Macs:
 
 class _Pipeline(Pipeline):
     macs = Macs()
+    translated = _TRANSLATION
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
         commands = [args for args, _ in self.command_stack]
-        async with translated():
+        async with self.translated:
             replies = await super().execute(raise_on_error)
         return [self.macs.verify(args, reply) for args, reply in zip(commands, replies, strict=True)]
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
-        async with translated():
+        async with self.translated:
             reply = await super().immediate_execute_command(*args, **options)  # type: ignore[no-untyped-call]
         return self.macs.require(args, reply)
 
@@ -175,22 +200,17 @@ class _Pipeline(Pipeline):
         return super().pipeline_execute_command(*self.macs.protect(args), **options)  # type: ignore[no-untyped-call]
 
 
+_SENTINEL = "Set SAYSO_REDIS_URL to {} with all sentinels, separated by commas, and the store's user and password."
 WAIT_S = 30.0
 _AGAIN_S = 0.2
-
-
-def show_address(url: str) -> str:
-    """Return a store's URL without its password."""
-    parts = urlsplit(url)
-    return url.replace(f"{parts.netloc}", parts.netloc.rpartition("@")[2], 1) if parts.netloc else url
 
 
 def describe_fault(url: str, error: BaseException) -> str:
     """Return a sentence that names the store's address and why it does not answer, or refuses writes."""
     cause = error.__cause__ or error
     if is_refusal(cause) and not isinstance(cause, BusyLoadingError):
-        return f"The store at {show_address(url)} refuses writes: {cause}."
-    return f"The store at {show_address(url)} does not answer: {_find_cause(error)}."
+        return f"The store at {hide_password(url)} refuses writes: {cause}."
+    return f"The store at {hide_password(url)} does not answer: {_find_cause(error)}."
 
 
 async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
@@ -200,16 +220,21 @@ async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
     async with connect(url) as redis:
         while (error := await _write(redis)) is not None:
             fault = describe_fault(url, error)
-            if any(isinstance(cause, _UNKNOWN) for cause in _causes(error)):
+            causes = _causes(error)
+            if isinstance(causes[0], ResponseError) and (right := await find_sentinel_url(url)) is not None:
+                raise Unavailable(f"A sentinel answers at {hide_password(url)}. {_SENTINEL.format(right)}")
+            if any(isinstance(cause, _UNKNOWN) for cause in causes):
                 raise Unavailable(f"{fault} Correct the user and the password in SAYSO_REDIS_URL.")
             if until_ms is not None and monotonic_ms() >= until_ms:
+                if any(isinstance(cause, NO_PRIMARY) for cause in causes):
+                    fault += f" Of the sentinels, {await describe_sentinels(url)}."
                 raise Unavailable(f"{fault} Nothing changed within {wait_s:g} s. Start it, or correct SAYSO_REDIS_URL.")
             if fault != logged:
                 _LOG.warning("store_away", reason=fault)
                 logged = fault
             await asyncio.sleep(_AGAIN_S)
     if logged:
-        _LOG.info("store_back", address=show_address(url))
+        _LOG.info("store_back", address=hide_password(url))
 
 
 async def _write(redis: Redis) -> Exception | None:
@@ -229,19 +254,23 @@ def _causes(error: BaseException) -> list[BaseException]:
     return causes[::-1]
 
 
+_SENTENCES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+    (NO_PRIMARY, "no sentinel that answers names a primary that lives"),
+    (socket.gaierror, "nothing is known under this name"),
+    (ConnectionRefusedError, "nothing listens there"),
+    (FileNotFoundError, "there is no such socket"),
+    ((TimeoutError, RedisTimeoutError), "it took longer than 5 s"),
+)
+
+
 def _find_cause(error: BaseException) -> str:
     causes = _causes(error)
     for cause in causes:
         if isinstance(cause, _UNKNOWN):
             return f"it refuses the user or the password ({str(cause).rstrip('.')})"
-        if isinstance(cause, socket.gaierror):
-            return "nothing is known under this name"
-        if isinstance(cause, ConnectionRefusedError):
-            return "nothing listens there"
-        if isinstance(cause, FileNotFoundError):
-            return "there is no such socket"
-        if isinstance(cause, TimeoutError | RedisTimeoutError):
-            return "it took longer than 5 s"
+        for kinds, sentence in _SENTENCES:
+            if isinstance(cause, kinds):
+                return sentence
     return str(causes[0]).rstrip(".") or type(causes[0]).__name__
 
 

@@ -15,7 +15,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.core.clock import monotonic_ms
 from service.core.metrics import note_reply
-from service.core.store.connection.connecting import macs_of, translated
+from service.core.store.connection.connecting import Translation, is_refusal, macs_of
 
 _MOST_BYTES = 65_536
 
@@ -111,21 +111,22 @@ class Pipeline:
         self._pool, self.macs = redis.connection_pool, macs_of(redis)
         self._connection: _Connection | None = None
         self._connecting = asyncio.Lock()
+        self._translated = Translation(self._drop)
 
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Word] = ()) -> Any:
         """Return what the script returns; raises `Unavailable`. If the reply was lost, the script may have run."""
-        async with translated():
+        async with self._translated:
             return _unwrap(await self._run(script, script.pack(keys, args)))
 
     async def ask(self, *words: Word) -> Any:
         """Return the reply to a command; one that blocks must end within the `socket_timeout`."""
-        async with translated():
+        async with self._translated:
             reply = _unwrap(await (await self._open()).send(_pack(*self.macs.protect(words))))
         return self.macs.require(words, reply)
 
     async def ask_all(self, *commands: Sequence[Word]) -> list[Any]:
         """Return the replies to several commands, sent at once; raises the error of the first that failed."""
-        async with translated():
+        async with self._translated:
             connection = await self._open()
             sent = [connection.send(_pack(*self.macs.protect(words))) for words in commands]
             replies = [_unwrap(reply) for reply in await asyncio.gather(*sent)]
@@ -133,13 +134,18 @@ class Pipeline:
 
     async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
         """Return what the script returns for its first argument and all parts, None if it fails; raises as `run`."""
-        async with translated():
+        async with self._translated:
             reply = await self._run(script, script.pack_parts(first, parts))
+            if isinstance(reply, ResponseError) and is_refusal(reply):
+                raise reply
         return None if isinstance(reply, ResponseError) else reply
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
+
+    async def _drop(self) -> None:
+        self.close()
 
     async def _run(self, script: Script, command: bytes) -> Any:
         connection = await self._open()

@@ -71,7 +71,16 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["REDIS_URL", "SAYSO_REDIS_URL"])
-@pytest.mark.parametrize("url", ["redis://:secret@db:6379/1", "rediss://db", "unix:///run/valkey.sock?db=0"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:secret@db:6379/1",
+        "rediss://db",
+        "unix:///run/valkey.sock?db=0",
+        "redis+sentinel://sayso:secret@one:26379,[::1]:26380/desk/1?sentinel_password=other",
+        "rediss+sentinel://one,two/desk?ssl_ca_certs=/etc/ssl/store.pem",
+    ],
+)
 def test_a_store_of_ones_own_is_used(monkeypatch: pytest.MonkeyPatch, name: str, url: str) -> None:
     monkeypatch.setenv(name, url)
 
@@ -148,6 +157,15 @@ def test_settings_never_change() -> None:
         ("SAYSO_REDIS_URL", "redis://localhost/mine", "the database is no number"),
         ("SAYSO_REDIS_URL", "unix:///run/store.sock?db=mine", "the database is no number"),
         ("SAYSO_REDIS_URL", "redis://localhost/0?speed=9", "'speed' is no option"),
+        ("SAYSO_REDIS_URL", "redis://one:6379,two:6379/0", "write redis+sentinel://host:port,host:port/name/db"),
+        ("SAYSO_REDIS_URL", "redis+sentinel://one,two", "lacks the name that the sentinels have for the store"),
+        ("SAYSO_REDIS_URL", "redis+sentinel://one,two:six/desk", "the port is no number"),
+        ("SAYSO_REDIS_URL", "redis+sentinel://one,/desk", "a sentinel of the URL has no host"),
+        ("SAYSO_REDIS_URL", "redis+sentinel:///desk", "a sentinel of the URL has no host"),
+        ("SAYSO_REDIS_URL", "redis+sentinel://one/desk/two", "the database is no number"),
+        ("SAYSO_REDIS_URL", "redis+sentinel://one/desk?speed=9", "'speed' is no option"),
+        ("SAYSO_REDIS_URL", "redis://one/0?sentinel_password=x", "'sentinel_password' is no option"),
+        ("SAYSO_REDIS_URL", "unix+sentinel:///run/store.sock", "behind sentinels write redis+sentinel://"),
         ("SAYSO_HOME", "~nobody-of-that-name/data", "write the whole path"),
         ("REDIS_URL", "http://localhost", "write redis://host:port/db"),
         ("SAYSO_PUBLIC_URL", "sayso.example", "write http://host:port or https://host"),
@@ -246,6 +264,8 @@ def test_production_demands_a_policy() -> None:
         ("rediss://store.example/0", "add a password to"),
         ("rediss://anna@store.example/0", "add a password to"),
         ("redis://[2001:db8::1]/0", "add a password and TLS"),
+        ("redis+sentinel://127.0.0.1,store.example/desk", "add a password and TLS (rediss+sentinel://) to"),
+        ("rediss+sentinel://store.example/desk?sentinel_password=x", "add a password to"),
     ],
 )
 def test_production_refuses_a_plain_store_on_another_machine(
@@ -271,6 +291,7 @@ def test_production_refuses_a_plain_store_on_another_machine(
         "redis://[::1]/0",
         "rediss://:pa55word@store.example/0",
         "rediss://store.example/0?password=pa55word",
+        "rediss+sentinel://:pa55word@store.example/desk",
     ],
 )
 def test_production_takes_a_store_that_nobody_else_reaches(url: str) -> None:

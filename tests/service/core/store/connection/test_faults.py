@@ -9,7 +9,8 @@ from redis import Redis
 from redis.exceptions import BusyLoadingError
 
 from sayso.errors import Unavailable
-from service.core.store.connection.connecting import await_store, describe_fault, show_address
+from service.core.settings.stores import hide_password
+from service.core.store.connection.connecting import await_store, describe_fault
 
 
 def unused_port() -> int:
@@ -24,10 +25,12 @@ def unused_port() -> int:
         ("redis://user:secret@db:6379/1", "redis://db:6379/1"),
         ("redis://db:6379/1", "redis://db:6379/1"),
         ("unix:///home/store.sock?db=0", "unix:///home/store.sock?db=0"),
+        ("unix:///home/store.sock?db=0&password=secret", "unix:///home/store.sock?db=0"),
+        ("redis+sentinel://u:p@a:1,b:2/desk?sentinel_password=secret", "redis+sentinel://a:1,b:2/desk"),
     ],
 )
-def test_show_address_omits_the_password(url: str, shown: str) -> None:
-    assert show_address(url) == shown
+def test_hide_password_omits_every_password(url: str, shown: str) -> None:
+    assert hide_password(url) == shown
 
 
 async def test_await_store_names_address_and_cause_when_nothing_listens() -> None:
