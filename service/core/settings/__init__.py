@@ -111,10 +111,14 @@ class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings,
     redis_url: str | None = Field(
         default=None, repr=False, validation_alias=AliasChoices("SAYSO_REDIS_URL", "REDIS_URL", "redis_url")
     )
-    """Redis or Valkey to use: `redis://`, `rediss://` or `unix://`; plain `REDIS_URL` works too. Without it `make up`
-    starts its own server on a socket in the home."""
+    """Redis or Valkey to use: `redis://`, `rediss://` or `unix://`, or `redis+sentinel://host:port,host:port/name` for
+    the primary that sentinels name; plain `REDIS_URL` works too. Without it `make up` starts its own server on a socket
+    in the home."""
     allow_weak_durability: bool = False
     """Start even if the store may lose confirmed writes: no append-only file, or not synced at once."""
+    store_durability: Literal["checked", "stated"] = "checked"
+    """`stated` if a managed store refuses `CONFIG GET`, and you state that it keeps every confirmed write;
+    `sayso doctor` and `/operate` show that it was stated, not checked."""
     allow_plain_store: bool = False
     """Start in production though the store is on another machine and its URL has no password or no TLS: only where the
     network between is yours alone."""
@@ -243,6 +247,10 @@ class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings,
     def store_url(self) -> str:
         """The URL of the store: the given one, or the socket of the embedded server."""
         return self.redis_url or store_url_at(socket_path(self.home))
+
+    @property
+    def states_durability(self) -> bool:
+        return self.store_durability == "stated"
 
     @property
     def secure_cookies(self) -> bool:

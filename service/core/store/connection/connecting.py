@@ -278,12 +278,19 @@ WANTED = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noe
 """Settings of the server with which a confirmed write survives any crash."""
 
 
+UNTOLD = "it does not tell how it is set up (CONFIG GET is refused)"
+"""The weakness of a store that cannot be checked; its operator may state what it keeps."""
+
+
 class WeakDurability(SaysoError):
     """The store may lose confirmed writes. See docs/operations.md."""
 
 
-async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S) -> str | None:
-    """Wait for the store; return its weak settings, or None. Raises `WeakDurability` and `Unavailable`."""
+async def check_durability(url: str, *, allow_weak: bool, stated: bool = False, wait_s: float = WAIT_S) -> str | None:
+    """Wait for the store; return its weak settings, or None. Raises `WeakDurability` and `Unavailable`.
+
+    A store that does not tell them is not weak where its operator has `stated` that it keeps what it confirmed.
+    """
     await await_store(url, wait_s)
     async with connect(url) as redis, redis.pipeline(transaction=False) as pipe:
         for name in WANTED:
@@ -292,16 +299,17 @@ async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S
     if any(isinstance(reply, LOST) for reply in replies):  # it began to load its data meanwhile
         raise Unavailable()
     if any(isinstance(reply, ResponseError) for reply in replies):
-        weakness: str | None = "it does not tell how it is set up (CONFIG GET is refused)"
+        weakness = None if stated else UNTOLD
     else:
         options = {text(key): text(value) for reply in replies for key, value in reply.items()}
         wrong = [(name, value) for name, value in WANTED.items() if options.get(name) != value]
         weak = (f"{name} is {options.get(name, 'unknown')}, not {value}" for name, value in wrong)
         weakness = "; ".join(weak) or None
     if weakness is not None and not allow_weak:
+        state = "or set SAYSO_STORE_DURABILITY=stated if its provider keeps every confirmed write, "
         raise WeakDurability(
             f"The store may forget what it confirmed: {weakness}. Set it up as docs/operations.md says, "
-            "or set SAYSO_ALLOW_WEAK_DURABILITY=true if that may happen here."
+            f"{state if weakness == UNTOLD else ''}or set SAYSO_ALLOW_WEAK_DURABILITY=true if that may happen here."
         )
     return weakness
 

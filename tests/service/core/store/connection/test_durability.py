@@ -43,6 +43,15 @@ async def test_store_with_unknown_durability_counts_as_weak(redis: Redis, clean_
     )
     url = clean_store_url.replace("unix://", "unix://guest:any@")
     assert "CONFIG GET is refused" in str(await check_durability(url, allow_weak=True))
+    with pytest.raises(WeakDurability, match=r"CONFIG GET is refused.*SAYSO_STORE_DURABILITY=stated"):
+        await check_durability(url, allow_weak=False)
+    assert await check_durability(url, allow_weak=False, stated=True) is None
+
+
+async def test_a_statement_does_not_outweigh_what_the_store_tells(redis: Redis, clean_store_url: str) -> None:
+    await redis.config_set("appendfsync", "everysec")
+    with pytest.raises(WeakDurability, match="appendfsync is everysec"):
+        await check_durability(clean_store_url, allow_weak=False, stated=True)
 
 
 async def test_a_store_that_does_not_come_up_is_not_waited_for_without_end(tmp_path: Path) -> None:
