@@ -2,13 +2,16 @@
 
 import asyncio
 import io
+import json
 import re
 import subprocess
+import sys
 import tarfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -16,9 +19,10 @@ import pytest
 from demo.agents import Effects
 from demo.journeys import AGENT, connected, review
 from demo.model import load_turns
-from demo.stacks import Stack, running_stack
+from demo.stacks import Stack, neutral_environ, running_stack
 from launch.server import running_server
 from sayso.core.clock import new_secret
+from sayso.core.key_files import create_key_file
 from sayso.core.records.suspensions import RunStatus
 from service.core.settings import CHECKOUT
 from tests.journeys.stacks import QUICK, await_pause
@@ -150,3 +154,46 @@ async def test_rolling_upgrade_and_roll_back_lose_nothing_and_run_nothing_twice(
             async with watched(old):
                 await fleet.decide(old, left[2:] + made[2:] + newest)
                 await fleet.end_all(old)
+
+
+class Seen(NamedTuple):
+    """What one version answers on a store: its status for each list, and what its doctor says of records."""
+
+    tokens: dict[str, str]
+    statuses: dict[str, int]
+    records: str
+    trails: str
+
+
+def read_desk(checkout: Path, folder: Path, store: str, tokens: dict[str, str]) -> Seen:
+    """Read all lists with the version in `checkout`. Without tokens, it makes one of each kind of record first."""
+    program = CHECKOUT / "tests" / "journeys" / "desk_of_each_kind.py"
+    done = subprocess.run(
+        [sys.executable, program, store, folder, json.dumps(tokens)],
+        cwd=checkout,
+        env={**neutral_environ(), "PYTHONPATH": str(checkout)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return Seen(**json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("writer", ["before", "after"])
+def test_each_kind_of_record_is_read_or_named_by_the_other_release(tmp_path: Path, before: Path, writer: str) -> None:
+    create_key_file(tmp_path / "keys")
+    first, second = (before, CHECKOUT) if writer == "before" else (CHECKOUT, before)
+    with running_server(tmp_path / "store") as store:
+        made = read_desk(first, tmp_path, store, {})
+        read = read_desk(second, tmp_path, store, made.tokens)
+    assert not [path for path, status in {**made.statuses, **read.statuses}.items() if status >= 500]
+    assert ALL_READ.fullmatch(made.records), made.records
+    if writer == "before":
+        assert (read.records, read.trails) == (made.records, made.trails)
+    else:  # what only later ones can read stays as it is
+        assert ALL_READ.fullmatch(read.records) or LATER.search(read.records), read.records
+
+
+ALL_READ = re.compile(r"All \d+ checked records can be read\.")
+LATER = re.compile(r"A later version of Sayso may have written it|Sayso \S+ wrote it, and this is")
