@@ -98,6 +98,7 @@ _MOST_LISTED = 1_000
 _LANES_AT_ONCE = 500
 _FAILING_AT_ONCE = 250
 _MOST_AT_ONCE = 8
+_MOST_TO_ENDPOINT = 64  # at once: 100 a second to a receiver that takes half a second
 _QUICK_MS = 2_000
 _LONGEST_BLOCK_MS = HOUR_MS
 _GRACE_S = 12
@@ -188,10 +189,18 @@ class Courier:
             if target is not None and not target.refusal:
                 wait_ms = max(0, lane.blocked_until_ms - now_ms) or self.breakers.wait_ms(target.endpoint_id, now_ms)
             if not wait_ms:
-                waits = await asyncio.gather(*(self._deliver(message, endpoint_id, target) for message in due))
+                groups = await deliveries.group(due)
+                waits = await asyncio.gather(*(self._deliver_in_turn(group, endpoint_id, target) for group in groups))
                 wait_ms = _BUSY_MS if max(waits) == _SKIPPED else max(0, *waits)
             earliest_ms = now_ms + wait_ms if wait_ms else 0
         await deliveries.settle_lane(endpoint_id, earliest_ms)
+
+    async def _deliver_in_turn(self, message_ids: list[str], endpoint_id: str, target: Target | None) -> int:
+        """Attend to messages one after the other, until the lane must wait; return for how long."""
+        for message_id in message_ids:
+            if wait_ms := await self._deliver(message_id, endpoint_id, target):
+                return wait_ms
+        return 0
 
     async def _deliver(self, message_id: str, endpoint_id: str, target: Target | None) -> int:
         """Attend to one message; return how long the lane must wait, 0 for no wait."""
@@ -250,7 +259,8 @@ class Courier:
         now_ms = await self.wiring.schedule.now_ms()
         lane = self.lanes.setdefault(target.endpoint_id, Lane())
         quick = answer.accepted and monotonic_ms() - began_ms < _QUICK_MS
-        lane.at_once = min(_MOST_AT_ONCE, lane.at_once * 2) if quick else 1
+        most = _MOST_TO_ENDPOINT if target.is_endpoint else _MOST_AT_ONCE
+        lane.at_once = min(most, lane.at_once * 2) if quick else 1
         self.breakers.note(target.endpoint_id, accepted=answer.accepted, now_ms=now_ms)
         if answer.accepted:
             await self.wiring.part(Deliveries).end(claimed, DELIVERED, now_ms, answer.status)

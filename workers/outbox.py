@@ -85,13 +85,14 @@ class FanOut:
                 endpoint_id=endpoint.id,
                 event_id=announcement.id,
                 type=announcement.type,
+                subject=announcement.suspension_id,
                 body=body,
                 created_at_ms=announcement.at_ms,
                 until_ms=now_ms + EVENTS_RETRY_FOR_MS,
             )
             for endpoint in wanted
         ]
-        await self.wiring.part(Deliveries).add(messages, now_ms)
+        await self.wiring.part(Deliveries).add(messages, min(announcement.at_ms, now_ms))
 
 
 _AT_ONCE = 200

@@ -40,6 +40,7 @@ class Program:
 
     behaviour: Behaviour = "well"
     port: int = 0
+    answers_after_s: float = 0
     came: list[Arrival] = field(default_factory=list)
     at_once: int = 0
     most_at_once: int = 0
@@ -84,6 +85,7 @@ class Program:
         elif self.behaviour == "1 byte/s":
             await self._drip(reader, writer)
         else:
+            await asyncio.sleep(self.answers_after_s)
             writer.write(_HEADS.get(self.behaviour, accepted))
         await writer.drain()
 

@@ -2,7 +2,8 @@
 
 Each round starts a store and delivers the same events twice: once while all endpoints are well behaved, and once while
 30 hang, drip, redirect, refuse, limit or reset. The figure is the time from an event to its arrival at the 70 others.
-The third figure is what asking costs: suspensions a second before any endpoint exists, and with one.
+Then one endpoint that takes 100 ms for each event gets as many as it can. The last figure is what asking costs:
+suspensions a second before any endpoint exists, and with one.
 """
 
 import asyncio
@@ -48,6 +49,7 @@ _BAD: tuple[Behaviour, ...] = ("30 s", "never", "1 byte/s", "301", "410", "429",
 EVENTS = 40
 EVERY_S = 2.0
 ASKS = 4_000
+ANSWERS_AFTER_S = 0.1
 MOST_SLOWER = 1.2
 _FEWEST = 10
 _WARM_UP = 4
@@ -107,6 +109,30 @@ async def _deliver(wiring: Wiring, programs: Sequence[Program], pace: Pace) -> F
     return {"p50_ms": quantile(delays, 0.5), "p99_ms": quantile(delays, 0.99), "missing": float(missing)}
 
 
+async def measure_rate(certificate: str, count: int, home: Path) -> Figures:
+    """Return the events a second that one endpoint gets, which answers each after 100 ms.
+
+    All events wait when the delivery begins.
+    """
+    with running_server(home) as url:
+        settings = Settings(home=home, redis_url=url, aap_allow_loopback=True)
+        async with serving(certificate, ["well"]) as (program,), assemble(settings) as wiring:
+            program.answers_after_s = ANSWERS_AFTER_S
+            await add_endpoints(wiring, [program])
+            for _ in range(count):
+                await suspend_one(wiring)
+            stopping, began_ms = asyncio.Event(), monotonic_ms()
+            working = [
+                asyncio.create_task(repeat(FanOut(wiring).announce_due, TICK_S, stopping, "announcing_failed")),
+                asyncio.create_task(keep_delivering(wiring, stopping)),
+            ]
+            await _await_arrivals([program], count)
+            taken_s = (monotonic_ms() - began_ms) / 1000
+            stopping.set()
+            await asyncio.gather(*working)
+            return {"events_per_s": len(program.events) / taken_s, "missing": float(count - len(program.events))}
+
+
 async def _await_arrivals(programs: Sequence[Program], count: int) -> None:
     """Wait until every program has all events, or `_LATEST_S`."""
     for _ in range(int(_LATEST_S * 10)):
@@ -160,11 +186,13 @@ async def suspend_one(wiring: Wiring) -> str:
 def _measure(certificate: str, count: int, pace: Pace, asks: int) -> dict[str, list[Figures]]:
     well: list[Behaviour] = ["well"] * ENDPOINTS
     mixed = [*islice(cycle(_BAD), MISBEHAVING), *well[MISBEHAVING:]]
-    rounds: dict[str, list[Figures]] = {"all well": [], "30 misbehave": [], "asking": []}
+    rounds: dict[str, list[Figures]] = {"all well": [], "30 misbehave": [], "one": [], "asking": []}
     for _ in range(count):
         for name, behaviours in (("all well", well), ("30 misbehave", mixed)):
             with tempfile.TemporaryDirectory() as home:
                 rounds[name].append(uvloop.run(measure_endpoints(certificate, behaviours, pace, Path(home))))
+        with tempfile.TemporaryDirectory() as home:
+            rounds["one"].append(uvloop.run(measure_rate(certificate, asks // 2, Path(home))))
         with tempfile.TemporaryDirectory() as home:
             rounds["asking"].append(uvloop.run(measure_asking(Path(home), asks)))
         print(json.dumps({name: figures[-1] for name, figures in rounds.items()}), flush=True)
@@ -177,8 +205,8 @@ def main(rounds: int, scale: float) -> int:
     pace = Pace(max(_FEWEST, round(EVENTS * scale)), EVERY_S)
     with tempfile.TemporaryDirectory() as home:
         found = _measure(make_certificate(Path(home)), rounds, pace, max(100, round(ASKS * scale)))
-    well, mixed, asking = (partial(_find_median, found[name]) for name in found)
-    missing = sum(one.get("missing", 0) for figures in found.values() for one in figures)
+    well, mixed, one, asking = (partial(_find_median, found[name]) for name in found)
+    missing = sum(figure.get("missing", 0) for figures in found.values() for figure in figures)
     return report(
         [
             Row("100 well: arrival p50, ms", well("p50_ms")),
@@ -187,6 +215,7 @@ def main(rounds: int, scale: float) -> int:
             Row("30 misbehave: arrival at the others p99, ms", mixed("p99_ms")),
             Row("p99 with 30 misbehaving, relative to 100 well", mixed("p99_ms") / well("p99_ms"), MOST_SLOWER),
             Row("events missing at the others", missing, 0),
+            Row("seconds for 100 events to one endpoint that takes 100 ms", 100 / one("events_per_s"), 1),
             Row("asks a second without an endpoint", asking("asks_per_s_without_endpoint")),
             Row("asks a second with one", asking("asks_per_s_with_endpoint")),
         ]

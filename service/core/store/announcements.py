@@ -110,6 +110,7 @@ class Delivery(Immutable):
     """A message, its endpoint, and in `not_before_ms` its next attempt or the end of the current claim.
 
     `event_id` is the id that the receiver sees, if it differs from the message's own: one event goes to many endpoints.
+    Messages with the same `subject` are sent one after the other.
     `reason` says why the last attempt failed.
     """
 
@@ -119,6 +120,7 @@ class Delivery(Immutable):
     until_ms: int
     event_id: str = ""
     type: str = ""
+    subject: str = ""
     created_at_ms: int = 0
     tries: int = 0
     not_before_ms: int = 0

@@ -49,12 +49,12 @@ class Deliveries(DueList):
         keys = [self._keys.lane(endpoint_id), self._keys.deliveries]
         await self._settle(keys=keys, args=[f"{LANE}{endpoint_id}", earliest_ms])
 
-    async def add(self, messages: Sequence[Delivery], now_ms: int) -> None:
-        """Save new messages, due now. One that was saved before is left as it is."""
+    async def add(self, messages: Sequence[Delivery], due_ms: int) -> None:
+        """Save new messages. One that was saved before is left as it is."""
         for message in messages:
             commit = Commit()
             commit.expect(self._keys.delivery(message.id), 0)
-            write_message(commit, self._keys, message, now_ms)
+            write_message(commit, self._keys, message, due_ms)
             await self._send(commit)
 
     async def read(self, message_id: str) -> Waiting | None:
@@ -64,6 +64,16 @@ class Deliveries(DueList):
             return None
         version, body = _split(raw)
         return Waiting(self._readings.require_other(Delivery, body, _name(message_id)), version)
+
+    async def group(self, message_ids: Sequence[str]) -> list[list[str]]:
+        """Return the messages in groups with one subject each, in their order."""
+        raws = await self._redis.mget([self._keys.delivery(message_id) for message_id in message_ids])
+        groups: dict[str, list[str]] = {}
+        for message_id, raw in zip(message_ids, raws, strict=True):
+            read = self._readings.read_others(Delivery, [(_name(message_id), _split(raw)[1])] if raw else [])
+            subject = read[0].subject if read else ""
+            groups.setdefault(subject or message_id, []).append(message_id)
+        return [*groups.values()]
 
     async def claim(self, seen: Waiting, now_ms: int) -> Waiting | None:
         """Claim a message for one attempt; None if another process has it."""
