@@ -42,10 +42,15 @@ class Posts:
     """Connections to receivers; attempts share no state."""
 
     def __init__(
-        self, *, loopback: bool = False, attempt_s: float = ATTEMPT_S, internal: InternalReceivers = NO_RECEIVERS
+        self,
+        *,
+        loopback: bool = False,
+        attempt_s: float = ATTEMPT_S,
+        internal: InternalReceivers = NO_RECEIVERS,
+        most_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
         self._loopback, self._internal = loopback, internal
-        self._attempt_s = attempt_s
+        self._attempt_s, self._most_bytes = attempt_s, most_bytes
         self._backend: GuardedBackend | None = None
         self._pool: httpcore.AsyncConnectionPool | None = None
 
@@ -93,7 +98,7 @@ class Posts:
                 answer = Answer(response.status, retry_after=retry_after)
                 async for part in response.aiter_stream():
                     answer = replace(answer, body=answer.body + part)
-                    if len(answer.body) > MAX_RESPONSE_BYTES:
+                    if len(answer.body) > self._most_bytes:
                         break
         except TimeoutError:
             return replace(answer, error=f"no response within {self._attempt_s:g} s")

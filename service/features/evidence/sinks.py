@@ -2,19 +2,16 @@
 
 import asyncio
 import base64
-import hmac
 import os
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from sayso.core.canonical_json import canonical_json
-from sayso.core.clock import now_ms
 from sayso.errors import SaysoError, Unavailable
 from sayso.features.evidence.checkpoints import Checkpoint
+from service.core.outgoing.buckets import Bucket
 from service.core.outgoing.http import Posts
 
 
@@ -43,20 +40,20 @@ async def deliver(sink: Sink, made: Checkpoint, posts: Posts) -> None:
         except OSError as error:
             raise Unavailable(f"The file of {sink.name} cannot be written: {error}.") from error
         return
-    url, body, method = f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}", made.line.encode(), "POST"
+    url, body = f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}", made.line.encode()
     headers = {"Content-Type": "application/json"}
     if kind == "s3":
-        url, method = f"{url.rstrip('/')}/{made.number:012}.json", "PUT"
-        headers |= sign_request(method, urlsplit(url), parts, body, datetime.fromtimestamp(now_ms() / 1000, UTC))
-    elif parts.username:
+        await Bucket(sink.url, posts).put(f"{made.number:012}.json", body, headers)
+        return
+    if parts.username:
         credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
     if kind == "otlp":
         body = write_log_record(made)
-    if parts.query and kind != "s3":
+    if parts.query:
         url = f"{url}?{parts.query}"
     try:
-        answer = await posts.send(url, headers, body, method=method)
+        answer = await posts.send(url, headers, body)
     except SaysoError as error:
         raise Unavailable(f"{sink.name} was not reached: {error.message}") from error
     if not answer.accepted:
@@ -85,23 +82,3 @@ def write_log_record(made: Checkpoint) -> bytes:
     resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "sayso"}}]}
     logs = {"resource": resource, "scopeLogs": [{"scope": {"name": "sayso"}, "logRecords": [record]}]}
     return canonical_json({"resourceLogs": [logs]}, limited=False)
-
-
-def sign_request(
-    method: str, url: SplitResult, credentials: SplitResult, body: bytes, at: datetime
-) -> Mapping[str, str]:
-    """Return the headers of a request to a bucket, by AWS Signature Version 4; the query may name a region."""
-    key, secret = unquote(credentials.username or ""), unquote(credentials.password or "")
-    region = credentials.query.removeprefix("region=") or "us-east-1"
-    day, digest = f"{at:%Y%m%d}", sha256(body).hexdigest()
-    scope = f"{day}/{region}/s3/aws4_request"
-    signed = {"host": url.netloc, "x-amz-content-sha256": digest, "x-amz-date": f"{at:%Y%m%dT%H%M%SZ}"}
-    lines = "".join(f"{name}:{value}\n" for name, value in signed.items())
-    request = f"{method}\n{url.path}\n{url.query}\n{lines}\n{';'.join(signed)}\n{digest}"
-    text = f"AWS4-HMAC-SHA256\n{signed['x-amz-date']}\n{scope}\n{sha256(request.encode()).hexdigest()}"
-    made = f"AWS4{secret}".encode()
-    for part in (day, region, "s3", "aws4_request"):
-        made = hmac.digest(made, part.encode(), "sha256")
-    signature = hmac.digest(made, text.encode(), "sha256").hex()
-    said = f"AWS4-HMAC-SHA256 Credential={key}/{scope},SignedHeaders={';'.join(signed)},Signature={signature}"
-    return {name: value for name, value in signed.items() if name != "host"} | {"Authorization": said}

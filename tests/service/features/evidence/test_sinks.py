@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from service.features.evidence.sinks import Sink, sign_request
+from service.core.outgoing.buckets import sign_request
+from service.features.evidence.sinks import Sink
 
 
 def test_signature_is_that_of_the_providers_example() -> None:
