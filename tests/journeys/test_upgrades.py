@@ -120,7 +120,7 @@ async def check_ready(*stacks: Stack) -> None:
         assert (answer.status_code, answer.json()["unreadable"]) == (200, 0), answer.text
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)  # four starts of a whole installation, with others beside on a busy machine
 async def test_rolling_upgrade_and_roll_back_lose_nothing_and_run_nothing_twice(tmp_path: Path, before: Path) -> None:
     with running_server(tmp_path / "store") as store:
         fleet = Fleet(tmp_path, store, before)
