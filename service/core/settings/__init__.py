@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from sayso.core.records.terms import UNDO_PATTERN
 from sayso.errors import InvalidInput
 from service.core.settings.evidence import EvidenceSettings
+from service.core.settings.files import FILED, file_variable_of, read_files
 from service.core.settings.limits import EdgeSettings, LimitSettings, PeriodSettings, WebhookSettings, Words
 from service.core.settings.stores import check_port, check_store_url, find_exposure
 
@@ -269,6 +270,8 @@ def load() -> Settings:
     """Return the settings; raises `InvalidSettings`, also for an unknown variable in production or one letter off."""
     if earlier := os.environ.pop(_EARLIER_KEY, None):
         os.environ.setdefault("SAYSO_KEY", earlier)
+    if faults := read_files(os.environ):
+        raise InvalidSettings("\n".join(faults))
     unknown = list_unknown()
     try:
         settings = Settings()
@@ -292,7 +295,7 @@ def list_unknown(*, nearly: bool = False) -> list[str]:
 
     With `nearly`, only those count that are one letter off.
     """
-    known, sentences = [variable_of(name) for name in Settings.model_fields], []
+    known, sentences = [*map(variable_of, Settings.model_fields), *map(file_variable_of, FILED)], []
     for name in sorted(os.environ):
         upper = name.upper()
         if upper.startswith(PREFIX) and upper not in (*known, *OTHERS):

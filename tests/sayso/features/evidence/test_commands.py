@@ -3,8 +3,10 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from subprocess import CompletedProcess
+from tempfile import TemporaryDirectory
 
 import pytest
 from redis import Redis
@@ -35,6 +37,28 @@ def test_key_file_is_private_and_keeps_earlier_keys(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(InvalidInput, match="exists already"):
         create_key_file(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can mount a file as another user's")
+def test_mounted_key_file_may_be_read_by_the_group() -> None:
+    """Kubernetes and systemd mount secrets as files of the superuser that the program's group reads."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "keys"
+        create_key_file(path)
+        os.chown(path, 0, 10_001)
+        os.setegid(10_001)
+        os.seteuid(10_001)
+        try:
+            for mode, is_private in ((0o440, True), (0o444, False), (0o460, False)):
+                os.seteuid(0)
+                path.chmod(mode)
+                os.seteuid(10_001)
+                with nullcontext() if is_private else pytest.raises(InvalidInput, match="Set 600"):
+                    assert len(read_key_file(path)) == 1
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """Settings are read once, checked as a whole, and each fault says what to do."""
 
 import base64
+import os
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from service.core.settings import CHECKOUT, InvalidSettings, Settings, load, socket_path, store_url_at, variable_of
+from service.core.settings.files import FILED, file_variable_of
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 24).decode()
 
@@ -15,6 +17,8 @@ SECRET = "whsec_" + base64.b64encode(b"k" * 24).decode()
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(variable_of(name), raising=False)
+    for name in FILED:
+        monkeypatch.delenv(file_variable_of(name), raising=False)
     monkeypatch.delenv("REDIS_URL", raising=False)
 
 
@@ -318,3 +322,44 @@ def test_a_home_with_odd_signs_makes_a_url_that_leads_back_to_it() -> None:
 
 def test_every_setting_is_described() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+def test_secrets_are_read_from_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given = {"redis_url": "rediss://:secret@store/0", "metrics_token": "m" * 32, "webhook_secret": f"{SECRET},{SECRET}"}
+    for name, value in given.items():
+        (tmp_path / name).write_text(f"{value}\n")
+        monkeypatch.setenv(file_variable_of(name), str(tmp_path / name))
+        monkeypatch.setenv(variable_of(name), "")
+    monkeypatch.setenv("REDIS_URL", "redis://plain")
+    settings = load()
+    assert settings.store_url == given["redis_url"]
+    assert settings.metrics_token is not None
+    assert settings.metrics_token.get_secret_value() == given["metrics_token"]
+    assert len(settings.webhook_secret) == 2
+    assert not {name for name in os.environ if name.startswith("SAYSO_") and name.endswith("_FILE")}
+
+
+@pytest.mark.parametrize(
+    ("content", "value", "says"),
+    [
+        (b"m" * 32, "n" * 32, "SAYSO_METRICS_TOKEN is set too. Unset one of them."),
+        (None, "", "cannot be read (No such file or directory). Correct the path"),
+        (b" \n", "", "holds no value"),
+        (b"m" * 70_000, "", "holds no value"),
+        (b"\xff" * 32, "", "is no text in UTF-8"),
+    ],
+)
+def test_file_of_a_secret_that_cannot_be_used_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None, value: str, says: str
+) -> None:
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    message = fault_of(monkeypatch, SAYSO_METRICS_TOKEN=value, SAYSO_METRICS_TOKEN_FILE=str(path))
+    assert message.startswith("SAYSO_METRICS_TOKEN_FILE: ")
+    assert says in message
+
+
+def test_file_of_a_wrong_value_is_a_wrong_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("http://store")
+    assert "SAYSO_REDIS_URL: write redis://" in fault_of(monkeypatch, SAYSO_REDIS_URL_FILE=str(tmp_path / "url"))
