@@ -1,7 +1,12 @@
-"""Checks for free ports, the store, the service and the clock."""
+"""Checks for free ports, the store, and the programs.
+
+`python -m launch.checks service` (or `worker`, `clock`) exits with 0 while that program of this container works.
+"""
 
 import http.client
 import socket as sockets
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from redis.backoff import NoBackoff
@@ -10,7 +15,10 @@ from redis.retry import Retry
 
 from launch import PortTaken
 from sayso.core.records.freezes import ClockReading
-from service.core.settings import EVERY_ADDRESS
+from sayso.errors import Unavailable
+from service.core.jobs import count_workers
+from service.core.logs import start
+from service.core.settings import EVERY_ADDRESS, Settings
 from service.core.settings.limits import TENANT
 from service.core.store.connection.connecting import connect_blocking, describe_fault
 from service.core.store.keys import TenantKeys
@@ -76,3 +84,31 @@ def is_clock_ticking(url: str, tenant: str = TENANT) -> bool:
     except RedisError:
         return True
     return raw is not None and abs(seconds * 1000 - ClockReading.model_validate_json(raw).at_ms) < MAX_TICK_AGE_MS
+
+
+def is_worker_alive(url: str, tenant: str = TENANT, host: str | None = None) -> bool:
+    """Return whether a worker of this host beat lately. An unreachable store counts as yes: workers wait for it."""
+    try:
+        return count_workers(url, tenant, host or sockets.gethostname()) > 0
+    except Unavailable:
+        return True
+
+
+PROBES: Mapping[str, Callable[[Settings], bool]] = {
+    "service": lambda settings: is_healthy(settings.host, settings.port),
+    "worker": lambda settings: is_worker_alive(settings.store_url, settings.tenant),
+    "clock": lambda settings: is_clock_ticking(settings.store_url, settings.tenant),
+}
+
+
+def main(settings: Settings) -> int:
+    """Return 0 if the program that the command line names works, else 1."""
+    name = sys.argv[1] if len(sys.argv) == 2 else ""
+    if name not in PROBES:
+        print(f"Name the program to check: {', '.join(PROBES)}.", file=sys.stderr)
+        return 2
+    return 0 if PROBES[name](settings) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(start(main, several=len(sys.argv) == 2 and sys.argv[1] == "service"))

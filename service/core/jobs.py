@@ -123,11 +123,15 @@ class DrainQueue:
         self._redis.close()
 
 
-def count_workers(url: str, tenant: str = TENANT) -> int:
-    """Return how many of the tenant's workers beat lately; raises `Unavailable`. Blocking: call it from a thread."""
+def count_workers(url: str, tenant: str = TENANT, host: str | None = None) -> int:
+    """Return how many of the tenant's workers (of a host) beat lately; raises `Unavailable`.
+
+    Blocking: call it from a thread.
+    """
     try:
         with connect_blocking(url, socket_timeout=5) as redis:
-            return len(_list_alive(redis, queue_of(tenant)))
+            alive = _list_alive(redis, queue_of(tenant))
+            return sum(host is None or redis.hget(key, "hostname") == host.encode() for key in alive)
     except RedisError as error:
         raise Unavailable() from error
 

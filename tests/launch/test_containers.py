@@ -1,15 +1,17 @@
 """Tests that containers run the same programs as `make up`."""
 
-from pathlib import Path
+import re
 from typing import Any
 
 import pytest
 import yaml
 
+from launch.checks import PROBES
 from launch.programs import CLOCK, DEMO_MODEL, SERVICE, SETUP, WORKER, Program
 from launch.server import DURABILITY
 from launch.watched import MODULES
 from service.core.settings import CHECKOUT, Settings, variable_of
+from service.core.settings.files import FILED, file_variable_of
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +53,38 @@ def test_containers_get_the_settings_that_they_read(services: dict[str, Any]) ->
     theirs = {variable_of(name) for name in ("home", "host", "port", "workers")}
     hook = {variable_of("webhook_secret"), variable_of("metrics_token")}
     wanted = {variable_of(name) for name in Settings.model_fields} - secrets - theirs - hook
+    files = {variable_of(name): file_variable_of(name) for name in FILED}
 
-    assert set(services["service"]["environment"]) == wanted | {"REDIS_URL"} | hook
+    def variables_of(container: str) -> set[str]:
+        return {name for name in services[container]["environment"] if name not in files.values()}
+
+    assert variables_of("service") == wanted | {"REDIS_URL"} | hook
     for name in ("worker", "clock"):
-        assert set(services[name]["environment"]) == wanted | {"REDIS_URL"}
-    assert set(services["setup"]["environment"]) == wanted | {"REDIS_URL"} | secrets
+        assert variables_of(name) == wanted | {"REDIS_URL"}
+    assert variables_of("setup") == wanted | {"REDIS_URL"} | secrets
+    for name in ("service", "worker", "clock", "setup"):
+        environment = services[name]["environment"]
+        assert set(files.values()) & set(environment) == {files[known] for known in files if known in environment}
+
+
+def test_containers_get_the_files_of_the_secrets_that_they_read(services: dict[str, Any]) -> None:
+    document = yaml.safe_load((CHECKOUT / "compose.yaml").read_text(encoding="utf-8"))
+    for name in ("service", "worker", "clock", "setup"):
+        container = services[name]
+        mounts = {mount for mount in container["environment"].values() if "/run/secrets/" in mount}
+        assert sorted(re.findall(r"/run/secrets/(\w+)", " ".join(mounts))) == sorted(container["secrets"])
+        assert "${SAYSO_CONFIG:-./config}:/etc/sayso:ro" in container["volumes"]
+    for name, secret in document["secrets"].items():
+        variable = "SAYSO_KEY_FILE" if name == "key_file" else file_variable_of(name)
+        assert secret == {"file": f"${{{variable}:-/dev/null}}"}
+
+
+def test_each_container_says_whether_it_works(services: dict[str, Any]) -> None:
+    assert "healthcheck" not in services["service"], "the image has its own"
+    for name in ("worker", "clock"):
+        assert services[name]["healthcheck"]["test"] == ["CMD", "python", "-m", "launch.checks", name]
+    assert {"service", "worker", "clock"} == set(PROBES)
+    assert services["demo-model"]["profiles"] == ["local"]
 
 
 @pytest.mark.parametrize("name", ["store", "setup", "service", "worker", "clock", "demo-model"])
@@ -74,15 +103,12 @@ def test_containers_have_volumes_for_their_data(services: dict[str, Any]) -> Non
     assert "install -d -o sayso" in (CHECKOUT / "Dockerfile").read_text(encoding="utf-8")
 
 
-def test_image_has_all_packages_and_no_root_user() -> None:
+def test_image_is_made_of_wheels_alone_and_has_no_root_user() -> None:
     rows = [line.split() for line in (CHECKOUT / "Dockerfile").read_text(encoding="utf-8").splitlines() if line]
 
     assert [rest for first, *rest in rows if first == "USER"] == [["10001"]]
-    copied = {source for first, *rest in rows if first == "COPY" for source in rest[:-1]}
-    assert copied >= {"sayso", "service", "workers", "launch", "demo", "requirements.lock"}
-    kept = {
-        line[1:]
-        for line in Path(CHECKOUT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-        if line[:1] == "!"
-    }
-    assert copied == kept
+    copied = {source for first, *rest in rows if first == "COPY" and rest[0][:2] != "--" for source in rest[:-1]}
+    assert copied == {"requirements.lock", "dist/wheels.txt", "dist/*.whl"}
+    assert [row[-2:] for row in rows if row[:2] == ["COPY", "--from=packages"]] == [["/opt/sayso", "/opt/sayso"]]
+    kept = (CHECKOUT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert copied == {line[1:] for line in kept if line[:1] == "!"}

@@ -12,6 +12,7 @@ import pytest
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
+from launch.checks import is_worker_alive
 from launch.server import running_server
 from launch.stops import wait_until
 from service.assembly import assemble
@@ -166,10 +167,12 @@ def test_killed_worker_is_not_counted(tmp_path: Path) -> None:
         redis = at_exit.enter_context(BlockingRedis.from_url(url))
         process = at_exit.enter_context(started("workers", url, **settings))
         assert wait_until(lambda: count_workers(url) == 1, PATIENCE_S)
+        assert is_worker_alive(url)
+        assert not is_worker_alive(url, host="another")
         process.kill()
         process.wait()
         names: Any = redis.smembers("rq:workers")
         for name in names:
             redis.expire(name, 35)  # as 45 seconds later
         assert redis.exists(*names) == 1
-        assert (count_workers(url), worker_pids(url)) == (0, frozenset())
+        assert (count_workers(url), worker_pids(url), is_worker_alive(url)) == (0, frozenset(), False)
