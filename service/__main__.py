@@ -25,10 +25,12 @@ from service.core.store.connection.connecting import OtherFormat, WeakDurability
 from service.core.store.connection.macs import Macs
 from service.core.wiring import providers_of, settle_memory
 from service.edge.http.connections import ServerConfig
+from service.edge.http.listening import stop_connections
 from service.features.control.drills import InvalidDrills, drills_of
 from service.tenants import TenantApps, end_waits
 
 GRACE_S = 10  # time for requests in flight after a signal to stop
+UNDER_WAY_S = 0.5  # time for connections that have begun when the port closes
 
 
 class Server(uvicorn.Server):
@@ -68,6 +70,13 @@ class Server(uvicorn.Server):
         self._draining = True
         self._loop.call_soon_threadsafe(end_waits, self._app)
         self._loop.call_soon_threadsafe(self._loop.call_later, self._delay_s, super().handle_exit, sig, frame)
+
+    async def shutdown(self, sockets: list[sockets.socket] | None = None) -> None:
+        """Answer the requests that are under way to the port, then close it: other services take the next ones."""
+        if self._delay_s:
+            stop_connections(listener.fileno() for server in self.servers for listener in server.sockets)
+            await asyncio.sleep(UNDER_WAY_S)
+        await super().shutdown(sockets)
 
 
 def main(settings: Settings) -> int:
