@@ -1,0 +1,1 @@
+"""Tests of what Sayso is installed with, each by the tools that read it."""
