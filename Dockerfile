@@ -1,6 +1,6 @@
 # One image for the service, the workers and the clock, from the wheels in dist:
 #
-#   make wheels && docker build --build-arg VERSION=0.1.0 --build-arg REVISION=$(git rev-parse HEAD) -t sayso .
+#   make wheels && docker build --build-arg VERSION=0.2.0 --build-arg REVISION=$(git rev-parse HEAD) -t sayso .
 #
 # Own agents get an image FROM sayso; docs/production.md shows it.
 FROM python:3.11-slim-bookworm AS packages

@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test fuzz pages journeys hops proofs translations screens docs check aap openapi frameworks agentdojo bench soak chaos mutations release wheels lock clean help
+.PHONY: up demo test fuzz pages journeys hops proofs translations screens docs check aap openapi frameworks agentdojo bench soak chaos mutations release wheels sbom lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -11,6 +11,10 @@ OPENAPI_VENV := .venv-openapi
 OPENAPI := $(OPENAPI_VENV)/.installed
 AGENTDOJO_VENV := .venv-agentdojo
 AGENTDOJO := $(AGENTDOJO_VENV)/.installed
+# Tools that check and run what Sayso is installed with. Helm is built by Go; without Go, tests of the chart are skipped.
+DELIVERY_VENV := .venv-delivery
+DELIVERY := $(DELIVERY_VENV)/.installed
+HELM := helm.sh/helm/v3/cmd/helm@v3.16.4
 DOCS_VENV := .venv-docs
 DOCS := $(DOCS_VENV)/.installed
 RESTATE_VENV := .venv-restate
@@ -21,8 +25,9 @@ PROVIDER := $(if $(shell command -v npm),tests/journeys/provider/node_modules/.i
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 SDK := $(VENV)/sdk/.built
+DIST := dist
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist .docs site
-JOURNEYS := tests/launch tests/journeys tests/chaos
+JOURNEYS := tests/launch tests/distribution tests/journeys tests/chaos
 FORGERIES := $(addprefix tests/service/,$(addsuffix /test_forgeries.py,features/sign_in features/passkeys) core/store/test_macs.py)
 TESTS := tests --ignore tests/architecture --ignore tests/proofs $(addprefix --ignore ,$(JOURNEYS))
 
@@ -56,7 +61,7 @@ pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser
 	@$(call pytest,worksteal) tests/service -m browser
 
-journeys: $(DEV) $(SDK) $(PROVIDER) ## start whole installations, kill their processes, follow the tutorials
+journeys: $(DEV) $(SDK) $(PROVIDER) $(DELIVERY) ## start whole installations, kill their processes, follow the tutorials
 	@$(PYTHON) -m launch.browser
 	@$(call pytest,loadgroup) $(JOURNEYS)
 
@@ -113,9 +118,14 @@ frameworks: $(DEV) ## suspend and resume runs of every framework (ARGS="pydantic
 release: $(DEV) ## build and check the distribution of this version, then tag the commit
 	@.ci/release
 
-wheels: $(RUNTIME) ## build the wheels of SDK and server into dist
-	@rm -rf dist && $(PYTHON) -m hatchling build --target wheel --directory dist
-	@cd distribution/server && $(abspath $(PYTHON)) -m hatchling build --target wheel --directory ../../dist
+wheels: $(RUNTIME) ## build the wheels of SDK and server into dist, the same bytes for the same sources
+	@rm -rf $(DIST) && $(PYTHON) -m hatchling build --target wheel --directory $(DIST)
+	@cd distribution/server && $(abspath $(PYTHON)) -m hatchling build --target wheel --directory $(abspath $(DIST))
+	@cd $(DIST) && $(abspath $(PYTHON)) -m pip hash *.whl | sed 's/:$$/ \\/; s|^sayso|./sayso|' >wheels.txt
+
+sbom: $(DELIVERY) ## list all packages of the image in dist/sayso.cdx.json (CycloneDX)
+	@mkdir -p $(DIST) && $(DELIVERY_VENV)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+		--output-file $(DIST)/sayso.cdx.json requirements.lock 2>/dev/null
 
 lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --group server --group build --extra cli --group dev \
@@ -129,6 +139,8 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile tests/conformance/openapi/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file tests/conformance/openapi/requirements.lock
 	cd tests/conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm install --package-lock-only --omit-lockfile-registry-resolved
+	$(VENV)/bin/uv pip compile distribution/requirements.in --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file distribution/requirements.lock
 	$(VENV)/bin/uv pip compile docs/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file docs/requirements.lock
 	$(VENV)/bin/uv pip compile benchmarks/agentdojo/requirements.in --universal --python-version 3.11 \
@@ -166,7 +178,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	done
 
 clean: ## remove environments and caches; the data directory stays
-	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(DOCS_VENV) $(OPENAPI_VENV) $(RESTATE_VENV) \
+	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(DELIVERY_VENV) $(DOCS_VENV) $(OPENAPI_VENV) $(RESTATE_VENV) \
 		tests/conformance/openapi/node_modules benchmarks/peers/restate/node_modules tests/journeys/provider/node_modules $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -197,6 +209,11 @@ $(PROVIDER): tests/journeys/provider/package-lock.json
 
 $(DOCS): docs/requirements.lock
 	@launch/install.sh $(DOCS_VENV) docs/requirements.lock $(UV_VERSION)
+	@touch $@
+
+$(DELIVERY): distribution/requirements.lock
+	@launch/install.sh $(DELIVERY_VENV) distribution/requirements.lock $(UV_VERSION)
+	@if command -v go >/dev/null; then GOBIN=$(CURDIR)/$(DELIVERY_VENV)/bin go install $(HELM); fi
 	@touch $@
 
 $(AGENTDOJO): benchmarks/agentdojo/requirements.lock
