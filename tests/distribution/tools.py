@@ -11,7 +11,9 @@ import pytest
 from service.core.settings import CHECKOUT
 
 DISTRIBUTION = CHECKOUT / "distribution"
-_PLACES = os.pathsep.join((str(CHECKOUT / ".venv-delivery" / "bin"), os.environ["PATH"], "/usr/sbin"))
+_VENV = CHECKOUT / ".venv-delivery"
+_BINARIES = (*_VENV.glob("lib/python*/site-packages/*/bin"), *_VENV.glob("lib/python*/site-packages/*/bin/linux-*"))
+_PLACES = os.pathsep.join(map(str, (_VENV / "bin", *_BINARIES, os.environ["PATH"], "/usr/sbin")))
 
 
 def find_tool(name: str) -> str:
