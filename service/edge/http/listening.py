@@ -22,7 +22,7 @@ _PROGRAM = struct.pack("HL", len(_INSTRUCTIONS), ctypes.addressof(_CODE))
 def stop_connections(listeners: Iterable[int]) -> None:
     """Drop new connections of listening sockets, by descriptor; those that have begun are still accepted.
 
-    Clients repeat a dropped packet after a second. By then the port is closed and refuses them, so a proxy sends the
+    Clients repeat a dropped packet after a second, and the closed port refuses it, so a proxy sends the
     request elsewhere. A connection that waits when a port closes would be reset, and its request lost. Only Linux can.
     """
     if sys.platform != "linux":
