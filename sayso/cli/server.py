@@ -5,9 +5,19 @@ import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
+
+import typer
 
 from sayso.errors import InvalidInput
+
+FileArgument = Annotated[Path, typer.Argument(help="The file of the backup.")]
+KeyOption = Annotated[
+    Path | None, typer.Option(help="The key file of the backup; by default that in SAYSO_KEY_FILE, or none.")
+]
+TenantOption = Annotated[
+    str | None, typer.Option(help="A tenant of the store that is meant, where tenants lie in several.")
+]
 
 
 def find_programs() -> Path:
@@ -36,13 +46,13 @@ finally:
 """Starts a program so that Ctrl-C ends it without a traceback, too, while it imports its modules, and at its end."""
 
 
-def _run(module: str) -> NoReturn:
+def _run(module: str, *args: str) -> NoReturn:
     """Become a program of the server. It imports agents from the current folder, after its own modules."""
     given = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     folders = dict.fromkeys([str(find_programs()), *map(os.path.abspath, given), os.getcwd()])
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until the other interpreter has started
-    os.execve(sys.executable, [sys.executable, "-P", "-c", _START, module], environ)  # noqa: S606 - no shell is meant
+    os.execve(sys.executable, [sys.executable, "-P", "-c", _START, *args, module], environ)  # noqa: S606 - no shell is meant
 
 
 def up() -> None:
@@ -73,6 +83,27 @@ def setup() -> None:
 def macs() -> None:
     """Add MACs to stored records that have none, or new ones after a rotation. You confirm it first."""
     _run("service.macs")
+
+
+def backup(file: FileArgument, key_file: KeyOption = None, tenant: TenantOption = None) -> None:
+    """Back up the live store to a new file, with the settings of the service. Processes go on meanwhile."""
+    _run("service.features.backup", "save", os.path.abspath(file), *_list_options(key_file, tenant))
+
+
+def restore(
+    file: FileArgument,
+    verify: Annotated[bool, typer.Option("--verify", help="Check all records, MACs, trails and counts.")] = False,
+    key_file: KeyOption = None,
+    tenant: TenantOption = None,
+) -> None:
+    """Restore a backup into an empty store, with the settings of the service. All other programs are stopped."""
+    verified = ["--verify"] if verify else []
+    _run("service.features.backup", "restore", os.path.abspath(file), *verified, *_list_options(key_file, tenant))
+
+
+def _list_options(key_file: Path | None, tenant: str | None) -> list[str]:
+    keys = ["--key-file", os.path.abspath(key_file)] if key_file is not None else []
+    return [*keys, *(["--tenant", tenant] if tenant is not None else [])]
 
 
 def demo() -> None:

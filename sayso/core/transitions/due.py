@@ -1,14 +1,20 @@
-"""Transitions of a suspension that is due, or whose freeze has ended. Frozen records are held for a while."""
+"""Transitions of a suspension that is due, whose freeze has ended, or whose store lost its latest changes.
+
+Frozen records are held for a while.
+"""
 
 from collections.abc import Sequence
 
+from sayso.core.records.events import Event
 from sayso.core.records.freezes import Freeze
-from sayso.core.records.suspensions import Change, Status, SuspensionRecord
-from sayso.core.transitions.client_execution import lapse
+from sayso.core.records.items import CardDelivery, DeliveryState, Item
+from sayso.core.records.suspensions import Change, Lease, Status, SuspensionRecord
+from sayso.core.transitions.client_execution import client_redeem, lapse, mark_in_doubt
 from sayso.core.transitions.closing import next_due
 from sayso.core.transitions.deadlines import keep_time
-from sayso.core.transitions.execution import redrive
+from sayso.core.transitions.execution import Fence, describe_starts, give_up, lease, redeem, redrive
 from sayso.core.transitions.freezing import check_start, find_held, hold, shift_deadlines, spare_lease, tools_to_start
+from sayso.core.transitions.permits import may_start
 from sayso.errors import Frozen
 
 
@@ -59,3 +65,76 @@ def _requeue(
     shifted = shift_deadlines(record, freezes, now_ms) if freezes else Change(record)
     lapsed = lapse(shifted.record, now_ms)
     return Change(lapsed.record, shifted.events + lapsed.events)
+
+
+_LONGEST = 2_000  # of the reason that a page shows
+
+
+def void_starts(record: SuspensionRecord, following: SuspensionRecord, holder: str, why: str, now_ms: int) -> Change:
+    """Return the change after which no permit and no lease of before counts, so that nothing runs twice by itself.
+
+    A call that may have run is treated as one of a worker, or a client, that was lost after it had redeemed the permit:
+    a person says what happened. A run of which no call is in doubt fails; an admin can retry it.
+
+    `holder` stands for who may have used them. Open items say `why` they may have been decided before, and count as
+    unseen, so that no fallback approves them unless a person sees this. `following` is the run's next suspension, if a
+    client's call is in doubt.
+    """
+    if record.status is Status.PENDING:
+        return _warn(record, why, now_ms)
+    if record.status not in (Status.DECIDED, Status.RESUMING):
+        return Change(record)
+    startable = [item for item in record.items if _may_have_started(record, item, now_ms)]
+    if record.resume.mode == "poll":
+        return _void_of_client(record, following, holder, startable, now_ms)
+    return _void_of_worker(record, holder, startable, why, now_ms)
+
+
+def _warn(record: SuspensionRecord, why: str, now_ms: int) -> Change:
+    def add(item: Item) -> Item:
+        said = item.prompt.reason or ""
+        reason = f"{why} {said}".strip()[:_LONGEST]
+        update = {"prompt": item.prompt.model_copy(update={"reason": reason}), "undoable": None}
+        unseen = {"seen_by": None, "seen_at_ms": None, "deliveries": tuple(map(_send_again, item.deliveries))}
+        return item.model_copy(update={**update, **unseen})
+
+    items = tuple(add(item) if item.open else item for item in record.items)
+    record = record.model_copy(update={"items": items, "updated_at_ms": now_ms})
+    return Change(record.model_copy(update={"due_at_ms": next_due(record)}))
+
+
+def _send_again(delivery: CardDelivery) -> CardDelivery:
+    return delivery.model_copy(update={"state": DeliveryState.QUEUED, "tries": 0, "next_try_at_ms": None})
+
+
+def _may_have_started(record: SuspensionRecord, item: Item, now_ms: int) -> bool:
+    return may_start(item) and not record.stops_calls and now_ms < item.start_by_ms
+
+
+def _void_of_worker(record: SuspensionRecord, holder: str, startable: list[Item], why: str, now_ms: int) -> Change:
+    events: tuple[Event, ...] = ()
+    if record.status is Status.DECIDED:
+        record, events = lease(record, holder, 0, now_ms)[:2]
+    held = record.lease or Lease(holder=holder, attempt=1, until_ms=now_ms)
+    fence = Fence(held.holder, held.attempt, 0)
+    known = record.resume.resumer == "runner" or (record.resume.resumer == "calls" and record.state is None)
+    intents = describe_starts(record, startable, fence, now_ms) if known else ()
+    if not intents and all(intent.result is not None for intent in record.journal):
+        failed = give_up(record, fence, why, (), now_ms)
+        return failed._replace(events=events + failed.events)
+    voided = redeem(record, fence, intents, (), now_ms)
+    return voided._replace(events=events + voided.events)
+
+
+def _void_of_client(
+    record: SuspensionRecord, following: SuspensionRecord, holder: str, startable: list[Item], now_ms: int
+) -> Change:
+    events: tuple[Event, ...] = ()
+    for item in startable:
+        redeemed = client_redeem(record, item.item_id, holder, now_ms)
+        record, events = redeemed.record, events + redeemed.events
+    unknown = [item for item in record.items if item.permit is not None and item.permit.report is None]
+    if len(unknown) != 1 or len(startable) != 1 or unknown[0].tool.idempotent:
+        return Change(record, events)  # its client marks it in doubt, or runs it again under the same key
+    doubted = mark_in_doubt(record, unknown[0].item_id, following, now_ms)
+    return doubted._replace(events=events + doubted.events)

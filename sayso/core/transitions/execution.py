@@ -5,7 +5,7 @@ permits of its approved calls. Only that worker may start them, after it has che
 times once more.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from sayso.core.clock import iso_utc
@@ -309,26 +309,31 @@ def hand_over(change: Change, worker: WaitingWorker, now_ms: int) -> Change:
     assert taken is not None  # noqa: S101  a decided run has just been leased
     fence = Fence(holder, taken.attempt, lease_ms)
     items = record.items if record.approved else ()  # a run that begins has none
-    intents = tuple(
-        Intent(
-            item_id=item.item_id,
-            call_id=item.call_id,
-            index=item.index,
-            tool=item.tool.name,
-            idempotency_key=f"{record.id}:{item.item_id}",
-            idempotent=item.tool.idempotent,
-            attempt=fence.attempt,
-            holder=holder,
-            begun_at_ms=now_ms,
-        )
-        for item in items
-    )
+    intents = describe_starts(record, items, fence, now_ms)
     try:
         redeemed = redeem(leased.record, fence, intents, (), now_ms) if intents else Change(leased.record)
     except Conflict:
         return change  # its worker's own step raises it again, and reports it
     events = (*change.events, *leased.events, *redeemed.events)
     return change._replace(record=redeemed.record, events=events, ready=False, handed_to=worker.name)
+
+
+def describe_starts(record: SuspensionRecord, items: Iterable[Item], fence: Fence, now_ms: int) -> tuple[Intent, ...]:
+    """Return the intents of items whose calls start together."""
+    return tuple(
+        Intent(
+            item_id=item.item_id,
+            call_id=item.call_id,
+            index=item.index,
+            tool=item.tool.name,
+            idempotency_key=item.doubt.idempotency_key if item.doubt is not None else f"{record.id}:{item.item_id}",
+            idempotent=item.tool.idempotent,
+            attempt=fence.attempt,
+            holder=fence.holder,
+            begun_at_ms=now_ms,
+        )
+        for item in items
+    )
 
 
 def take_back(record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:

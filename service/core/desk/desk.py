@@ -44,6 +44,7 @@ class Desk:
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
+        self.void_starts = scheduling.void_starts
         self.may_start, self.take_back = handing.may_start, handing.take_back
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts, handing, check)
         self.decide, self.extend, self.see = timed("decide", reviewing.decide), reviewing.extend, reviewing.see

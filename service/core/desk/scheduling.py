@@ -8,8 +8,8 @@ from sayso.core.records.items import DeliveryReport
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.transitions.deciding import void_decisions
 from sayso.core.transitions.deliveries import move_cards, record_deliveries
-from sayso.core.transitions.due import tick, wake
-from service.core.desk.changes import Changes, Start, Unsure
+from sayso.core.transitions.due import tick, void_starts, wake
+from service.core.desk.changes import Changes, Start, Unsure, draft_following
 from service.core.store.suspensions.batches import PrecomputedCommit
 from service.core.store.suspensions.saving import Saved
 
@@ -71,6 +71,14 @@ class Scheduling:
         """Resume a suspension that `freeze` held before it ended."""
         freezes = await self.changes.freezes()
         return await self.changes.change(suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms))
+
+    async def void_starts(self, suspension_id: str, holder: str, why: str) -> Saved:
+        """Void the permits and the lease of a suspension whose store lost its latest changes."""
+
+        def void(record: SuspensionRecord, now_ms: int) -> Change:
+            return void_starts(record, draft_following(record, None, record.step), holder, why, now_ms)
+
+        return await self.changes.change(suspension_id, void)
 
     def _build_tick(self, queued_since_ms: int | None, inactive: frozenset[str] | None = None) -> Start:
         """Return the tick; without knowing who is inactive, it raises `Unsure` if a decision may take effect."""

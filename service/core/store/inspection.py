@@ -205,15 +205,15 @@ class Inspections:
             await self._read(await self._list_ids(_SAMPLE))
         return self.readings.list_unreadable()
 
-    async def look_through(self) -> tuple[int, list[UnreadableRecord]]:
+    async def look_through(self, most: int = _MOST) -> tuple[int, list[UnreadableRecord]]:
         """Read all waiting records and the newest others; return their number and the unreadable ones."""
-        ids = await self._list_ids(_MOST)
+        ids = await self._list_ids(most)
         await self._read(ids)
         return len(ids), self.readings.list_unreadable()
 
-    async def look_through_trails(self) -> tuple[int, dict[str, str]]:
+    async def look_through_trails(self, most: int = _MOST) -> tuple[int, dict[str, str]]:
         """Check the newest trails; return their number, and the fault of each run whose trail is damaged."""
-        run_ids = await self.runs.list_ids(_MOST)
+        run_ids = await self.runs.list_ids(most)
         faults: dict[str, str] = {}
         for some in _divide(run_ids):
             ends: list[TrailEnd] = await self.trails.find_ends(some)

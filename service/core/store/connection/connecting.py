@@ -315,6 +315,7 @@ async def check_durability(url: str, *, allow_weak: bool, stated: bool = False, 
 
 
 CURRENT = 2  # the format that this version reads and writes; format 2 renamed stored fields and keys
+RESTORING = "restoring"  # instead of a format, until a restore has ended
 _UNNUMBERED = "1"  # the format of a store with keys of Sayso but no number
 _BY_PROCESSES = frozenset(
     (
@@ -348,6 +349,8 @@ async def check_format(url: str, macs: Macs | None = None) -> None:
                 raw = await redis.get(FORMAT)
         await _check_macs(redis)
     number = _UNNUMBERED if raw is None else text(raw)
+    if number == RESTORING:
+        raise OtherFormat("A restore into this store has not ended. Wait for it, or empty the store and restore again.")
     if number != str(CURRENT):
         later = re.fullmatch(r"[1-9][0-9]{0,8}", number) and int(number) > CURRENT
         wrote = "A later version" if later else "An earlier version" if number == "1" else "Another version"

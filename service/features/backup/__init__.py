@@ -1,0 +1,1 @@
+"""Backups of a live store, and their restore into an empty one."""

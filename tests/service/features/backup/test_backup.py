@@ -1,0 +1,176 @@
+"""A backup is the store at one instant, and opens with its key alone; a restore voids what may have run since."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from sayso.core.key_files import create_key_file, read_key_file
+from sayso.core.policy.external import ExternalCall
+from sayso.core.records.freezes import Revocations
+from sayso.core.records.suspensions import ResumeSpec, Status
+from sayso.core.records.tools import ToolCall
+from sayso.errors import AlreadyRedeemed, InvalidInput, NotFound
+from service.assembly import open_process
+from service.core.settings import CHECKOUT, Settings
+from service.core.settings.limits import TENANT
+from service.core.store.connection.connecting import check_format
+from service.core.store.connection.macs import Macs
+from service.core.store.keys import FORMAT, TenantKeys
+from service.core.wiring import Wiring
+from service.features.backup.files import read_backup, write_backup
+from service.features.backup.store import read_store
+from tests.builders import REFUND, approve, finish, make_pending, make_person, make_running, run_ref
+from tests.builders import ask as ask_for
+from tests.service.core.store.flipping import flip
+
+KEYS = TenantKeys(TENANT)
+
+
+@pytest.fixture
+def store(clean_store_url: str) -> Iterator[Any]:
+    with Redis.from_url(clean_store_url) as client:
+        yield client
+
+
+@contextmanager
+def writing(url: str) -> Iterator[None]:
+    """Write to many keys at once, over and over, also new ones and removed ones."""
+    stop = threading.Event()
+
+    def write(first: int) -> None:
+        with Redis.from_url(url) as client:
+            number = first
+            while not stop.is_set():
+                number += 2
+                with client.pipeline(transaction=True) as pipe:
+                    for name in range(50):
+                        pipe.set(f"sayso:{{{TENANT}}}:s:{name}", number)
+                    pipe.set(f"sayso:{{{TENANT}}}:r:{number}", number)
+                    pipe.delete(f"sayso:{{{TENANT}}}:r:{number - 200}")
+                    pipe.zadd(KEYS.schedule, {"last": number})
+                    pipe.execute()
+
+    writers = [threading.Thread(target=write, args=(first,)) for first in (0, 1)]
+    for writer in writers:
+        writer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+
+
+def test_backup_of_a_changing_store_is_one_instant(clean_store_url: str, store: Any) -> None:
+    for _ in range(5):
+        store.flushall()
+        store.mset({f"sayso:{{{TENANT}}}:e:{name}": "x" for name in range(5_000)})
+        with writing(clean_store_url):
+            kept = {entry.name: entry for entry in read_store(clean_store_url)}
+        store.flushall()
+        for entry in kept.values():
+            if entry.dump is not None:
+                store.restore(entry.name, 0, entry.dump)
+        assert store.exists(*[f"sayso:{{{TENANT}}}:e:{name}" for name in range(5_000)]) == 5_000
+        (number,) = {int(store.get(f"sayso:{{{TENANT}}}:s:{name}")) for name in range(50)}
+        assert store.zscore(KEYS.schedule, "last") == number
+        assert store.exists(f"sayso:{{{TENANT}}}:r:{number}")
+        assert not store.exists(f"sayso:{{{TENANT}}}:r:{number + 2}")
+
+
+def run(act: str, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SAYSO_")}
+    command = [sys.executable, "-m", "service.features.backup", act, *args]
+    env = {**kept, "SAYSO_ALLOW_WEAK_DURABILITY": "true", **environ}
+    return subprocess.run(command, cwd=CHECKOUT, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+async def test_restored_desk_starts_nothing_twice(
+    clean_store_url: str, store: Any, tmp_path: Path, keyed: bool
+) -> None:
+    environ = {"SAYSO_REDIS_URL": clean_store_url}
+    if keyed:
+        create_key_file(tmp_path / "keys")
+        environ["SAYSO_KEY_FILE"] = str(tmp_path / "keys")
+    settings = Settings(redis_url=clean_store_url, key_file=tmp_path / "keys" if keyed else None)
+    await check_format(clean_store_url, Macs(settings.key_file))
+    call = ExternalCall(ToolCall(call_id="c", index=0, name="refund", args={"order": "A", "amount": 5}), REFUND)
+    async with open_process(settings) as process:
+        wiring = process.wiring
+        await make_person(wiring, "anna")
+        pending, ended = (
+            await make_pending(wiring),
+            await finish(wiring, await approve(wiring, await make_pending(wiring))),
+        )
+        approved, begun = await approve(wiring, await make_pending(wiring)), await make_running(wiring)
+        polled = (await wiring.desk.suspend(run_ref(), [call], ResumeSpec(mode="poll"))).record
+        polled = await approve(wiring, polled)
+    file = tmp_path / "backup"
+    done = run("save", str(file), **environ)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert ("encrypted with the key" in done.stdout) == keyed
+    assert (b"ORDER" in file.read_bytes(), file.stat().st_mode & 0o777) == (False, 0o600)
+    assert "exists already" in run("save", str(file), **environ).stderr
+    refused = run("restore", str(file), **environ)
+    assert (refused.returncode, "The store is not empty" in refused.stderr) == (1, True)
+    store.flushall()
+    done = run("restore", str(file), "--verify", **environ)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert "5 suspensions can be read, and the trails of 5 runs are whole" in done.stdout
+    assert store.get(FORMAT) == b"2"
+    async with open_process(settings) as process:
+        await check_restored(process.wiring, [one.id for one in (pending, ended, approved, begun, polled)])
+
+
+async def check_restored(wiring: Wiring, ids: list[str]) -> None:
+    pending, ended, approved, begun, polled = [(await wiring.desk.suspensions.read(id_)).record for id_ in ids]
+    (freeze,) = await wiring.freezes.in_force()
+    assert (freeze.scope, freeze.by) == ("all", "restore")
+    assert "The call may have run" in str(pending.items[0].prompt.reason) or "may have run" in str(
+        pending.items[0].prompt.reason
+    )
+    assert ended.status is Status.RESUMED
+    assert begun.status is Status.FAILED
+    assert "restored from a backup" in str(begun.end and begun.end.error)
+    (intent,) = approved.journal
+    assert (approved.status, intent.holder, intent.item_id) == (Status.RESUMING, "restore", "i1")
+    assert polled.following_id is not None
+    asked = (await wiring.desk.suspensions.read(polled.following_id)).record
+    assert asked.items[0].doubt is not None
+    with pytest.raises(AlreadyRedeemed, match="may have run"):
+        await wiring.desk.client_redeem(polled.id, "i1", "another", Revocations())
+    with pytest.raises(NotFound):
+        await wiring.desk.suspensions.read("sus_none")
+    assert await wiring.store.redis.llen(wiring.store.keys.ready) == 0
+
+
+async def test_damaged_file_restores_nothing(clean_store_url: str, store: Any, tmp_path: Path) -> None:
+    await check_format(clean_store_url)
+    async with open_process(Settings(redis_url=clean_store_url)) as process:
+        await make_pending(process.wiring, ask_for(order="x" * 3_000))
+    create_key_file(tmp_path / "keys")
+    (key,) = read_key_file(tmp_path / "keys")
+    for name, used in (("sealed", key), ("clear", None)):
+        path = tmp_path / name
+        write_backup(path, "2", 1, used, read_store(clean_store_url))
+        whole = path.read_bytes()
+        for at in range(15, len(whole), 7):
+            path.write_bytes(flip(whole, at))
+            with pytest.raises(InvalidInput):
+                list(read_backup(path, {key.id: key}.get))
+        for cut in (whole[:-1], whole[: len(whole) // 2], whole + b"0", whole[:100]):
+            path.write_bytes(cut)
+            with pytest.raises(InvalidInput):
+                list(read_backup(path, {key.id: key}.get))
+    write_backup(tmp_path / "other", "2", 1, key, read_store(clean_store_url))
+    with pytest.raises(InvalidInput, match="encrypted with the key"):
+        list(read_backup(tmp_path / "other", lambda _: None))
