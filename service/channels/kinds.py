@@ -25,6 +25,7 @@ from service.channels.teams.inbound import router as teams_router
 from service.channels.teams.outbound import TeamsChannel, TeamsConfig, WorkflowChannel, WorkflowConfig
 from service.channels.telegram.inbound import listen as listen_to_telegram
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
+from service.core.outgoing.http import export_proxy
 from service.core.settings import Settings
 from service.core.wiring import Wiring
 
@@ -123,6 +124,7 @@ def _reveal(value: object) -> JsonValue:
 
 def open_channels(settings: Settings) -> Channels:
     """Open the channels of the channels file; raises `InvalidChannels`."""
+    export_proxy(settings.egress_proxy, settings.receivers)
     configs = read_channels(settings.channels, {kind: row.config for kind, row in KINDS.items()})
     opened = {config.name: KINDS[config.kind].open(config) for config in configs}
     built_in = None

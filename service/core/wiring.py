@@ -105,7 +105,9 @@ class Process:
     def __init__(self, settings: Settings, connections: Connections, watch: Watch, hooks: Hooks) -> None:
         self.settings, self.watch = settings, watch
         self.rulebook = rulebook_of(settings.policy)
-        self.posts = Posts(loopback=settings.aap_allow_loopback, internal=settings.receivers)
+        self.posts = Posts(
+            loopback=settings.aap_allow_loopback, internal=settings.receivers, proxy=settings.egress_proxy
+        )
         plans = assessors_of(settings.assessors)
         check_receivers(plans, settings.receivers, loopback=settings.aap_allow_loopback)
         self.assessors = Assessors(plans, self.posts)

@@ -162,7 +162,7 @@ class SlackApi:
     def session(self) -> aiohttp.ClientSession:
         """The connections, opened on first use."""
         if self._session is None or self._session.closed:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=CALL_S))
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=CALL_S), trust_env=True)
         return self._session
 
     async def aclose(self) -> None:

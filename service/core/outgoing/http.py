@@ -1,6 +1,7 @@
 """One delivery attempt of a message, in ten seconds and without redirects; failing destinations are only probed."""
 
 import asyncio
+import os
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from hashlib import sha256
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import httpcore
 import httpx
@@ -16,6 +18,7 @@ import httpx
 from sayso.core.clock import DAY_MS, HOUR_MS, now_ms
 from sayso.core.signing import sign_message
 from service.core.outgoing.connections import GuardedBackend, check_url
+from service.core.settings import PORTS
 from service.core.settings.receivers import NO_RECEIVERS, InternalReceivers
 
 ATTEMPT_S = 10.0
@@ -48,13 +51,17 @@ class Posts:
         attempt_s: float = ATTEMPT_S,
         internal: InternalReceivers = NO_RECEIVERS,
         most_bytes: int = MAX_RESPONSE_BYTES,
+        proxy: str | None = None,
     ) -> None:
-        self._loopback, self._internal = loopback, internal
+        self._loopback, self._internal, self._proxy_url = loopback, internal, proxy
         self._attempt_s, self._most_bytes = attempt_s, most_bytes
         self._backend: GuardedBackend | None = None
         self._pool: httpcore.AsyncConnectionPool | None = None
+        self._proxied: httpcore.AsyncConnectionPool | None = None
 
     async def aclose(self) -> None:
+        if self._proxied is not None:
+            await self._proxied.aclose()
         if self._pool is not None and self._backend is not None:
             await self._pool.aclose()
             self._backend.close()
@@ -77,21 +84,14 @@ class Posts:
     async def send(self, url: str, headers: Mapping[str, str], body: bytes | None, *, method: str = "POST") -> Answer:
         """Make one attempt; raises `UnsafeUrl` if the URL leads to a forbidden address."""
         self.check_url(url)
-        if self._pool is None:  # most processes never send
-            self._backend = GuardedBackend(loopback=self._loopback, internal=self._internal)
-            self._pool = httpcore.AsyncConnectionPool(
-                ssl_context=_trust(),
-                max_connections=_MOST_CONNECTIONS,
-                max_keepalive_connections=0,
-                network_backend=self._backend,
-            )
+        pool = self._choose_pool(url)
         answer = Answer(0)
         sent: dict[str | bytes, str | bytes] = {"User-Agent": "Sayso"}
         sent.update(headers)
         try:
             async with (
                 asyncio.timeout(self._attempt_s),
-                self._pool.stream(method, url, headers=sent, content=body) as response,
+                pool.stream(method, url, headers=sent, content=body) as response,
             ):
                 received = {name.lower(): value for name, value in response.headers}
                 retry_after = received.get(b"retry-after", b"").decode("latin-1") or None
@@ -102,14 +102,56 @@ class Posts:
                         break
         except TimeoutError:
             return replace(answer, error=f"no response within {self._attempt_s:g} s")
-        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
+        except _FAILURES as error:
             return replace(answer, error=_describe_failure(error), detail=f"{type(error).__name__}: {error}"[:500])
         return answer
+
+    def _choose_pool(self, url: str) -> httpcore.AsyncConnectionPool:
+        """Return the connections to a checked URL, opened on first use: most processes never send."""
+        parts = urlsplit(url)
+        internal = self._internal.names(parts.hostname or "", parts.port or PORTS[parts.scheme])
+        if self._proxy_url is not None and not internal:
+            self._proxied = self._proxied or open_proxied(self._proxy_url)
+            return self._proxied
+        if self._pool is None:
+            self._backend = GuardedBackend(loopback=self._loopback, internal=self._internal)
+            self._pool = httpcore.AsyncConnectionPool(
+                ssl_context=_trust(),
+                max_connections=_MOST_CONNECTIONS,
+                max_keepalive_connections=0,
+                network_backend=self._backend,
+            )
+        return self._pool
+
+
+_FAILURES = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError, OSError)
+
+
+def open_proxied(proxy_url: str) -> httpcore.AsyncConnectionPool:
+    """Return connections through a proxy, which resolves the names."""
+    parts = urlsplit(proxy_url)
+    login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    return httpcore.AsyncHTTPProxy(
+        f"http://{parts.netloc.rpartition('@')[2]}",
+        proxy_auth=login,
+        ssl_context=_trust(),
+        max_connections=_MOST_CONNECTIONS,
+        max_keepalive_connections=0,
+    )
+
+
+def export_proxy(proxy_url: str | None, internal: InternalReceivers) -> None:
+    """Send what the libraries of channels send through the proxy too: they read these variables."""
+    if proxy_url is not None:
+        direct = [*(name for name, _ in internal.hosts), *(str(network) for network, _ in internal.networks)]
+        os.environ.update(HTTPS_PROXY=proxy_url, HTTP_PROXY=proxy_url, NO_PROXY=",".join(direct))
 
 
 def _describe_failure(error: Exception) -> str:
     if isinstance(error.__cause__, ssl.SSLError) or isinstance(error.__context__, ssl.SSLError):
         return "the TLS connection failed; check the certificate"
+    if isinstance(error, httpcore.ProxyError):
+        return "the egress proxy refused the connection"
     if isinstance(error, httpcore.ConnectError | OSError):
         return "the connection failed"
     return "the connection broke off, or the response was not HTTP"

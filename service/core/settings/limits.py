@@ -5,6 +5,7 @@ import re
 from ipaddress import IPv6Address, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode
@@ -193,6 +194,24 @@ class WebhookSettings(BaseSettings, use_attribute_docstrings=True):
     internal_receivers: Words = ()
     """Hosts and networks of your own to which webhooks, assessors and messages of the Agent Approval Protocol may be
     sent, such as `n8n:5678,10.1.0.0/16`; without a port, every port. `http` is allowed to them. Empty: none."""
+
+    egress_proxy: str | None = Field(default=None, repr=False)
+    """Proxy for what leaves over http(s), such as `http://proxy:3128`: webhooks, channels, assessors and identity
+    providers. It resolves the names, so it must refuse private addresses. Internal receivers are reached without it."""
+
+    @field_validator("egress_proxy", mode="after")
+    @classmethod
+    def _check_egress_proxy(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme == "http" and parts.hostname and parts.port and not f"{parts.path}{parts.query}"
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError("this is no proxy; write http://proxy:3128, or http://user:password@proxy:3128")
+        return url
 
     @property
     def receivers(self) -> InternalReceivers:
