@@ -55,6 +55,8 @@ async def _set_up_demo_key(wiring: Wiring, key: str | None) -> str:
         except Conflict as refusal:
             return f"{variable_of('key')} does not hold: {refusal.message}"
         return f"The agent {DEMO} has the key in {variable_of('key')}."
+    if wiring.settings.env == "production":
+        return f"No key is made for the agent {DEMO} in production; make one for each agent on /keys."
     if named:
         return f"The agent {DEMO} has the key it has."
     created, secret = await wiring.api_keys.create(DEMO)

@@ -168,9 +168,9 @@ def read_problem(response: Response, url: str) -> SaysoError:
 
 
 def retry_after_s(response: Response) -> float | None:
-    """Return the seconds in `Retry-After`, at most 60; None without them."""
+    """Return the seconds in `Retry-After`; None without them."""
     value = response.headers.get("retry-after", "")
-    return min(float(value), 60.0) if re.fullmatch(r"[0-9]{1,6}", value) else None
+    return float(value) if re.fullmatch(r"[0-9]{1,6}", value) else None
 
 
 def _describe_foreign(response: Response, url: str) -> str:

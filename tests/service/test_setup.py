@@ -1,5 +1,7 @@
 """The first start creates an admin and the demo agent's key; later starts keep them."""
 
+from pathlib import Path
+
 from pydantic import SecretStr
 
 from service.assembly import assemble
@@ -87,3 +89,14 @@ async def test_deactivated_admin_is_not_asked_to_sign_in(clean_store_url: str) -
     for password in (None, "a known password"):
         line, _ = await lines_of(clean_store_url, password)
         assert "was shut out" in line
+
+
+async def test_production_gets_no_demo_key_unless_one_is_set(clean_store_url: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\ndefault: deny\nrules: []\n")
+    given = Settings(env="production", public_url="https://desk.example.com", policy=policy, redis_url=clean_store_url)
+    for key, made in ((None, "No key is made"), (SecretStr("k" * 32), "has the key in SAYSO_KEY")):
+        _, agent = [line async for line in set_up(given.model_copy(update={"key": key}))]
+        assert made in agent
+        async with assemble(Settings(redis_url=clean_store_url)) as wiring:
+            assert len(await wiring.api_keys.list_all()) == (key is not None)

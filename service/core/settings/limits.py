@@ -2,9 +2,10 @@
 
 import base64
 import re
+from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_address, ip_network
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, field_validator, model_validator
@@ -16,8 +17,38 @@ MOST = 10_000_000  # the highest value of a count: as good as no limit
 _Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
+_MB = 1024 * 1024
+SIZES: Mapping[str, Mapping[str, int]] = {
+    "team": {
+        "pending_per_key": 200,
+        "pending_limit": 2_000,
+        "asks_per_minute_per_key": 600,
+        "asks_per_minute": 6_000,
+        "backlog_runs": 1_000,
+        "waits_per_key": 1_000,
+        "attachments_limit_bytes": 256 * _MB,
+        "attachments_per_key_bytes": 64 * _MB,
+    },
+    "company": {
+        "pending_per_key": 2_000,
+        "pending_limit": 20_000,
+        "asks_per_minute_per_key": 3_000,
+        "asks_per_minute": 30_000,
+        "backlog_runs": 10_000,
+        "waits_per_key": 5_000,
+        "attachments_limit_bytes": 2_048 * _MB,
+        "attachments_per_key_bytes": 256 * _MB,
+    },
+}
+"""The limits of each size; those of a team are the defaults."""
+
+
 class LimitSettings(BaseSettings, use_attribute_docstrings=True):
     """Limits on connections and requests; a part of `Settings`."""
+
+    size: Literal["team", "company"] = "team"
+    """How many use the desk: `team` for about 30 people, `company` for about 300 and 2,000 runs an hour. It sets the
+    limits on open items, requests, the backlog, long polls and attachments, each of which can be set by itself."""
 
     keep_alive_s: int = Field(default=75, ge=1, le=3_600)
     """Seconds after which an idle connection is closed. Keep it above the idle time of your load balancer and clients,
@@ -53,6 +84,12 @@ class LimitSettings(BaseSettings, use_attribute_docstrings=True):
     """Most bytes of the files that one key, all keys of one agent, or one person attached."""
     head_limit_bytes: int = Field(default=32_768, ge=4_096, le=1_048_576)
     """Largest request line and headers together, in bytes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_size(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Add the limits of the size, unless they are given."""
+        return {**SIZES.get(str(given.get("size")), {}), **given}
 
 
 _PENDING, _PACES = ("pending_per_key", "pending_limit"), ("asks_per_minute_per_key", "asks_per_minute")

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from service.core.settings import CHECKOUT, InvalidSettings, Settings, load, socket_path, store_url_at, variable_of
 from service.core.settings.files import FILED, file_variable_of
+from service.core.settings.limits import SIZES
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 24).decode()
 
@@ -363,3 +364,13 @@ def test_file_of_a_secret_that_cannot_be_used_is_named(
 def test_file_of_a_wrong_value_is_a_wrong_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "url").write_text("http://store")
     assert "SAYSO_REDIS_URL: write redis://" in fault_of(monkeypatch, SAYSO_REDIS_URL_FILE=str(tmp_path / "url"))
+
+
+def test_size_sets_the_limits_that_are_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    defaults = load()
+    assert {name: getattr(defaults, name) for name in SIZES["team"]} == SIZES["team"]
+    monkeypatch.setenv("SAYSO_SIZE", "company")
+    monkeypatch.setenv("SAYSO_PENDING_LIMIT", "500")
+    company = load()
+    assert {name: getattr(company, name) for name in SIZES["company"]} == {**SIZES["company"], "pending_limit": 500}
+    assert "SAYSO_SIZE" in fault_of(monkeypatch, SAYSO_SIZE="huge")
