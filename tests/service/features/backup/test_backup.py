@@ -29,6 +29,7 @@ from service.features.backup.files import read_backup, write_backup
 from service.features.backup.store import read_store
 from tests.builders import REFUND, approve, finish, make_pending, make_person, make_running, run_ref
 from tests.builders import ask as ask_for
+from tests.sentinels import running_group
 from tests.service.core.store.flipping import flip
 
 KEYS = TenantKeys(TENANT)
@@ -84,6 +85,13 @@ def test_backup_of_a_changing_store_is_one_instant(clean_store_url: str, store: 
         assert store.zscore(KEYS.schedule, "last") == number
         assert store.exists(f"sayso:{{{TENANT}}}:r:{number}")
         assert not store.exists(f"sayso:{{{TENANT}}}:r:{number + 2}")
+
+
+def test_backup_finds_the_primary_through_sentinels(tmp_path: Path) -> None:
+    with running_group(tmp_path, password="the-right-one") as group:
+        with group.client(group.find_primary()) as client:
+            client.set(KEYS.suspension("a"), "x")
+        assert [entry.name.decode() for entry in read_store(group.url)] == [KEYS.suspension("a")]
 
 
 def run(act: str, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
