@@ -128,7 +128,7 @@ def running_group(folder: Path, password: str = "") -> Iterator[Group]:
             with (folder / f"sentinel-{port}.log").open("wb") as log:
                 argv = [str(find_binary()), str(config), "--sentinel"]
                 watchers.append(subprocess.Popen(argv, stdout=log, stderr=log))
-        assert wait_until(lambda: all(map(_answers, (primary, replica, *sentinels))), PATIENCE_S)
+        assert wait_until(lambda: all(map(answers, (primary, replica, *sentinels))), PATIENCE_S)
         group.await_replicas()
         yield group
     finally:
@@ -137,6 +137,7 @@ def running_group(folder: Path, password: str = "") -> Iterator[Group]:
             process.wait()
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
+    """Return whether a server listens on the port."""
     with closing(socket.socket()) as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,10 +1,29 @@
-"""Repetition of a step in the clock's process, through any outage of the store."""
+"""Settings that a worker's jobs share, and repetition of a step through any outage of the store."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from service.core.environ import erase
 from service.core.logs import Trouble
+from service.core.settings import Settings, load
+from service.core.settings.tenants import find_desk
+
+_STORE = {"SAYSO_REDIS_URL", "SAYSO_KEY_FILE"}
+_held: list[Settings] = []
+
+
+def hold_settings(settings: Settings) -> None:
+    """Keep the settings for the jobs that this process forks, and the store out of the environment of their tools."""
+    is_named = "SAYSO_REDIS_URL" in map(str.upper, os.environ)
+    erase(_STORE if is_named else {*_STORE, "REDIS_URL"})  # which may otherwise be the tools' own
+    _held[:] = [settings]
+
+
+def held_settings() -> Settings:
+    """Return the settings that the worker holds, or those of the environment."""
+    return _held[0] if _held else find_desk(load())
 
 
 async def repeat(step: Callable[[], Awaitable[object]], every_s: float, stopping: asyncio.Event, event: str) -> None:

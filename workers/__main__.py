@@ -26,6 +26,7 @@ from service.core.policy.publishing import rulebook_of
 from service.core.settings import Settings
 from service.core.store.connection.connecting import LOST, await_store, check_format, describe_fault, is_refusal
 from service.core.store.connection.macs import Macs
+from workers import hold_settings
 from workers.resume.driving import import_agents
 
 log = structlog.get_logger()
@@ -86,6 +87,7 @@ async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> Non
 def main(settings: Settings) -> int:
     """Work until stopped, through outages; return 1 if an agent cannot be imported or the store is too new."""
     configure_logs(settings.log_level)
+    hold_settings(settings)
     try:
         asyncio.run(await_store(settings.store_url))
         asyncio.run(check_format(settings.store_url, Macs(settings.key_file)))

@@ -7,11 +7,10 @@ import structlog
 from sayso.core.clock import DAY_MS, monotonic_ms
 from sayso.core.records.decisions import Actor, ActorKind
 from service.assembly import assemble
-from service.core.settings import load
-from service.core.settings.tenants import find_desk
 from service.core.store.runs.erasures import Why
 from service.core.store.suspensions.buckets import Buckets
 from service.core.wiring import Wiring
+from workers import held_settings
 
 EVERY_S = 3_600
 _BATCH = 200
@@ -25,7 +24,7 @@ def retain() -> None:
     """Erase and delete what is old for up to two minutes, then repair the buckets; the job that RQ runs."""
 
     async def work() -> None:
-        async with assemble(find_desk(load())) as wiring:
+        async with assemble(held_settings()) as wiring:
             await erase_old(wiring, await wiring.schedule.now_ms())
             await forget_old(wiring, await wiring.schedule.now_ms())
             await repair_buckets(wiring)

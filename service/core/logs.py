@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 import structlog
 
 from sayso.core.clock import monotonic_ms
+from service.core.environ import erase
 from service.core.settings import LAUNCHED_FROM, InvalidSettings, Settings, list_unknown, load, variable_of
 from service.core.settings.tenants import find_desk
 
@@ -76,7 +77,5 @@ def start(program: Callable[[Settings], int], sees: Collection[str] = (), *, sev
     if LAUNCHED_FROM not in os.environ:  # the launcher has said it
         print(*(f"warning: {line}\n" for line in list_unknown()), sep="", end="", file=sys.stderr)
     hidden = [name for name in SECRETS if name not in sees]
-    variables = {variable_of(name) for name in hidden}
-    for variable in [name for name in os.environ if name.upper() in variables]:
-        del os.environ[variable]
+    erase({variable_of(name) for name in hidden})
     return program(settings.model_copy(update={name: Settings.model_fields[name].default for name in hidden}))

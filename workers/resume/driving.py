@@ -31,14 +31,13 @@ from sayso.runner.revalidation import list_judged, list_wanted
 from service.assembly import assemble
 from service.core.jobs import DrainQueue, current_job_id
 from service.core.operations.runs import withdraw_run
-from service.core.settings import Settings, load
-from service.core.settings.tenants import find_desk
+from service.core.settings import Settings
 from service.core.store.load import ANNOUNCED_MS
 from service.core.store.suspensions.saving import Saved
 from service.core.store.suspensions.schedule import Ready, read_ready
 from service.core.wiring import Wiring, settle_memory
 from service.features.insights.store import Counters
-from workers import wait
+from workers import held_settings, wait
 from workers.resume.journals import RunStates, StartDelays
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import ContextThreads, next_step, renewed, share_turns, through_outages
@@ -72,7 +71,7 @@ def import_agents(settings: Settings) -> Mapping[str, Agent]:
 
 def drain() -> None:
     """Drive ready runs until the window ends and no run is under way; the job that RQ runs."""
-    settings = find_desk(load())
+    settings = held_settings()
     import_agents(settings)
     holder = f"{os.uname().nodename}:{os.getpid()}.{new_id('w')[-4:]}"
     with keeping_notes(settings.home, holder):
