@@ -160,6 +160,7 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         process.providers.load()
         app.state.channels = open_channels(settings).attach(process.wiring)
         with suppress(Unavailable):
+            await process.tokens.check_store()
             await note_settings(process.wiring)
         app.state.checks = Checks()
         app.state.readings = Readings(process.wiring, app.state.channels.by_name)

@@ -132,6 +132,8 @@ class Process:
     async def find_instance(self, token: str) -> Instance | None:
         token_hash = hash_token(token)
         key = await self.tokens.find_instance(token_hash)
+        if key is None:
+            await self.tokens.check_store()
         if key is None or key.tenant != self.settings.tenant:
             return None
         instance = await self.wiring.part(Instances).read(key.instance_id)

@@ -18,6 +18,7 @@ from service.core.store.keys import TenantKeys
 from tests.builders import make_pending, make_running, person
 from tests.service.servers import served
 from tests.service.worlds import World, waiting
+from tests.waits import until
 
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
 
@@ -155,6 +156,26 @@ async def test_store_that_was_emptied_is_not_ready(world: World, clean_store_url
         ready = await client.get("/readyz")
     assert (emptied.status_code, ready.status_code) == (503, 200)
     assert "run `python -m service.setup`" in emptied.json()["detail"]
+
+
+async def test_emptied_store_refuses_known_keys_as_unavailable_until_set_up(world: World, clean_store_url: str) -> None:
+    """A client then waits; it takes a 401 for the end of its key."""
+    async with Redis.from_url(clean_store_url) as redis, world.client("demo") as client:
+        await check_format(clean_store_url)
+        unknown = {"Authorization": "Bearer unknown"}
+        known = [(await client.get("/api/v1/runs", headers=headers)).status_code for headers in ({}, unknown)]
+        await redis.flushall()
+
+        async def is_refused() -> bool:
+            return (await client.get("/api/v1/runs")).status_code == 503
+
+        await until(is_refused)
+        emptied = await client.get("/api/v1/runs")
+        await check_format(clean_store_url)
+        again = await client.get("/api/v1/runs")
+    assert (known, again.status_code) == ([200, 401], 401)
+    assert "run `python -m service.setup`" in emptied.json()["detail"]
+    assert "retry-after" in emptied.headers
 
 
 async def test_readiness_reports_a_silent_or_doubtful_clock(world: World) -> None:

@@ -107,6 +107,7 @@ class Credentials:
             principal, checked_at_ms = await self._look_up_once(token, in_use)
             if principal is None:
                 self._cached.pop(token, None)
+                await self._tokens.check_store()
                 raise NotAuthenticated("This key or session is no longer valid. Sign in again, or ask for a new key.")
             if len(self._cached) > _MOST_CACHED:
                 self._cached.clear()

@@ -7,6 +7,7 @@ from hashlib import sha256
 # Channels of a tenant, suspension or run; every commit that changes it publishes there.
 CHANGES = "sayso:changes:"
 FORMAT = "sayso:format"  # the format version of the whole store, outside of any tenant
+EMPTIED = "The store was emptied. Restore it from a copy, or run `python -m service.setup`."
 MACS = "sayso:macs"  # mark of a store whose records carry MACs, which has one itself; outside of any tenant
 KEYS = "sayso:keys:"  # API keys by the SHA-256 of the key, outside of any tenant: each names its tenant
 INSTANCE_KEYS = "sayso:aap-keys:"  # credentials by the SHA-256 of the token; each names its tenant and instance

@@ -9,10 +9,11 @@ from redis.asyncio.client import Pipeline
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, Stored, is_empty
 from sayso.core.records.decisions import KeyKind, KeyScope
+from sayso.errors import Unavailable
 from service.core.settings.limits import LONGEST_SESSION_S
 from service.core.store.connection.connecting import text, texts
 from service.core.store.directory import Group
-from service.core.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
+from service.core.store.keys import EMPTIED, FORMAT, INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.core.store.suspensions.reading import try_read
 from service.core.store.tenants import Connections, StorePart, TenantStore
 
@@ -327,6 +328,14 @@ class Tokens:
 
     def __init__(self, connections: Connections) -> None:
         self._redis, self._pipeline = connections.redis, connections.changes
+        self._was_set_up = False
+
+    async def check_store(self) -> None:
+        """Raise `Unavailable` if the store was set up, and has been emptied since: then it knows no token."""
+        if await self._redis.exists(FORMAT):
+            self._was_set_up = True
+        elif self._was_set_up:
+            raise Unavailable(EMPTIED)
 
     async def find(self, token_hash: str) -> ApiKey | Session | None:
         key, session = await self._pipeline.ask_all(("GET", KEYS + token_hash), ("GET", SESSIONS + token_hash))

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from sayso.core.records.freezes import JUMP_MS, TIME
 from sayso.errors import Unavailable
+from service.core.store.keys import EMPTIED
 from service.edge.api.dependencies import OpenParts
 from service.edge.api.routes import OpenRoute
 from service.edge.http.middleware import is_closing
@@ -53,7 +54,7 @@ async def readyz(request: Request, parts: OpenParts) -> Ready:
         raise Unavailable("draining: this process stops. Send requests to another one.")
     now_ms = await parts.schedule.writing_ms()
     if not await parts.schedule.is_set_up():
-        raise Unavailable("The store was emptied. Restore it from a copy, or run `python -m service.setup`.")
+        raise Unavailable(EMPTIED)
     unreadable = len(await parts.inspections.sample())
     rules: Literal["in force", "held"] = "held" if parts.rulebook.is_held() else "in force"
     if any(freeze.scope == TIME for freeze in await parts.freezes.in_force(fresh=True)):
