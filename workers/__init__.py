@@ -10,7 +10,7 @@ from service.core.logs import Trouble
 from service.core.settings import Settings, load
 from service.core.settings.tenants import find_desk
 
-_STORE = {"SAYSO_REDIS_URL", "SAYSO_KEY_FILE"}
+_STORE = {"SAYSO_REDIS_URL", "SAYSO_KEY_FILE", "SAYSO_CHECKPOINTS", "SAYSO_CHECKPOINTS_REQUIRED_H"}
 _held: list[Settings] = []
 
 
