@@ -30,6 +30,7 @@ from service.edge.api.quick_routes import Guard, Quick, QuickRoutes
 from service.edge.http.assets import Assets
 from service.edge.http.middleware import NO_TELEMETRY, Draining, Guards
 from service.edge.http.openapi import join_routes, name_methods, serve_document
+from service.edge.http.tracing import Traced
 from service.edge.web.pages import render_problem
 from service.features.control.drills import drills_of
 from service.features.operate.metrics import Readings
@@ -77,7 +78,7 @@ class _App(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
         stack = super().build_middleware_stack()
         served = QuickRoutes(self, stack, _QUICK, self._guard) if self._guard is not None else stack
-        return Draining(served, self.state)
+        return Draining(Traced(served), self.state)
 
 
 def create_app(settings: Settings, weak_durability: str | None = None, *, quick: bool = True) -> FastAPI:
