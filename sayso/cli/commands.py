@@ -28,6 +28,7 @@ COMMANDS: Commands = {
     "macs": ("cli.server:macs", "Add MACs to stored records that have none, or new ones after a rotation."),
     "backup": ("cli.server:backup", "Back up the live store to a file, consistent and encrypted."),
     "restore": ("cli.server:restore", "Restore a backup into an empty store. What may have run since is in doubt."),
+    "recover": ("cli.server:recover", "Remove the authenticator app and passkeys of a person who lost them."),
     "demo": ("cli.server:demo", "Show the whole job once, unattended, on free ports."),
     "inbox": ("cli.reviews:inbox", "Show the items that wait for reviewers, live."),
     "show": ("cli.reviews:print_suspension", "Show a suspension and its items, with secret values masked."),

@@ -106,6 +106,11 @@ def _list_options(key_file: Path | None, tenant: str | None) -> list[str]:
     return [*keys, *(["--tenant", tenant] if tenant is not None else [])]
 
 
+def recover(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Remove the authenticator app and passkeys of a person who lost them. Run it where the server's settings are."""
+    _run("service.recover", name)
+
+
 def demo() -> None:
     """Show the whole job once, unattended, on free ports."""
     _run("demo")
