@@ -72,7 +72,7 @@ class InvalidPersonToken(NotAllowed):
 
 
 class StepUpRequired(NotAllowed):
-    """This approval needs a passkey. Open the item's page and approve there."""
+    """This approval needs a passkey, or a code of an app. Approve on the item's page, or send the code as `code`."""
 
 
 class WrongNumber(NotAllowed):

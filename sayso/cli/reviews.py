@@ -91,6 +91,9 @@ ItemOption = Annotated[str | None, typer.Option("--item", help="The item, if sev
 NumberOption = Annotated[
     str | None, typer.Option(help="The two digits that the requester sees, if the item needs them.")
 ]
+CodeOption = Annotated[
+    str | None, typer.Option(help="The six digits of your authenticator app, if the item needs them.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
@@ -138,6 +141,7 @@ def approve(  # noqa: PLR0913, PLR0917  one parameter for each option
     args: Annotated[str | None, typer.Option(help="All arguments, as one JSON object, if you change them.")] = None,
     message: Annotated[str | None, typer.Option(help="A message for the record.")] = None,
     number: NumberOption = None,
+    code: CodeOption = None,
     grant_for: grants.GrantForOption = None,
     grant_count: grants.GrantCountOption = None,
     grant_sum: grants.GrantSumOption = None,
@@ -148,7 +152,7 @@ def approve(  # noqa: PLR0913, PLR0917  one parameter for each option
 ) -> None:
     """Approve a call, with its own or with other arguments, and like calls too with --grant-for."""
     grant = grants.read_grant(grant_for, grant_count, grant_sum, same, at_most, free)
-    given: dict[str, JsonValue] = {"message": message, "number": number, "grant": grant}
+    given: dict[str, JsonValue] = {"message": message, "number": number, "code": code, "grant": grant}
     if args is not None:
         try:
             given["args"] = parse_json(args.encode())
@@ -175,12 +179,13 @@ def answer(
     item: ItemOption = None,
     message: Annotated[str | None, typer.Option(help="A message for the record.")] = None,
     number: NumberOption = None,
+    code: CodeOption = None,
     yes: YesOption = False,
 ) -> None:
     """Give the value that an item requests."""
     if value.startswith("--"):
         raise InvalidInput(f"There is no option {value}. Quote a text that begins with dashes: '\"--text\"'.")
-    _decide(id_, item, "value", {"value": value, "message": message, "number": number}, yes)
+    _decide(id_, item, "value", {"value": value, "message": message, "number": number, "code": code}, yes)
 
 
 def _decide(id_: str, item_id: str | None, action: Action, given: dict[str, Any], yes: bool) -> None:
@@ -196,6 +201,8 @@ def _decide(id_: str, item_id: str | None, action: Action, given: dict[str, Any]
             if given.get("args") is not None:
                 console.print("with these arguments:", *show_args(given["args"]), sep="\n")
             typer.confirm({"approve": "Approve?", "deny": "Deny?", "value": "Answer?"}[action], abort=True)
+            if item.terms.step_up == "code" and action != "deny" and given["code"] is None:
+                given["code"] = typer.prompt("Code of your authenticator app").replace(" ", "")
         fields: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
         if "value" in fields:
             fields["value"] = _read_value(item, str(fields["value"]))

@@ -217,7 +217,7 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     else:
         allowed = show_line(", ".join(item.allowed))
         parts.append(Text.assemble("allowed: ", allowed, "; due ", show_due(item.terms.deadline_at)))
-        parts += _show_confirmer(item)
+        parts += [*_show_confirmer(item), *_show_step_up(item)]
         if item.number is not None:
             parts.append(show_line(f"number for the reviewer: {item.number}", "bold"))
         elif item.terms.match_number:
@@ -229,6 +229,12 @@ def _show_confirmer(item: ItemView) -> Iterator[RenderableType]:
     if item.terms.confirm_by is not None:
         waits = "must confirm it with `sayso confirm`" if item.to_confirm is not None else "confirmed it"
         yield show_line(f"{item.terms.confirm_by}, for whom the agent acts, {waits}", "bold")
+
+
+def _show_step_up(item: ItemView) -> Iterator[RenderableType]:
+    if item.terms.step_up is not None:
+        needed = {"code": "a code of your authenticator app: --code", "passkey": "your passkey, on its page"}
+        yield Text(f"an approval needs {needed[item.terms.step_up]}")
 
 
 def _show_inquiries(item: ItemView) -> Iterator[RenderableType]:

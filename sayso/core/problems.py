@@ -36,7 +36,7 @@ PROBLEM_TYPES: Mapping[type[SaysoError], ProblemType] = {
     errors.NotAllowed: ProblemType(403, "not-allowed", "Not allowed"),
     errors.SelfApproval: ProblemType(403, "self-approval", "Not your own call"),
     errors.InvalidPersonToken: ProblemType(403, "invalid-person-token", "Token for the person not valid"),
-    errors.StepUpRequired: ProblemType(403, "step-up-required", "A passkey must sign it"),
+    errors.StepUpRequired: ProblemType(403, "step-up-required", "A step-up is missing"),
     errors.WrongNumber: ProblemType(403, "wrong-number", "Not the requester's number"),
     errors.PolicyForbids: ProblemType(403, "policy-forbids", "The rules forbid it"),
     errors.NotFound: ProblemType(404, "not-found", "Not found"),

@@ -41,6 +41,7 @@ class DecisionView(View):
         description="What the reviewer's page had shown; null if not measured, as for decisions over API and channels."
     )
     proof: Later[Proof | None] = Field(description="What the reviewer's passkey signed; null where none was needed.")
+    code_used: Later[bool] = Field(description="Whether a code of the reviewer's authenticator app was used for it.")
     by: Actor
     at: Timestamp = Field(validation_alias="at_ms")
     grant_id: Later[str] = Field(description="The grant that the decision made; empty without one.")

@@ -11,6 +11,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import ActorKind, EarlierDenial
 from sayso.core.records.items import Answer, Item
+from sayso.core.records.proofs import StepUp
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.sentences import items, outcomes
@@ -24,6 +25,10 @@ from sayso.core.transitions.superseding import is_superseded
 from service.core.operations.masking import collect_secrets
 
 _DEADLINE = "Decide before"
+_STEP_UPS: dict[StepUp, tuple[str, str]] = {
+    "code": ("Code", "Approve on the item's page, with a code of your authenticator app or with a passkey."),
+    "passkey": ("Passkey", "Approve on the item's page, where your passkey signs it."),
+}
 _LATEST = 3  # how many questions to the requester a card shows, so that every card fits into a message
 
 
@@ -141,7 +146,7 @@ def build_card(
 
 
 def _list_answers(item: Item) -> tuple[Answer, ...]:
-    """Return what a card offers. A number is typed on the page, and a passkey signs there: no card asks for less."""
+    """Return what a card offers. Numbers and codes are typed on the page, and passkeys sign there."""
     on_page = item.terms.match_number or item.terms.step_up
     return tuple(answer for answer in item.allowed if answer is Answer.DENY or not on_page)
 
@@ -194,7 +199,7 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Decided", items.describe_undo(item.undoable) if item.undoable is not None else ""),
         Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),
         *(Line(f"Question of {inquiry.by.id}", inquiry.text) for inquiry in item.inquiries[-_LATEST:]),
-        Line("Passkey", "Approve on the item's page, where your passkey signs it." if item.terms.step_up else ""),
+        *((Line(*_STEP_UPS[item.terms.step_up]),) if item.terms.step_up is not None else ()),
         Line(
             "Number",
             f"{items.describe_number(record, item)}, and type them on its page." if item.terms.match_number else "",

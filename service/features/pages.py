@@ -28,7 +28,7 @@ from service.features.whatif import pages as whatif
 from service.features.whatif import trial_pages
 
 ADDITIONS = (
-    Addition(sign_in=passkeys.add_to_sign_in, decision=passkeys.SIGNING),
+    Addition(sign_in=passkeys.add_to_sign_in, item=passkeys.add_to_item, decision=passkeys.SIGNING),
     Addition(inbox=saved_views.add_to_inbox, section=control.add_to_inbox),
     Addition(item=insights.add_to_item),
     Addition(item=discussing.add_to_item, run=discussing.add_to_run, stream=discussions.Others),

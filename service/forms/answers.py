@@ -117,6 +117,9 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
     number = post.get("number", "").strip() or None
     if number is not None and not re.fullmatch("[0-9]{2}", number):
         raise InvalidInput(_("The number has two digits, such as 07. Type it again."))
+    code = "".join(post.get("code", "").split()) or None
+    if code is not None and not re.fullmatch("[0-9]{6}", code):
+        raise InvalidInput(_("The code of your app has six digits. Type it again."))
     try:
         return DecisionRequest.model_validate(
             {
@@ -126,6 +129,7 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
                 "value": value,
                 "message": message,
                 "number": number,
+                "code": code,
             }
         )
     except ValidationError as error:

@@ -32,7 +32,7 @@
   document.addEventListener("submit", async (event) => {
     const { target: form, submitter } = event;
     const signed = form.elements.signed;
-    if (event.defaultPrevented || !signed || signed.value || submitter?.name === "step" || submitter?.formMethod === "dialog") return;
+    if (event.defaultPrevented || !signed || signed.value || form.elements.code?.value || submitter?.name === "step" || submitter?.formMethod === "dialog") return;
     event.preventDefault();
     if (busy) return;
     busy = true;

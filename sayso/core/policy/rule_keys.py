@@ -227,9 +227,7 @@ def check_grants(grants: Grants | None, info: ValidationInfo) -> Grants | None:
     if grants is not None and getattr(terms, "confirm_by", None):
         raise ValueError("calls given ahead would run unconfirmed; remove this, or `confirm_by`")
     if grants is not None and info.field_name == "grants" and getattr(terms, "step_up", None):
-        raise ValueError(
-            "under step_up a passkey signs each approval, so nothing is granted; remove grants, or step_up"
-        )
+        raise ValueError("step_up secures each approval, so nothing is granted; remove grants, or step_up")
     return grants
 
 

@@ -186,7 +186,7 @@ class Decision(Immutable):
     """One decision of a reviewer, or of the timeout, on one item; `sayso.decision/1`.
 
     `args` are the edited arguments. `args_digest` is the digest of the item as the reviewer saw it. `shown` is None
-    where it was not measured.
+    where it was not measured. `code_used` says that a code of the reviewer's app was verified and used for it.
     """
 
     id: str
@@ -201,6 +201,7 @@ class Decision(Immutable):
     number: str | None = None
     shown: Shown | None = None
     proof: Proof | None = Field(default=None, exclude_if=is_empty)
+    code_used: bool = Field(default=False, exclude_if=is_empty)
     by: Actor
     at_ms: int
     idempotency_key: str | None = None
@@ -329,6 +330,12 @@ class DecisionRequest(Immutable):
         default=None,
         exclude_if=is_empty,
         description="What the reviewer's passkey signed on the item's page, where `terms.step_up` asks for it.",
+    )
+    code: str | None = Field(
+        default=None,
+        exclude_if=is_empty,
+        pattern="^[0-9]{6}$",
+        description="The six digits that the reviewer's authenticator app shows; with the `step_up` code.",
     )
     grant: GrantRequest | None = Field(
         default=None,

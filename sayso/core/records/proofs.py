@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 from hashlib import sha256
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, JsonValue
 
@@ -62,13 +62,13 @@ class Assertion(Immutable):
         return named and len(data) >= _SHORTEST_DATA and data[_FLAGS] & _VERIFIED == _VERIFIED
 
 
-StepUp = Literal["passkey"]
-"""What an approval needs beside the session of its reviewer."""
+StepUp = Literal["code", "passkey"]
+"""What an approval needs beside the session of its reviewer, the weakest first; each stands for those before it."""
 
 
 def rank_step_up(step_up: StepUp | None) -> int:
     """Return how much a step-up asks for; 0 for none."""
-    return 0 if step_up is None else 1
+    return 0 if step_up is None else get_args(StepUp).index(step_up) + 1
 
 
 class SignedDecision(Assertion):

@@ -197,7 +197,11 @@ class RuleTerms(Immutable):
     ] = False
     step_up: Annotated[
         StepUp | None,
-        Term("What an approval needs beside a session: passkey, which signs it.", _max_step_up, restated=True),
+        Term(
+            "What an approval needs beside a session: code, of an app of the reviewer, or passkey, which signs it.",
+            _max_step_up,
+            restated=True,
+        ),
     ] = Field(default=None, exclude_if=is_empty)
     deadline_waits: Annotated[
         bool, Term("Whether the deadline waits for answers of the requester, within extend_by_s.", all)
@@ -240,7 +244,7 @@ class RuleTerms(Immutable):
     def _check_step_up(cls, step_up: StepUp | None, info: ValidationInfo) -> StepUp | None:
         if step_up is not None and "quorum" in info.data and info.data["quorum"].approve == 0:
             raise ValueError(
-                "a passkey signs approvals, and confirm_by alone needs none; add reviewers, or remove step_up"
+                "step_up secures approvals, and confirm_by alone needs none; add reviewers, or remove step_up"
             )
         return step_up
 

@@ -147,6 +147,8 @@ def describe_decision(item: Item, decision: Decision) -> str:
         made = _("%(decision)s with %(changes)s", decision=made, changes=_count(item.tool.args, decision.args))
     if decision.proof is not None:
         made = _("%(decision)s, signed with passkey “%(name)s”", decision=made, name=decision.proof.name)
+    elif decision.code_used:
+        made = _("%(decision)s, with a code of their app", decision=made)
     absent = decision.by.for_person
     made = _("%(decision)s for %(person)s", decision=made, person=absent) if absent else made
     return f"{made}{describe_maker(decision.by.counts_as)}"

@@ -86,20 +86,27 @@ def check_decision(record: SuspensionRecord, item: Item, decision: Decision, ver
 
 
 def check_step_up(record: SuspensionRecord, item: Item, decision: Decision) -> None:
-    """Raise `StepUpRequired` unless a passkey signed this decision, where the terms ask for it.
+    """Raise `StepUpRequired` unless a passkey signed this decision, or a code was used, where the terms ask for it.
 
-    The signature was verified before; here it must be one of this decision. A denial needs none, and neither a grant
-    nor an offer can be made, which would let calls run that nobody signs.
+    Both were verified before; here a signature must be one of this decision. A denial needs none, and neither a grant
+    nor an offer can be made, which would let calls run that nobody secures.
     """
     if item.terms.step_up is None:
         return
     if decision.grant_id or decision.offer is not None:
-        raise NotAllowed("Each approval of this item needs a passkey, so it grants and offers nothing. Leave that out.")
+        raise NotAllowed(
+            f"Each approval of this item needs a {item.terms.step_up}, so it grants and offers nothing. Leave that out."
+        )
     if decision.action is DecisionAction.DENY:
         return
-    if decision.proof is None or not _fits(decision.proof, decision):
-        place = f"/items/{record.id}/{item.item_id}"
-        raise StepUpRequired(f"This approval needs the reviewer's passkey. Approve it on its page: {place}", page=place)
+    signed = decision.proof is not None and _fits(decision.proof, decision)
+    if signed or (decision.code_used and item.terms.step_up == "code"):
+        return
+    place = f"/items/{record.id}/{item.item_id}"
+    needed = "the reviewer's passkey. Approve it"
+    if item.terms.step_up == "code":
+        needed = "a code of the reviewer's authenticator app, or their passkey. Add the code, or approve it"
+    raise StepUpRequired(f"This approval needs {needed} on its page: {place}", page=place)
 
 
 def _fits(proof: Proof, decision: Decision) -> bool:

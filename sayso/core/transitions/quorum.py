@@ -76,7 +76,8 @@ def record_decision(record: SuspensionRecord, item: Item, decision: Decision, no
     item = _add(item, decision)
     if closes:
         item = close_item(record, item, decision, now_ms)
-    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown", "proof"})
+    kept = {"item_id", "action", "by", "message", "shown", "proof", "code_used"}
+    data = decision.model_dump(mode="json", include=kept)
     data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
     data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
     data |= {"waits_for": item.terms.confirm_by} if met and not closes else {}

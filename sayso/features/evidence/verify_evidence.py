@@ -135,7 +135,7 @@ def _check_item(item: Line, events: list[Line]) -> Iterator[str]:
     if sha256(item["html"].encode()).hexdigest() != item["html_sha256"]:
         yield f"{item['name']} has another picture than was made."
     data = [json.loads(event["hashed"])[3] if "hashed" in event else event["data"] for event in events]
-    recorded, needed = {facts.get("decision_id") for facts in data}, item["view"]["terms"].get("step_up")
+    recorded, needed = {facts.get("decision_id") for facts in data}, item["view"]["terms"].get("step_up") == "passkey"
     for made in [made for made in item["view"]["decisions"] if made["by"]["kind"] == "human"]:
         if made["id"] not in recorded and events:
             yield f"{item['name']} has a decision that its trail has not: {made['id']}."

@@ -6,22 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 
-from pydantic import JsonValue
-
 from sayso.core.clock import new_id, new_number
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.external import FinalJudgement, describe_item, judge_final, list_wanted
-from sayso.core.records.decisions import (
-    Actor,
-    Decision,
-    DecisionAction,
-    DecisionRequest,
-    Shown,
-)
+from sayso.core.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
 from sayso.core.records.permissions import Denial, Grant
-from sayso.core.records.proofs import Proof
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.schemas.validators import has_whole_fraction, settle_integers, settle_object
 from sayso.core.transitions.deadlines import see
@@ -49,6 +40,7 @@ from service.core.policy.evaluations import Evaluations
 from service.core.store.attempts import Allowance, Attempts
 from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.saving import Saved, Verb
+from service.core.store.tenants import Proven
 
 NUMBERS = Allowance("match-number", most=3, window_s=600)  # wrong numbers that one reviewer may type for one item
 GUESSES = Allowance("match-numbers", most=10, window_s=3_600)  # wrong numbers that one reviewer may type for all items
@@ -95,8 +87,8 @@ class Reviewing:
         `PolicyForbids`; another rule that needs approval renews the item. Raises what the transition raises, and
         `TooManyRequests` after three wrong numbers, or ten in an hour for all items.
         """
-        facts: list[JsonValue] = [suspension_id, item_id, by.id, request.model_dump(mode="json")] if key else []
-        seen = build_idempotency(asker or by.id, key, ["decide", *facts], suspension_id)
+        content = request.model_dump(mode="json", exclude={"code"}) if key else None  # the next code may repeat it
+        seen = build_idempotency(asker or by.id, key, ["decide", suspension_id, item_id, by.id, content], suspension_id)
         decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
         changed = request.action == "value" or request.args is not None
         request = await self._settle(suspension_id, item_id, request) if changed else request
@@ -104,7 +96,7 @@ class Reviewing:
         if renewed is not None and request.grant is not None:
             raise InvalidInput("These arguments need another decision. Approve them first, and grant like calls then.")
         await self.check()
-        proof = await self._prove(suspension_id, item_id, decision_id, request, by)
+        proven = await self._prove(suspension_id, item_id, decision_id, request, by)
         await self.handing.prepare()
         freezes, policy = await self.changes.freezes(), self.policy()
         consequences = self.changes.suspensions.hooks.consequences
@@ -123,7 +115,8 @@ class Reviewing:
                 args_digest=request.digest,
                 number=request.number,
                 shown=shown,
-                proof=proof,
+                proof=proven.proof,
+                code_used=proven.code_used,
                 by=by,
                 at_ms=now_ms,
                 idempotency_key=key,
@@ -147,14 +140,14 @@ class Reviewing:
 
     async def _prove(
         self, suspension_id: str, item_id: str, decision_id: str, request: DecisionRequest, by: Actor
-    ) -> Proof | None:
-        """Return the proof of a signed decision; None for one that is not signed, or was recorded before."""
-        if request.signed is None:
-            return None
+    ) -> Proven:
+        """Return what secures a decision: nothing for one that needs none, or was recorded before."""
+        if request.signed is None and request.code is None:
+            return Proven()
         item = find_item((await self.changes.suspensions.read(suspension_id)).record, item_id)
         needed = item.terms.step_up is not None and item.open and request.digest == item.digest
         if not needed or request.action == "deny" or decision_id in [decision.id for decision in list_made(item)]:
-            return None
+            return Proven()
         return await self.changes.suspensions.prove(item, request, by)
 
     def _replace(

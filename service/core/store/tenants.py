@@ -100,12 +100,19 @@ class Consequences:
         return None
 
 
-Prove = Callable[["TenantStore", Item, DecisionRequest, Actor], Awaitable[Proof]]
-"""Returns the proof of a signed decision, which counts once; raises `NotAuthenticated` for one that does not verify."""
+class Proven(NamedTuple):
+    """What secures a decision beside its session: what a passkey signed, or a code that was used."""
+
+    proof: Proof | None = None
+    code_used: bool = False
 
 
-async def prove_nothing(_store: "TenantStore", _item: Item, _request: DecisionRequest, _by: Actor) -> Proof:
-    """Refuse each signature, for a desk that knows no passkeys."""
+Prove = Callable[["TenantStore", Item, DecisionRequest, Actor], Awaitable[Proven]]
+"""Verifies the signature or the code of a decision, which counts once; raises `NotAuthenticated` for a wrong one."""
+
+
+async def prove_nothing(_store: "TenantStore", _item: Item, _request: DecisionRequest, _by: Actor) -> Proven:
+    """Refuse each signature and code, for a desk that knows neither passkeys nor people."""
     raise StepUpRequired
 
 

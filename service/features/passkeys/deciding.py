@@ -1,4 +1,4 @@
-"""Decisions that a passkey signs: what it is asked to sign, and the proof that stays with the decision."""
+"""Decisions that a passkey signs, or that use the code of an app: what is signed, and what stays with the decision."""
 
 from pydantic import JsonValue, ValidationError
 
@@ -8,7 +8,10 @@ from sayso.core.records.decisions import Actor, DecisionRequest
 from sayso.core.records.items import Item
 from sayso.core.records.proofs import Proof, SignedDecision, digest_content, encode_base64url, make_challenge
 from sayso.errors import Conflict
-from service.core.store.tenants import TenantStore
+from service.core.auth.codes import Codes
+from service.core.store.attempts import Attempts
+from service.core.store.people import People
+from service.core.store.tenants import Proven, TenantStore
 from service.core.wiring import Wiring
 from service.edge.web.additions import DecisionForm
 from service.features.passkeys.accounts import PasskeyAccounts, use_passkey
@@ -47,11 +50,18 @@ async def complete(form: DecisionForm) -> DecisionRequest:
         raise UntrustedPasskey from error
 
 
-async def prove_decision(store: TenantStore, _item: Item, request: DecisionRequest, by: Actor) -> Proof:
+async def prove_decision(store: TenantStore, item: Item, request: DecisionRequest, by: Actor) -> Proven:
+    """Verify what a passkey signed, or use the code of an app; raises `UntrustedPasskey`, `WrongCode`."""
+    if request.signed is not None:
+        return Proven(await _prove_signed(store, request, request.signed, by))
+    if request.code is None or item.terms.step_up != "code":
+        return Proven()
+    await Codes(People(store), Attempts(store.redis), store.sealer).use(by.id, request.code)
+    return Proven(code_used=True)
+
+
+async def _prove_signed(store: TenantStore, request: DecisionRequest, signed: SignedDecision, by: Actor) -> Proof:
     """Return the proof of a decision that its person's own passkey signed, once; raises `UntrustedPasskey`."""
-    signed = request.signed
-    if signed is None:
-        raise UntrustedPasskey
     passkeys = Passkeys(store)
     challenge = _find_challenge(request, signed.nonce)
     begun = await passkeys.take_challenge(hash_challenge(challenge))

@@ -1,7 +1,7 @@
 """The pages of passkeys: one's own, another person's for admins, and signing in with one."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
@@ -12,7 +12,7 @@ from sayso.errors import InvalidInput, NotFound
 from service.core.auth.hosts import origin_of
 from service.core.settings import Settings
 from service.core.wiring import Wiring
-from service.edge.web.additions import DecisionForm, DecisionPart
+from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage
 from service.edge.web.items import read_form as read_decision
 from service.edge.web.pages import receive, show, show_again
 from service.edge.web.sessions import (
@@ -127,6 +127,22 @@ async def _preview_nothing(_form: DecisionForm) -> Mapping[str, object]:
 
 SIGNING = DecisionPart(asks=lambda _post: False, preview=_preview_nothing, complete=deciding.complete)
 """The part of a decision's form that holds what a passkey signed."""
+
+
+class Proofs(NamedTuple):
+    """Whether a person has an authenticator app, and any passkey."""
+
+    code: bool
+    passkey: bool
+
+
+async def add_to_item(page: ItemPage) -> Mapping[str, object]:
+    """Return with what its reader can approve an item that needs more than a session."""
+    if page.item.terms.step_up is None:
+        return {}
+    person = await page.wiring.reviewers.find(page.person)
+    passkeys = await page.wiring.feature(PasskeyAccounts).list_of(page.person)
+    return {"proofs": Proofs(person is not None and person.app is not None, bool(passkeys))}
 
 
 def add_to_sign_in(wiring: Wiring) -> Mapping[str, Any]:

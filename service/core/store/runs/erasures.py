@@ -32,7 +32,7 @@ _WHICH = (
 )
 _DECIDED = (
     *("action", "policy_id", "rule_id", "matched_rules", "rule_version", "absolute", "near_miss", "resembles"),
-    *("would_allow", *DECIDING, "second_look", "verdict", "verdicts", "proof"),
+    *("would_allow", *DECIDING, "second_look", "verdict", "verdicts", "proof", "code_used"),
     *("approved", "edited", "caught", "agrees", "ran", "success", "started", "look_ms", "effect", "approvals"),
 )
 _COUNTED = (

@@ -19,7 +19,7 @@ _TIMES = {"deadline_at_ms", "extend_until_ms", "remind_at_ms"}
 def find_alike(record: SuspensionRecord, item: Item, view: View, definition: ToolDefinition | None) -> str:
     """Return the same name for items that are alike; empty for one that needs a page of its own.
 
-    Such items need a value, a number or a passkey, may have run already, hold secrets, were edited by another reviewer,
+    Such items need a value, a number or a step-up, may have run already, hold secrets, were edited by another reviewer,
     lost a decision, are long, or have a flag of severity 1.
     """
     plain = not item.terms.match_number and item.terms.step_up is None

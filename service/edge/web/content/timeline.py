@@ -138,6 +138,8 @@ def _decision_recorded(facts: Facts) -> Sentence:
         text = _("%(decision)s, which suspends grant %(grant)s", decision=text, grant=grants)
     if passkey := facts.object("proof").text("name"):
         text = _("%(decision)s, signed with passkey “%(name)s”", decision=text, name=passkey)
+    elif facts.flag("code_used"):
+        text = _("%(decision)s, with a code of their app", decision=text)
     if not facts.text("verdict"):
         text = _("%(decision)s; more decisions are needed", decision=text)
     return "bad" if action in ("deny", "fail") else "good", text, facts.text("message")

@@ -1,4 +1,4 @@
-"""What rules may say of approvals that a passkey signs."""
+"""What rules may say of approvals that need a passkey or a code."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from sayso.core.policy.rules import PolicyRule
 from sayso.core.policy.strictness import is_stricter, state_terms, strictest_terms
 from sayso.core.records.terms import RuleTerms, freeze_terms
 
-SIGNED, PLAIN = RuleTerms(step_up="passkey"), RuleTerms()
+SIGNED, CODED, PLAIN = RuleTerms(step_up="passkey"), RuleTerms(step_up="code"), RuleTerms()
 
 
 def rule(**fields: Any) -> PolicyRule:
@@ -17,12 +17,23 @@ def rule(**fields: Any) -> PolicyRule:
 
 
 def test_strictest_terms_keep_the_signature() -> None:
+    for terms in ([PLAIN, CODED], [CODED, PLAIN]):
+        assert strictest_terms(terms).step_up == "code"
+    for terms in ([CODED, SIGNED], [SIGNED, CODED, PLAIN]):
+        assert strictest_terms(terms).step_up == "passkey"
     assert strictest_terms([PLAIN, SIGNED]).step_up == "passkey"
     assert strictest_terms([PLAIN, PLAIN]).step_up is None
 
 
 def test_terms_that_ask_for_a_signature_are_stricter() -> None:
-    signed, plain = (freeze_terms(terms, rule_id="r", rule_version="v", now_ms=0) for terms in (SIGNED, PLAIN))
+    signed, coded, plain = (
+        freeze_terms(terms, rule_id="r", rule_version="v", now_ms=0) for terms in (SIGNED, CODED, PLAIN)
+    )
+    assert is_stricter(CODED, plain)
+    assert is_stricter(SIGNED, coded)
+    assert not is_stricter(CODED, coded)
+    assert not is_stricter(CODED, signed)
+    assert state_terms(coded).step_up == "code"
     assert is_stricter(SIGNED, plain)
     assert not is_stricter(SIGNED, signed)
     assert not is_stricter(PLAIN, signed)
@@ -33,7 +44,9 @@ def test_terms_that_ask_for_a_signature_are_stricter() -> None:
     ("fields", "reason"),
     [
         ({"terms": {"step_up": "passkey"}, "grants": {"longest": "1h"}}, "nothing is granted"),
-        ({"terms": {"step_up": "passkey", "confirm_by": "who.person"}}, "a passkey signs approvals"),
+        ({"terms": {"step_up": "passkey", "confirm_by": "who.person"}}, "step_up secures approvals"),
+        ({"terms": {"step_up": "code"}, "grants": {"longest": "1h"}}, "nothing is granted"),
+        ({"terms": {"step_up": "code", "confirm_by": "who.person"}}, "step_up secures approvals"),
         ({"terms": {"step_up": "sms"}}, "passkey"),
         ({"terms": {"step_up": True}}, "passkey"),
     ],

@@ -1,4 +1,4 @@
-"""Approvals that a passkey signs: what the commit refuses, even if the signature was verified before."""
+"""Approvals that a passkey signs, or that take a code: what the commit refuses, even if either was verified before."""
 
 import json
 from typing import Any
@@ -163,3 +163,55 @@ def test_event_of_the_decision_has_the_signature() -> None:
 def test_signature_where_none_is_needed_is_ignored() -> None:
     record = pending()
     assert decide(record, signed(record), T0 + 1).record.items[0].outcome is not None
+
+
+def with_code(record: SuspensionRecord, action: str = "approve", **fields: Any) -> Decision:
+    return word(record, action, **fields).model_copy(update={"code_used": True})
+
+
+@pytest.mark.parametrize("fields", [{}, {"args": EDITED}])
+def test_approval_with_a_code_counts(fields: dict[str, Any]) -> None:
+    record = pending(ask(step_up="code"))
+    outcome = decide(record, with_code(record, **fields), T0 + 1).record.items[0].outcome
+    assert outcome is not None
+    assert outcome.verdict is Verdict.APPROVED
+    assert is_refused(record, word(record, **fields))
+
+
+def test_value_needs_a_code() -> None:
+    record = pending(ask(step_up="code", kind=ItemKind.INPUT))
+    assert is_refused(record, word(record, "value", value=3))
+    assert decide(record, with_code(record, "value", value=3), T0 + 1).record.items[0].outcome is not None
+
+
+def test_passkey_serves_as_a_code() -> None:
+    record = pending(ask(step_up="code"))
+    assert decide(record, signed(record), T0 + 1).record.items[0].outcome is not None
+    assert is_refused(record, signed(record, args=EDITED).model_copy(update={"args": None}))
+
+
+def test_code_does_not_serve_as_a_passkey() -> None:
+    record = guarded()
+    assert is_refused(record, with_code(record))
+
+
+def test_renewal_of_an_item_needs_a_code() -> None:
+    record = pending(ask(step_up="code"))
+    with pytest.raises(StepUpRequired):
+        ask_again(record, word(record), ask(), T0 + 1)
+    assert ask_again(record, with_code(record), ask(), T0 + 1).record.items[0].open
+
+
+def test_denial_needs_no_code_and_nothing_is_granted() -> None:
+    record = pending(ask(step_up="code"))
+    assert decide(record, word(record, "deny"), T0 + 1).record.items[0].outcome is not None
+    with pytest.raises(NotAllowed, match="needs a code, so it grants and offers nothing"):
+        decide(record, with_code(record).model_copy(update={"grant_id": "gra_1"}), T0 + 1)
+
+
+def test_event_of_the_decision_says_that_a_code_was_used() -> None:
+    record = pending(ask(step_up="code"))
+    (recorded, *_) = decide(record, with_code(record), T0 + 1).events
+    assert recorded.data["code_used"] is True
+    plain = pending()
+    assert "code_used" not in decide(plain, word(plain), T0 + 1).events[0].data

@@ -42,7 +42,7 @@ async def test_too_many_wrong_numbers_must_wait(settings: Settings) -> None:
         given = {"answer": "approve", "digest": record.items[0].digest}
         for _ in range(3):
             await anna.send(place_of(record), 403, **given, number="41")
-        assert "Too many wrong numbers" in await anna.send(place_of(record), 429, **given, number="42")
+        assert "Too many wrong attempts" in await anna.send(place_of(record), 429, **given, number="42")
         await anna.send(place_of(record), 303, answer="deny", digest=record.items[0].digest)
 
 

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from sayso.core.records.terms import RuleTerms
 from service.core.settings import Settings
+from tests.builders import ask, make_pending
 from tests.service.edge.web.sites import PASSWORD, Site, serve
+from tests.service.edge.web.stories import place_of
 from tests.service.features.codes.apps import forget_use, make_code
 
 pytestmark = pytest.mark.browser
@@ -59,4 +62,20 @@ def test_app_is_added_and_its_code_signs_in(desk: Site, page: Page) -> None:
     page.keyboard.type(make_code(seed))
     page.keyboard.press("Enter")
     page.wait_for_url("/history")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_keys_approve_after_the_code_is_typed(desk: Site, page: Page) -> None:
+    seed = enrol(desk, page)
+    record = desk.act(lambda wiring: make_pending(wiring, ask(terms=RuleTerms(step_up="code"))))
+    page.goto(place_of(record))
+    field = page.get_by_label("Code of your authenticator app")
+    page.keyboard.press("a")
+    expect(field).to_be_focused()
+    page.keyboard.type(make_code(seed))
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    expect(page.locator(".armed")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.locator("#timeline").get_by_text("with a code of their app")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

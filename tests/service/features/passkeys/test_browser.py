@@ -8,10 +8,12 @@ import pytest
 from playwright.sync_api import Browser, CDPSession, Page, expect
 
 from demo.stacks import find_ports
+from sayso.core.key_files import create_key_file
 from sayso.core.records.terms import RuleTerms
 from tests.builders import ask, make_pending
 from tests.service.edge.web.sites import Site, serve, settings_for
 from tests.service.edge.web.stories import place_of
+from tests.service.features.codes.apps import add_app, make_code
 
 pytestmark = pytest.mark.browser
 DEVICE = {
@@ -28,7 +30,9 @@ DEVICE = {
 def desk(clean_store_url: str, tmp_path: Path) -> Iterator[Site]:
     """A running desk at localhost, which browsers know passkeys for."""
     port = find_ports()
-    settings = settings_for(clean_store_url, tmp_path, public_url=f"http://localhost:{port}")
+    create_key_file(tmp_path / "key")
+    places = {"public_url": f"http://localhost:{port}", "key_file": str(tmp_path / "key")}
+    settings = settings_for(clean_store_url, tmp_path, **places)
     with serve(settings, port):
         yield Site(settings.public_url, settings)
 
@@ -125,6 +129,30 @@ def test_approval_without_a_passkey_says_where_to_add_one(desk: Site, page: Page
     page.goto(f"{desk.url}{place_of(record)}")
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("You have no passkey. Add one on /me/passkeys, and approve this then.")).to_be_visible()
+
+
+def test_passkey_signs_where_a_code_is_needed(desk: Site, page: Page) -> None:
+    plug_in(page)
+    add_passkey(page, desk)
+    record = desk.act(lambda wiring: make_pending(wiring, ask(terms=RuleTerms(step_up="code"))))
+    page.goto(f"{desk.url}{place_of(record)}")
+    expect(page.get_by_label("Code of your authenticator app")).to_have_count(0)
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator("#timeline").get_by_text("signed with passkey “Phone”")).to_be_visible()
+
+
+def test_typed_code_goes_before_the_passkey(desk: Site, page: Page) -> None:
+    device = plug_in(page)
+    add_passkey(page, desk)
+    seed = desk.act(lambda wiring: add_app(wiring, "anna"))
+    device.forget_person()
+    record = desk.act(lambda wiring: make_pending(wiring, ask(terms=RuleTerms(step_up="code"))))
+    page.goto(f"{desk.url}{place_of(record)}")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("No passkey was used. Try again.")).to_be_visible()
+    page.get_by_label("Code of your authenticator app").fill(make_code(seed))
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator("#timeline").get_by_text("with a code of their app")).to_be_visible()
 
 
 def test_browser_without_passkeys_shows_no_button(desk: Site, page: Page) -> None:

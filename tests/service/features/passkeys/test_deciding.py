@@ -113,7 +113,7 @@ async def test_denial_needs_no_passkey(anna: Visit) -> None:
 async def test_person_without_a_passkey_is_told_to_add_one(anna: Visit) -> None:
     record = await make_item(anna)
     assert "/me/passkeys" in (await begin(anna, record, approve(record), 409))["detail"]
-    assert "Your passkey must sign this" in await anna.send(place_of(record), 403, **approve(record))
+    assert "One more proof is needed" in await anna.send(place_of(record), 403, **approve(record))
 
 
 async def test_every_vote_is_signed_by_its_own_person(anna: Visit) -> None:
