@@ -76,7 +76,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
             " runner/test_revalidation_mandates runner/test_kept_judgements"
         ),
         "desk/suspending.py": DESK,
-        "desk/reviewing.py": DESK,
+        "desk/reviewing.py": DESK + _tests("codes/test_deciding passkeys/test_deciding"),
         "desk/changes.py": DESK + _tests("api/test_undo api/test_requesters"),
         "desk/worker_execution.py": _tests("test_outages desk/test_handing resume/test_handed") + DESK,
         "desk/scheduling.py": DESK + BATCHES + _tests("api/test_undo"),
@@ -133,7 +133,10 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("guard", "once is None or not saved.repeated"): "a suspension that is new stands as it is",
         ("part", "not saved.repeated"): "a suspension that is new stands as it is",
     },
-    "desk/reviewing.py": {("guard", "not known"): "without freezes no time is lost or in doubt"},
+    "desk/reviewing.py": {
+        ("guard", "not known"): "without freezes no time is lost or in doubt",
+        ("guard", "request.signed is None and request.code is None"): "it saves reading the record",
+    },
     "desk/worker_execution.py": {("part", "leased.record.lease is None"): "a run that was just leased has a lease"},
     "suspensions/saving.py": {
         ("part", "seen is not None"): "without a key there is nothing to find",

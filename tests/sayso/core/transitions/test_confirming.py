@@ -212,7 +212,7 @@ def approve_free() -> SuspensionRecord:
 def test_who_reset_the_password_since_confirms_nothing() -> None:
     record = asked()
     reset = Delegate(id="mara", kind=ActorKind.HUMAN, made_by="root", made_at_ms=T0)
-    with pytest.raises(NotAllowed, match="root made or reset"):
+    with pytest.raises(NotAllowed, match="Change your password, sign in again, and confirm then"):
         say(record, by=reset)
     for update in ({"made_at_ms": T0 - 1}, {"made_by": "mara"}, {"made_by": ""}):
         assert say(record, by=reset.model_copy(update=update)).record.items[0].confirmation is not None
@@ -226,8 +226,9 @@ def test_repeated_confirmation_changes_nothing() -> None:
 
 
 def test_reason_is_for_a_decline() -> None:
-    with pytest.raises(InvalidInput, match="Only who declines"):
+    with pytest.raises(InvalidInput, match="Omit message, or decline"):
         say(asked(), message="Fine.")
+    assert say(asked(), "decline", message="Fine.").record.items[0].confirmation is not None
 
 
 def test_closed_late_and_deferred_items_take_no_confirmation() -> None:
@@ -313,3 +314,11 @@ def test_acting_user_is_notified_beside_the_reviewers_and_their_card_stays() -> 
     ]
     assert move_cards(record, {"mara": ("ben",)}, T0) == Change(record)
     assert card_version(record, item) != card_version(record, say(record).record.items[0])
+
+
+def test_requested_value_is_given_before_it_is_confirmed() -> None:
+    record = asked(kind=ItemKind.INPUT)
+    with pytest.raises(Conflict, match="Confirm the call once it has one"):
+        say(record)
+    given = decide(record, word(record, "value", value=3, by="ada"), T0).record
+    assert verdict(say(given).record) is Verdict.ANSWERED

@@ -207,6 +207,7 @@ def test_denial_needs_no_code_and_nothing_is_granted() -> None:
     assert decide(record, word(record, "deny"), T0 + 1).record.items[0].outcome is not None
     with pytest.raises(NotAllowed, match="needs a code, so it grants and offers nothing"):
         decide(record, with_code(record).model_copy(update={"grant_id": "gra_1"}), T0 + 1)
+    assert decide(record, with_code(record), T0 + 1).record.items[0].outcome is not None
 
 
 def test_event_of_the_decision_says_that_a_code_was_used() -> None:

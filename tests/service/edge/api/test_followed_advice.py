@@ -36,6 +36,7 @@ from tests.service.edge.api.test_advice import SOURCES
 from tests.service.edge.api.test_advice_on_runs import FOLLOWED as RUNS
 from tests.service.edge.api.test_execution import ask, decide, post
 from tests.service.edge.web.test_followed_advice import FOLLOWED as FORMS
+from tests.service.edge.web.test_followed_page_advice import FOLLOWED as PAGES
 from tests.service.worlds import World
 
 UNFOLLOWED = Path(__file__).parent / "advice" / "unfollowed.txt"
@@ -171,7 +172,7 @@ FOLLOWED = [
     ("service/features/rulebook/versions.py", "Read it again before you attest it"),
     ("service/features/discussions/store.py", "Send a new key"),
 ]
-FOLLOWED += [*test_signed.FOLLOWED, *test_files.FOLLOWED, *test_desk.FOLLOWED, *FORMS]
+FOLLOWED += [*test_signed.FOLLOWED, *test_files.FOLLOWED, *test_desk.FOLLOWED, *FORMS, *PAGES]
 """Advice that the next tests follow, and tests of channels, grants, metrics, drills and attestations."""
 
 

@@ -13,7 +13,7 @@ from sayso.core.records.decisions import Decision, DecisionRequest
 from sayso.core.records.items import ItemKind
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import RuleTerms
-from sayso.errors import StepUpRequired, WrongCode
+from sayso.errors import AlreadyDecided, StepUpRequired, WrongCode
 from sayso.features.evidence.verify_evidence import verify_text
 from sayso.wire.suspensions import show_suspension
 from service.assembly import assemble
@@ -148,6 +148,8 @@ async def test_code_that_nothing_needs_is_not_used(anna: Visit) -> None:
     denied = await make_item(anna.wiring)
     await decide(anna, denied, "anna", action="deny", code=make_code(seed))
     assert not (await read_decisions(anna.wiring, denied))[0].code_used
+    with pytest.raises(AlreadyDecided):
+        await decide(anna, denied, "anna", code=make_code(seed))
     await anna.wiring.reviewers.codes.use("anna", make_code(seed))
 
 

@@ -52,6 +52,7 @@ async def test_unknown_name_changes_nothing(anna: Visit, settings: Settings) -> 
     with pytest.raises(NotFound, match="Check the name and SAYSO_TENANT"):
         await recover(settings, "nobody")
     assert await read_name(anna) == "anna"
+    assert "of anna are removed" in await recover(settings, "anna")
 
 
 def test_command_recovers_with_the_settings_of_the_server(settings: Settings, tmp_path: Path) -> None:

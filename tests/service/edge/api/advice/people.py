@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from service.core.auth.roles import MOST_ROLES
 from tests.builders import PASSWORD as ANNAS
-from tests.service.edge.api.advice.steps import PASSWORD, Case, Step, ask, call, see, sign_in
+from tests.service.edge.api.advice.steps import PASSWORD, Case, Step, ask, call, decide, see, sign_in
 
 KEYS, GROUPS, DUTY = "service/core/auth/api_keys.py", "service/core/auth/groups.py", "service/core/auth/duty.py"
 PASSWORDS, REVIEWERS = "service/core/auth/passwords.py", "service/core/auth/reviewers.py"
-CREDENTIALS = "service/core/auth/credentials.py"
+CREDENTIALS, ROLES = "service/core/auth/credentials.py", "service/core/auth/roles.py"
+BREAKING = "service/features/break_glass/breaking.py"
 OWN_KEYS = PEOPLE = "service/core/operations/people.py"
 
 
@@ -33,6 +35,23 @@ def change_group(who: str, *members: str, editors: tuple[str, ...] = ()) -> Step
     return Step(who, "PUT", "groups/a", {"members": list(members), "editors": list(editors)})
 
 
+def save_role(name: str, *permissions: str, who: str = "root", times: int = 1, **limits: list[str]) -> Step:
+    body = {"permissions": [*permissions] or ["read_items"], **limits}
+    return Step(who, "PUT", f"roles/{name}", body, times=times)
+
+
+def drop_role(name: str) -> Step:
+    return Step("root", "DELETE", f"roles/{name}")
+
+
+def give_roles(name: str, *roles: str, who: str = "root") -> Step:
+    return Step(who, "PUT", f"reviewers/{name}/roles", {"roles": [*roles]})
+
+
+def break_glass(who: str, reason: str = "Payments are down, and no admin answers") -> Step:
+    return Step(who, "POST", "break-glass", {"reason": reason})
+
+
 def absent(year: int | str, times: int = 1) -> Step:
     body = {"starts_at": f"{year}-01-01T00:00:00Z", "ends_at": f"{year}-02-01T00:00:00Z"}
     return Step("anna", "POST", "account/absences", body, {"absence": "id"}, times=times)
@@ -53,6 +72,9 @@ def password(who: str, current: str, new: str, **keep: str) -> Step:
 def sessions(who: str) -> Step:
     return Step(who, "GET", "account/sessions")
 
+
+STAFF = (save_role("staff", "read_items", "manage_people"), add_person("sam", "staff"), sign_in("sam"))
+"""Sam manages people, and may do less than an admin."""
 
 OTHER: Any = "copper beacon beneath a silent harbour"
 CASES = [
@@ -139,6 +161,53 @@ CASES = [
         add_group("b", "anna"),
         (Step("root", "DELETE", "groups/g17"), add_group("b", "anna")),
         (add_group("g{n}", "anna", times=500),),
+    ),
+    Case(ROLES, "Choose another", save_role("admin"), (save_role("refunds"),)),
+    Case(ROLES, "Use some of", save_role("refunds", "fly"), (save_role("refunds", "decide"),)),
+    Case(
+        ROLES,
+        "Delete one first",
+        save_role("one_more"),
+        (drop_role("r10"), save_role("one_more")),
+        (save_role("r{n}", times=MOST_ROLES),),
+    ),
+    Case(ROLES, "Ask an admin", save_role("mine", "freeze", who="@sam"), (save_role("mine", "freeze"),), STAFF),
+    Case(ROLES, "List the roles to see their names", drop_role("none"), see("roles")),
+    Case(
+        ROLES,
+        "Give them other roles first",
+        drop_role("refunds"),
+        (give_roles("ben", "reviewer"), drop_role("refunds")),
+        (save_role("refunds"), add_person("ben", "refunds")),
+    ),
+    Case(PEOPLE, "Ask an admin", give_roles("anna", "admin", who="@sam"), (give_roles("anna", "admin"),), STAFF),
+    Case(
+        "sayso/core/transitions/decision_checks.py",
+        "Ask an admin for one that does",
+        decide("@ben"),
+        (give_roles("ben", "reviewer"), sign_in("ben"), decide("@ben")),
+        (save_role("refunds", "decide", tools=["refund*"]), add_person("ben", "refunds"), sign_in("ben"), ask()),
+    ),
+    Case(
+        "service/features/evidence/api.py",
+        "Give either run or from",
+        Step("root", "GET", "evidence"),
+        see("evidence?run={run}", "root"),
+        (ask(),),
+    ),
+    Case(
+        BREAKING,
+        "Sign in first",
+        Step("@key", "DELETE", "break-glass"),
+        (sign_in("anna", ANNAS), break_glass("@anna"), Step("@anna", "DELETE", "break-glass")),
+        (give_roles("anna", "operator", "reviewer"), add_key("anna", "anna", "reviewer")),
+    ),
+    Case(
+        BREAKING,
+        "Say what happens",
+        break_glass("anna", "help"),
+        (break_glass("anna"),),
+        (give_roles("anna", "operator"),),
     ),
     Case(PASSWORDS, "Choose another", add_person("ben", password="short"), (add_person("ben"),)),
     Case(

@@ -1,10 +1,14 @@
 """Advice about files of rules, states of frameworks and requests that wait."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
+from sayso.core.key_files import create_key_file, read_key_file, rotate_key_file
+from sayso.errors import InvalidInput
+from sayso.features.evidence.checkpoints import Leaf, make_checkpoint, read_checkpoint
 from service.core.settings import Settings
 from tests.builders import make_pending
 from tests.service.core.policy.test_run_states import encode, pause, suspend_run
@@ -14,7 +18,14 @@ from tests.service.edge.api.advice.steps import POLICY, Kept, Step, ask, call, s
 from tests.service.features.rulebook.test_operations_versions import write
 from tests.service.worlds import World
 
+KEYS = "sayso/core/key_files.py"
 FOLLOWED = [
+    (KEYS, "Add a key to it with `sayso keyfile rotate"),
+    (KEYS, "Make one with `sayso keyfile new`"),
+    (KEYS, "Remove one of them"),
+    (KEYS, "Restore the file from a backup"),
+    (KEYS, "Set 600"),
+    ("sayso/features/evidence/checkpoints.py", "Give a file as a sink received it"),
     ("service/features/permissions/desk.py", "Revoke it"),
     ("service/core/concurrency.py", "Close some of them, or retry in"),
     ("service/features/rulebook/versions.py", "Move its file over the one in use"),
@@ -76,3 +87,38 @@ async def test_advice_about_a_void_grant_leads_to_its_end(world: World, tmp_path
     assert "Revoke it" in refused.json()["detail"], refused.text
     revoked = await send(world, Step("anna", "POST", "grants/{grant}/revoke"), kept)
     assert revoked.json()["state"] == "revoked", revoked.text
+
+
+def test_advice_about_a_key_file_leads_to_its_keys(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    with pytest.raises(InvalidInput, match="Make one with `sayso keyfile new`"):
+        read_key_file(path)
+    create_key_file(path)
+    with pytest.raises(InvalidInput, match="Add a key to it with `sayso keyfile rotate"):
+        create_key_file(path)
+    rotate_key_file(path)
+    backup, (first, _) = path.read_text(), read_key_file(path)
+    path.chmod(0o644)
+    with pytest.raises(InvalidInput, match="Set 600"):
+        read_key_file(path)
+    path.chmod(0o600)
+    for text, advice in (
+        ("", "Make one with `sayso keyfile new`"),
+        (f"{backup}nonsense", "Restore the file from a backup"),
+        (f"{first.id} {'A' * 40}A==", "Restore the file from a backup"),
+        (backup.splitlines()[0] * 2, "Restore the file from a backup"),
+        ("\n".join([backup.splitlines()[0]] * 2), "Remove one of them"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InvalidInput, match=advice):
+            read_key_file(path)
+    path.write_text(backup)
+    assert read_key_file(path)[0] == first
+
+
+def test_advice_about_a_checkpoint_leads_to_one(tmp_path: Path) -> None:
+    create_key_file(tmp_path / "keys")
+    made = make_checkpoint(1, 0, "", "default", (Leaf("run r", 1, "h"),), read_key_file(tmp_path / "keys")[0])
+    with pytest.raises(InvalidInput, match="Give a file as a sink received it"):
+        read_checkpoint(json.dumps({"statement": made.statement}))
+    assert read_checkpoint(made.line) == made
