@@ -167,7 +167,7 @@ FOLLOWED = [
     ("sayso/core/transitions/deciding.py", "Read the suspension to see its items"),
     ("service/channels/previews.py", "Name a person"),
     ("service/features/permissions/desk.py", "Wait for more, or grant like calls beside an approval"),
-    ("service/features/operate/api.py", "Set"),
+    ("service/features/operate/metrics.py", "Set"),
     ("service/features/control/drills.py", "Name one of its reviewers:"),
     ("service/features/rulebook/versions.py", "Read it again before you attest it"),
     ("service/features/discussions/store.py", "Send a new key"),

@@ -99,7 +99,7 @@ CASES = [
         (ask(), report("one")),
     ),
     Case(
-        "service/features/operate/api.py",
+        "service/features/operate/metrics.py",
         "Send the token of",
         scrape(),
         (scrape(Authorization=f"Bearer {METRICS['metrics_token']}"),),
