@@ -190,6 +190,11 @@ class Roles:
         unknown = sorted({*role.permissions} - ALL)
         if unknown:
             raise InvalidInput(f"There is no permission {unknown[0]!r}. Use some of {', '.join(PERMISSIONS)}.")
+        if role.limit is not None and "decide" not in role.permissions:
+            raise InvalidInput(
+                "Limits narrow what a role decides, not what it reads, and this one decides nothing. "
+                "Leave out tools, agents and groups, or add decide."
+            )
         made = {known.name: known for known in await self._store.list_all()}
         if role.name not in made and len(made) >= MOST_ROLES:
             raise Conflict(f"There are {MOST_ROLES} roles already. Delete one first.")

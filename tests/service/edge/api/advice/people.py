@@ -163,6 +163,12 @@ CASES = [
         (add_group("g{n}", "anna", times=500),),
     ),
     Case(ROLES, "Choose another", save_role("admin"), (save_role("refunds"),)),
+    Case(
+        ROLES,
+        "Leave out tools, agents and groups, or add decide",
+        save_role("refunds", "read_items", tools=["refund*"]),
+        (save_role("refunds", "read_items", "decide", tools=["refund*"]), save_role("readers", "read_items")),
+    ),
     Case(ROLES, "Use some of", save_role("refunds", "fly"), (save_role("refunds", "decide"),)),
     Case(
         ROLES,
