@@ -25,7 +25,8 @@ async def open_process(settings: Settings) -> AsyncIterator[Process]:
     connections = Connections(redis, keyring=Keyring(settings.key_file))
     process = Process(settings, connections, watch, HOOKS)
     try:
-        yield process
+        async with process.wiring.store.counts.kept(settings.home, settings.tenant):
+            yield process
     finally:
         connections.close()
         await process.posts.aclose()

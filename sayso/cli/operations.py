@@ -123,6 +123,7 @@ def list_freezes(json: JsonOption = False) -> None:
 
 def unfreeze(
     scope: Annotated[str, typer.Argument(help="all, agent:NAME or tool:NAME, or the id of a freeze.")],
+    checked: Annotated[str, typer.Option("--checked", help="What was checked, after the store went back.")] = "",
 ) -> None:
     """End a freeze. Deadlines shift by its duration. Requires an admin."""
     with connect() as client:
@@ -132,7 +133,7 @@ def unfreeze(
             raise InvalidInput(f"There is no freeze {scope!r} in force. `sayso freezes` lists them.")
         if frozen == "time":
             raise InvalidInput(f"Choose on {client.url}/operate what happens to the deadlines that passed meanwhile.")
-        ended = client.exchange(administration.unfreeze(scope))
+        ended = client.exchange(administration.unfreeze(scope, checked))
     make_console().print(show_line(f"{ended.scope} is no longer frozen."))
 
 

@@ -35,9 +35,9 @@ def freeze(scope: str, reason: str, *, confirm: bool) -> Request[views.FreezeVie
     return Request("POST", "/api/v1/freezes", views.FreezeView, body=body)
 
 
-def unfreeze(name: str) -> Request[views.FreezeView]:
+def unfreeze(name: str, checked: str = "") -> Request[views.FreezeView]:
     """Unfreeze a scope, by its name or by the id of its freeze. Deadlines shift by the duration of the freeze."""
-    return Request("POST", f"/api/v1/freezes/{segment(name)}/unfreeze", views.FreezeView)
+    return Request("POST", f"/api/v1/freezes/{segment(name)}/unfreeze", views.FreezeView, body={"checked": checked})
 
 
 def check_rules(text: str, file: str, lists: Mapping[str, str] | None = None) -> Request[views.RulesChecked]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TypeVar, cast
 
+from sayso.core.records.freezes import Loss
 from service.core.auth.api_keys import ApiKeys, RevocationCache
 from service.core.auth.contacts import Contacts
 from service.core.auth.credentials import Credentials
@@ -82,9 +83,16 @@ class Wiring:
         self.replays, self.retention, self.trails = Replays(store), Retention(store), Trails(store)
         self.revocation_cache, self.duty = RevocationCache(people, refresher), Duty(duty, people)
         self.activity = ActivityLog(ActivityStore(store))
+        store.counts.on_loss, store.counts.on_settled = self._note_loss, partial(self.freezes.known, fresh=True)
         self.contacts = Contacts(tenant, ContactStore(store), people, attempts, self.activity)
         self.inspections = Inspections(self.desk.suspensions, self.runs, self.trails, self.schedule, store.readings)
         self._parts: dict[Callable[..., object], object] = {}
+
+    async def _note_loss(self, loss: Loss) -> None:
+        freeze = await self.freezes.note_loss(loss)
+        await self.activity.record(
+            "store_went_back", freeze.by, door="desk", target=freeze.id, commits=loss.commits, reason=loss.describe()
+        )
 
     def part(self, kind: Callable[[TenantStore], Part]) -> Part:
         """Return this tenant's share of a feature; it is built from the store when it is first needed."""

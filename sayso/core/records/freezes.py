@@ -19,6 +19,20 @@ TIME = "time"  # the scope of a clock in doubt. Only the clock freezes it.
 SCOPE_PATTERN = r"^(all|agent:[^\x00-\x1f]{1,200}|tool:[^\x00-\x1f]{1,200})$"
 
 
+class Loss(Immutable):
+    """Commits that a store had at `to_ms`, and lost when it went back; it has those up to `from_ms`, 0 if unknown."""
+
+    commits: int
+    from_ms: int
+    to_ms: int
+
+    def describe(self) -> str:
+        """Name the commits and the window, to the second."""
+        many = f"{self.commits} commits" if self.commits != 1 else "1 commit"
+        begin = f"between {_show(self.from_ms)} and" if self.from_ms else "before"
+        return f"The store went back: {many} {begin} {_show(self.to_ms)} are gone"
+
+
 class Freeze(Stored):
     """An emergency stop: nothing new starts within `scope`, which is everything, one agent or one tool.
 
@@ -37,6 +51,8 @@ class Freeze(Stored):
         default="move", description="Whether unfreezing moves deadlines by the frozen time, or lets them pass."
     )
     settled: bool = Field(default=False, description="Whether everything it held was resumed after unfreezing.")
+    checked: str = Field(default="", max_length=2000, description="What was checked before unfreezing.")
+    lost: Loss | None = Field(default=None, description="What is gone, if the store went back.")
 
     @property
     def in_force(self) -> bool:
@@ -86,8 +102,11 @@ def find_drift_ms(last: ClockReading, now: ClockReading) -> int:
 
 def describe_jump(from_ms: int, to_ms: int) -> str:
     """Say from where to where the store's clock jumped, to the second."""
-    before, after = (f"{iso_utc(at_ms)[:19].replace('T', ' ')} UTC" for at_ms in (from_ms, to_ms))
-    return f"The store's clock jumped from {before} to {after}"
+    return f"The store's clock jumped from {_show(from_ms)} to {_show(to_ms)}"
+
+
+def _show(at_ms: int) -> str:
+    return f"{iso_utc(at_ms)[:19].replace('T', ' ')} UTC"
 
 
 class Key(Protocol):

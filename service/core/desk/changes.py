@@ -88,9 +88,16 @@ class Changes:
 
     async def limit(self, start: Start, *, fresh: bool = False) -> tuple[Verb, int]:
         """Return the transition under the freezes, and the store's time up to which they are valid; 0 without limit."""
+        counts, epoch = self.suspensions.counts, self.suspensions.counts.epoch
         freezes = await self.known_freezes(fresh)
         until_ms = self.sure_until_ms()
-        return limit_start(start, freezes, until_ms), until_ms
+        limited = limit_start(start, freezes, until_ms)
+
+        def verb(record: SuspensionRecord, now_ms: int) -> Change:
+            counts.check_settled(epoch)
+            return limited(record, now_ms)
+
+        return verb, until_ms
 
 
 def limit_start(start: Start, freezes: tuple[Freeze, ...], until_ms: int) -> Verb:

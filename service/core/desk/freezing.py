@@ -4,7 +4,7 @@ from typing import Literal
 
 from sayso.core.clock import HOUR_MS, new_id
 from sayso.core.records.decisions import Actor
-from sayso.core.records.freezes import JUMP_MS, TIME, ClockReading, Freeze, describe_jump
+from sayso.core.records.freezes import ALL, JUMP_MS, TIME, ClockReading, Freeze, Loss, describe_jump
 from sayso.core.sentences import join_words
 from sayso.errors import Conflict, InvalidInput, NotFound, Unavailable
 from service.core.cache import Cache, Refresher
@@ -12,6 +12,7 @@ from service.core.store.freezes import FreezeStore, Kept
 
 HOLDS_WITHIN_MS = 1_000  # the age, ms, up to which cached freezes allow a start
 _CLOCK = "clock"
+_DESK = "desk"
 _NAMED = 10
 
 
@@ -72,8 +73,13 @@ class Freezes:
         await self.known(fresh=True)
         return made
 
-    async def unfreeze(self, name: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
-        """End a freeze, by its id or scope; after one of time `deadlines` may pass. Raises `NotFound`, `Conflict`."""
+    async def unfreeze(
+        self, name: str, by: Actor, deadlines: Literal["move", "pass"] = "move", checked: str = ""
+    ) -> Freeze:
+        """End a freeze, by its id or scope; after one of time `deadlines` may pass. Raises `NotFound`, `Conflict`.
+
+        One because the store went back ends only with what was `checked`; raises `InvalidInput` without.
+        """
         known = await self.known(fresh=True)
         with_id = [freeze for freeze in known if freeze.id == name]
         named = with_id or [freeze for freeze in known if freeze.scope == name]
@@ -86,8 +92,26 @@ class Freezes:
             return named[0]
         if deadlines == "pass" and current[0].scope != TIME:
             raise Conflict("Deadlines can pass only after a freeze of time. Unfreeze without letting them pass.")
-        ended = [await self._unfreeze(freeze, by.id, deadlines) for freeze in current]
+        if not checked and any(freeze.lost for freeze in current):
+            raise InvalidInput(
+                "The store went back, so calls of that time may have run. Check the systems that they change, then say "
+                "in `checked` what you checked."
+            )
+        ended = [await self._unfreeze(freeze, by.id, deadlines, checked=checked) for freeze in current]
         return ended[0]
+
+    async def note_loss(self, loss: Loss) -> Freeze:
+        """Freeze everything because the store went back; a freeze for an earlier notice is widened."""
+        made = Freeze(id=new_id("frz"), scope=ALL, by=_DESK, at_ms=await self._store.now_ms())
+        for freeze in await self.in_force(fresh=True):
+            if freeze.lost is not None:
+                made, before = freeze, freeze.lost
+                from_ms, to_ms = min(loss.from_ms, before.from_ms), max(loss.to_ms, before.to_ms)
+                loss = Loss(commits=max(loss.commits, before.commits), from_ms=from_ms, to_ms=to_ms)
+        made = made.model_copy(update={"lost": loss, "reason": loss.describe()})
+        await self._store.save(made)
+        await self.known(fresh=True)
+        return made
 
     async def doubt_time(self, last_ms: int, now_ms: int) -> Freeze:
         """Freeze time from the last confirmed time; an existing freeze of time is extended to this jump."""
@@ -122,10 +146,15 @@ class Freezes:
         await self.known(fresh=True)
 
     async def _unfreeze(
-        self, freeze: Freeze, by: str, deadlines: Literal["move", "pass"], now_ms: int | None = None
+        self,
+        freeze: Freeze,
+        by: str,
+        deadlines: Literal["move", "pass"],
+        now_ms: int | None = None,
+        checked: str = "",
     ) -> Freeze:
         now_ms = await self._store.now_ms() if now_ms is None else now_ms
-        update = {"unfrozen_by": by, "unfrozen_at_ms": now_ms, "deadlines": deadlines}
+        update = {"unfrozen_by": by, "unfrozen_at_ms": now_ms, "deadlines": deadlines, "checked": checked}
         unfrozen = freeze.model_copy(update=update)
         await self._store.save(unfrozen, now_ms if freeze.scope == TIME else None)
         await self.known(fresh=True)

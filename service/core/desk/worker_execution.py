@@ -219,12 +219,14 @@ class Handing:
 
     def hand_on(self, verb: Verb, freezes: tuple[Freeze, ...]) -> Verb:
         """Return the transition with its ready run handed to a waiting worker, if what is frozen is known."""
-        until_ms = self.changes.sure_until_ms()
+        until_ms, counts = self.changes.sure_until_ms(), self.changes.suspensions.counts
+        epoch = counts.epoch
 
         def handing(record: SuspensionRecord, now_ms: int) -> Change:
             change = verb(record, now_ms)
             worker = self.changes.suspensions.waiting.choose() if change.ready else None
             late = bool(until_ms) and now_ms > until_ms
+            late = late or not counts.settled or epoch != counts.epoch
             if worker is None or late or self.changes.doubt_time(freezes, now_ms) or self.policy().remembering:
                 return change
             handed = hand_over(change, worker, now_ms)

@@ -8,6 +8,7 @@ from hashlib import sha256
 CHANGES = "sayso:changes:"
 FORMAT = "sayso:format"  # the format version of the whole store, outside of any tenant
 EMPTIED = "The store was emptied. Restore it from a copy, or run `python -m service.setup`."
+STORE = "sayso:store"  # a random id, made with the store; outside of any tenant
 MACS = "sayso:macs"  # mark of a store whose records carry MACs, which has one itself; outside of any tenant
 KEYS = "sayso:keys:"  # API keys by the SHA-256 of the key, outside of any tenant: each names its tenant
 INSTANCE_KEYS = "sayso:aap-keys:"  # credentials by the SHA-256 of the token; each names its tenant and instance
@@ -93,12 +94,12 @@ class TenantKeys:
         self.absences = f"{prefix}absences"  # by person
         self.activity = f"{prefix}activity"  # acts of people and refusals, the oldest first
         self.agents = f"{prefix}agents"  # registered agents' manifests by name
-        self.announcements = f"{prefix}announcements"
-        self.api_keys = f"{prefix}api-keys"  # hashes of API keys by id
+        self.announcements, self.api_keys = f"{prefix}announcements", f"{prefix}api-keys"  # hashes of API keys by id
         self.buckets = f"{prefix}buckets"
+        self.comparing = f"{prefix}comparing"  # the server that each process compared its commits with last, and when
         self.cards = f"{prefix}cards"  # suspensions with a delivery of a card to attempt, by the next attempt
         self.contacts = f"{prefix}contacts"  # linked addresses by a digest of channel and address
-        self.clock = f"{prefix}clock"
+        self.clock, self.commits = f"{prefix}clock", f"{prefix}commits"  # commits of each process, counted
         self.decided = f"{prefix}decided"
         self.definitions = f"{prefix}definitions"
         self.deliveries = f"{prefix}deliveries"

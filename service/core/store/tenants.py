@@ -19,8 +19,9 @@ from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import decide
 from sayso.errors import StepUpRequired
 from service.core.cache import Refresher
+from service.core.store.commit_counts import CommitCounts
 from service.core.store.connection.commits import Commit, Writer
-from service.core.store.connection.connecting import macs_of, texts
+from service.core.store.connection.connecting import as_ms, macs_of, texts
 from service.core.store.connection.pipeline import Pipeline
 from service.core.store.connection.sealing import Keyring, Sealer
 from service.core.store.keys import keys_of
@@ -134,13 +135,23 @@ class TenantStore:
         self.hooks, self.connections, self.redis = hooks, connections, connections.redis
         self.keys, self.sealer = keys_of(tenant), Sealer(connections.keyring, tenant)
         self.readings = Readings(self.sealer)
+        self.counts = CommitCounts(connections.redis, connections.changes, self.keys)
         self._commit = connections.redis.register_script(read_script("commit"))
 
     async def send(self, commit: Commit) -> bool:
         """Run a commit; return False, with nothing written, where a guard fails."""
+        self.count(commit)
         names, args = commit.arguments(self.connections.macs)
-        failed_guard, *_ = await self._commit(keys=names, args=args)
+        failed_guard, *reply = await self._commit(keys=names, args=args)
+        if failed_guard == commit.counted:
+            await self.counts.compare()
+        elif not failed_guard:
+            self.counts.note(reply[2], as_ms(*reply[:2]))
         return not failed_guard
+
+    def count(self, commit: Commit) -> None:
+        """Count the commit as one of this process, whose earlier ones the store must have."""
+        commit.count(self.keys.commits, self.counts.process, self.counts.own())
 
 
 class StorePart:

@@ -48,6 +48,11 @@ class UnfreezeRequest(RequestBody):
         description="`move`: add the lost time to the deadlines. `pass`: only for a freeze of time; the store's "
         "clock is right, and the deadlines have passed.",
     )
+    checked: str = Field(
+        default="",
+        max_length=2000,
+        description="What was checked; required where the desk froze everything because the store went back.",
+    )
 
 
 @router.get("", operation_id="listFreezes", responses=problems(401, 403))
@@ -73,5 +78,6 @@ async def unfreeze(
     freeze_id: FreezeName, caller: Person, parts: Parts, body: Annotated[UnfreezeRequest | None, Body()] = None
 ) -> FreezeView:
     """End a freeze. Waiting runs continue immediately, and deadlines move by the time they were held."""
-    deadlines = body.deadlines if body is not None else "move"
-    return FreezeView.model_validate(await parts.freezes.unfreeze(freeze_id, caller.actor("api"), deadlines))
+    said = body or UnfreezeRequest()
+    by = caller.actor("api")
+    return FreezeView.model_validate(await parts.freezes.unfreeze(freeze_id, by, said.deadlines, said.checked))

@@ -37,6 +37,9 @@ class Ready(BaseModel):
         description="`held`: the rules file is invalid, and its last valid rules stay in force; `sayso doctor` "
         "names the fault."
     )
+    commits: Literal["complete", "lost"] = Field(
+        description="`lost`: the store went back, and everything is frozen until an admin has checked what ran."
+    )
 
 
 @router.head("/healthz", include_in_schema=False)
@@ -57,7 +60,11 @@ async def readyz(request: Request, parts: OpenParts) -> Ready:
         raise Unavailable(EMPTIED)
     unreadable = len(await parts.inspections.sample())
     rules: Literal["in force", "held"] = "held" if parts.rulebook.is_held() else "in force"
-    if any(freeze.scope == TIME for freeze in await parts.freezes.in_force(fresh=True)):
-        return Ready(clock="in doubt", unreadable=unreadable, rules=rules)
-    silent = now_ms - parts.freezes.mark_ms() > JUMP_MS
-    return Ready(clock="silent" if silent else "right", unreadable=unreadable, rules=rules)
+    frozen = await parts.freezes.in_force(fresh=True)
+    clock: Literal["right", "in doubt", "silent"] = "right"
+    if any(freeze.scope == TIME for freeze in frozen):
+        clock = "in doubt"
+    elif now_ms - parts.freezes.mark_ms() > JUMP_MS:
+        clock = "silent"
+    commits: Literal["complete", "lost"] = "lost" if any(freeze.lost for freeze in frozen) else "complete"
+    return Ready(clock=clock, unreadable=unreadable, rules=rules, commits=commits)

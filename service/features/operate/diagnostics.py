@@ -132,6 +132,7 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_clock(wiring)
         yield await _check_workers(wiring)
         yield await _check_queue(wiring)
+        yield await _check_commits(wiring)
         yield await _check_freezes(wiring)
         yield await _check_limits(wiring)
         yield await _check_records(wiring)
@@ -212,6 +213,15 @@ async def _check_queue(wiring: Wiring) -> Finding:
         text += f" New requests are refused until workers keep up. {describe_bound(limits)}"
         return Finding("queue", False, text, todo)
     return Finding("queue", queue.oldest_ms < QUEUED_MS, text, todo if queue.oldest_ms >= QUEUED_MS else "")
+
+
+async def _check_commits(wiring: Wiring) -> Finding:
+    await wiring.store.counts.compare()
+    lost = [freeze.lost for freeze in await wiring.freezes.in_force(fresh=True) if freeze.lost is not None]
+    if not lost:
+        return Finding("commits", True, "The store has every commit that this process knows of.")
+    todo = "Find out which calls of that time ran. Then unfreeze with what you checked, as docs/operations.md says."
+    return Finding("commits", False, " ".join(f"{loss.describe()}." for loss in lost), todo)
 
 
 async def _check_freezes(wiring: Wiring) -> Finding:

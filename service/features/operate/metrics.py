@@ -79,6 +79,7 @@ class Reading(NamedTuple):
     cards: dict[str, CardCounts]
     starts: Delays
     unreadable: int
+    lost: int
     silence_s: float  # since the last sign of a clock; infinite before the first
     limits: Mapping[str, float]
     memory: Memory
@@ -126,6 +127,7 @@ class Readings:
             cards=self._cards[0],
             starts=await wiring.part(Counters).starts.read(),
             unreadable=len(await wiring.inspections.sample()),
+            lost=sum(freeze.lost.commits for freeze in await wiring.freezes.in_force() if freeze.lost is not None),
             silence_s=await _find_silence_s(wiring),
             limits={near.name: near.share for near in await find_limits(wiring, queue)},
             memory=await wiring.schedule.sizes.read_memory(),
@@ -194,6 +196,8 @@ def _describe_metrics(reading: Reading) -> Iterator[Metric]:
     runs = [(status.value, count) for status, count in reading.runs.items()]
     yield _by("sayso_runs", "Runs that are kept, by status.", "status", runs)
     yield _gauge("sayso_workers", "Workers that are registered.", reading.workers)
+    lost = "Commits that are gone since the store went back, until an admin unfreezes."
+    yield _gauge("sayso_lost_commits", lost, reading.lost)
     yield _gauge("sayso_unreadable_records", "Stored records that this version cannot read.", reading.unreadable)
     yield _cards(reading)
     yield _gauge("sayso_clock_silence_seconds", "Time since the last sign of a clock.", reading.silence_s)

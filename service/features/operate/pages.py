@@ -158,6 +158,7 @@ _PARTS = {
     "clock": mark("Clock"),
     "workers": mark("Workers"),
     "queue": mark("Queue"),
+    "commits": mark("Commits"),
     "freezes": mark("Freezes"),
     "limits": mark("Limits"),
     "records": mark("Records"),
@@ -238,7 +239,8 @@ async def unfreeze(request: Request, visitor: SignedIn, freeze_id: str) -> Respo
     """Unfreeze what an id or a scope names; after a clock jump the form says what happens to the deadlines."""
     post = await read_post(request, visitor)
     deadlines: Literal["move", "pass"] = "pass" if post.get("deadlines") == "pass" else "move"
-    await wiring_of(request).freezes.unfreeze(freeze_id, visitor.principal.actor("web"), deadlines)
+    by, checked = visitor.principal.actor("web"), post.get("checked", "").strip()[:2000]
+    await wiring_of(request).freezes.unfreeze(freeze_id, by, deadlines, checked)
     return RedirectResponse("/operate", 303)
 
 

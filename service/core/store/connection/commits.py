@@ -15,7 +15,7 @@ MOST_HANDED = 32
 
 @dataclass
 class Commit:
-    """Guards and writes for `lua/commit.lua`; `between_ms` are its first and last time."""
+    """Guards and writes for `lua/commit.lua`; `between_ms` are its first and last time, `record` the saved record."""
 
     keys: dict[str, int] = field(default_factory=dict)
     between_ms: tuple[int, int] = (0, 0)
@@ -25,10 +25,18 @@ class Commit:
     rooms: dict[int, str] = field(default_factory=dict)
     totals: set[int] = field(default_factory=set)
     hand_overs: dict[int, str] = field(default_factory=dict)
+    counted: int = 0
+    record: bytes = b""
 
     def expect(self, key: str, version: int) -> None:
         """Require this version of `key`; with 0 it must not exist."""
         self.guards.append(("VERSION", self._place(key), version))
+
+    def count(self, key: str, process: str, least: int) -> None:
+        """Count this commit of a process, and require that the store has its commits up to `least`."""
+        self.guards.append(("COMMITS", self._place(key), process, least))
+        self.counted = len(self.guards)
+        self.write("COMMITTED", key, process)
 
     def expect_absent(self, key: str) -> None:
         """Require that `key` does not exist; a retry is useless once it does."""

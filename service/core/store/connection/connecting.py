@@ -6,6 +6,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property, partial
+from secrets import token_hex
 from types import TracebackType
 from typing import Any
 
@@ -42,7 +43,7 @@ from service.core.store.connection.addresses import (
     open_pool,
 )
 from service.core.store.connection.macs import Macs
-from service.core.store.keys import FORMAT, MACS
+from service.core.store.keys import FORMAT, MACS, STORE
 
 _LOG = structlog.get_logger(__name__)
 
@@ -320,7 +321,7 @@ _UNNUMBERED = "1"  # the format of a store with keys of Sayso but no number
 _BY_PROCESSES = frozenset(
     (
         *("agents", "clock", "definitions", "starts", "waiting", "retained", "buckets", "activity", "refusals"),
-        *("rules", "rulebook", "rule-changes", "rule-version", "rule-versions"),
+        *("rules", "rulebook", "rule-changes", "rule-version", "rule-versions", "commits", "comparing"),
     )
 )
 """What service, workers and clock write although nobody has set the store up."""
@@ -358,6 +359,8 @@ async def check_format(url: str, macs: Macs | None = None) -> None:
             f"{wrote} of Sayso wrote this store, in format {number[:40]!r}; this version reads format {CURRENT} only. "
             "Start the version that wrote it, or set SAYSO_REDIS_URL to another store. Nothing was changed."
         )
+    async with connect(url) as redis:
+        await redis.set(STORE, token_hex(8), nx=True)
 
 
 async def _check_macs(redis: _Client) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from hashlib import sha1
 from typing import Any, NamedTuple, Self, cast
 
@@ -104,6 +104,10 @@ class Part(NamedTuple):
         return cls(tuple(keys), b"".join((_NUMBER.pack(len(words)), *sized)))
 
 
+Ask = Callable[..., Awaitable[list[Any]]]
+"""Sends commands and returns their replies, an error as a `ResponseError`."""
+
+
 class Pipeline:
     """One connection for concurrent commands. It fails on a reply slower than `socket_timeout`, and reconnects."""
 
@@ -112,6 +116,7 @@ class Pipeline:
         self._connection: _Connection | None = None
         self._connecting = asyncio.Lock()
         self._translated = Translation(self._drop)
+        self.on_open: Callable[[Ask], Awaitable[None]] | None = None
 
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Word] = ()) -> Any:
         """Return what the script returns; raises `Unavailable`. If the reply was lost, the script may have run."""
@@ -131,6 +136,16 @@ class Pipeline:
             sent = [connection.send(_pack(*self.macs.protect(words))) for words in commands]
             replies = [_unwrap(reply) for reply in await asyncio.gather(*sent)]
         return [self.macs.require(words, reply) for words, reply in zip(commands, replies, strict=True)]
+
+    async def ask_each(self, *commands: Sequence[Word]) -> list[Any]:
+        """Return the replies to several commands, sent at once; that of one that failed is its error."""
+        async with self._translated:
+            return await (await self._open()).ask_each(*commands)
+
+    async def ready(self) -> None:
+        """Connect, and call `on_open`, unless there is a connection; what is sent next goes out over it."""
+        async with self._translated:
+            await self._open()
 
     async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
         """Return what the script returns for its first argument and all parts, None if it fails; raises as `run`."""
@@ -163,7 +178,14 @@ class Pipeline:
                 pool: Any = self._pool
                 opened = pool.make_connection()
                 await opened.connect()
-                self._connection = _Connection(opened, float(opened.socket_timeout))
+                connection = _Connection(opened, float(opened.socket_timeout))
+                if self.on_open is not None:
+                    try:
+                        await self.on_open(connection.ask_each)
+                    except BaseException:
+                        connection.close()
+                        raise
+                self._connection = connection
             return self._connection
 
 
@@ -192,6 +214,9 @@ class _Connection(asyncio.Protocol):
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout_s, self._check_timeout)
         return answer
+
+    async def ask_each(self, *commands: Sequence[Word]) -> list[Any]:
+        return await asyncio.gather(*[self.send(_pack(*words)) for words in commands])
 
     def close(self) -> None:
         if self._timer is not None:

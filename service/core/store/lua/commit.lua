@@ -92,6 +92,8 @@ them. With a key file, values that may hold a secret are encrypted; see `sealing
   sayso:{t}:rule-hits:<day> hash    rule, or "-" for the default -> the calls that it decided on that UTC day; 40 days
                                     shadow:<rule>:<action> -> the calls that a shadow rule would have decided so
   sayso:{t}:asked-by:<rule> list    "<suspension> <item>" of the rule's last 20 items, the newest first
+  sayso:{t}:commits         hash    process -> its commits; see `commit_counts.py`
+  sayso:{t}:comparing       hash    process -> "<server> <time, ms>" of its last comparison; written outside of this script
   sayso:{t}:counter:<hash>  hash    slot of a rule's period -> calls or millionths of an amount that started in it; or
                                     list, the latest amounts as "slot|millionths"; a little longer than the period
   sayso:{t}:grants          hash    grant -> what it lets run, until when and by whom, as JSON; a month after its end
@@ -132,6 +134,7 @@ ARGV  the first and the last time of the commit, ms (both "0": any time); the nu
       number of the key, the arguments.
 
       VERSION  the required version of the key; "0": it must not exist
+      COMMITS  a process, and the least count of its commits
       MEMBERS  the most members that it may have
       TOTAL    for a counter: the most that the slot that is written, a count of slots before it and all later ones may
                hold; that count; the slot, which may be over for at most one slot; the length of a slot, ms
@@ -141,16 +144,17 @@ ARGV  the first and the last time of the commit, ms (both "0": any time); the nu
       A command with IF names a key before its arguments, and is skipped unless that key exists; one with UNLESS, if it
       exists. RPUSH COPY appends its first argument and what this change SET before to the key that its second numbers.
       COUNT adds its second argument to the slot of a counter, the first; with a new slot, it deletes the slots before
-      its third, if there are many, and renews the lifetime, ms, the fourth.
+      its third, if there are many, and renews the lifetime, ms, the fourth. COMMITTED counts a commit of the process
+      that its argument names.
 
-Returns {0, seconds, microseconds} with the server's time when committed; else {the number of the first guard that failed,
+Returns {0, seconds, microseconds} with the server's time, and the number after COMMITTED, when committed; else {the number of the first guard that failed,
 or -1 for the time}, and nothing was written. Because of the header line a full server refuses the script before its
 first write.
 ]]
 
 local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
-  HDEL = true, HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, COUNT = true, ZREMRANGEBYRANK = true,
+  HDEL = true, HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, COUNT = true, COMMITTED = true, ZREMRANGEBYRANK = true,
 }
 local conditional = {['ZADD IF'] = {'ZADD', 1}, ['HDEL UNLESS'] = {'HDEL', 0}, ['HINCRBY IF'] = {'HINCRBY', 1}}
 
@@ -193,6 +197,8 @@ local function holds(keys, args, at, now, joined)
   local name, key = args[at], keys[tonumber(args[at + 1])]
   if name == 'VERSION' then
     return (string.match(redis.call('GETRANGE', key, 0, 19), '^%d+') or '0') == args[at + 2], 3
+  elseif name == 'COMMITS' then
+    return tonumber(redis.call('HGET', key, args[at + 2]) or '0') >= tonumber(args[at + 3]), 4
   elseif name == 'TOTAL' then
     return total(now, key, unpack(args, at + 2, at + 5)), 6
   end
@@ -233,6 +239,7 @@ local function commit(keys, args, joined)
     at = at + 3 + args[at]
   end
 
+  local number
   at = first
   while at <= last do
     local count, command, key = tonumber(args[at]), args[at + 1], keys[tonumber(args[at + 2])]
@@ -242,6 +249,8 @@ local function commit(keys, args, joined)
       if not (joined and joined.add(command, key, entry, 1, 1)) then
         redis.call('RPUSH', key, entry[1])
       end
+    elseif command == 'COMMITTED' then
+      number = redis.call('HINCRBY', key, args[at + 3], 1)
     elseif command == 'COUNT' then
       add(key, unpack(args, at + 3, at + 6))
     elseif joined and joined.add(command, key, args, at + 3, at + 2 + count, other and keys[tonumber(args[at + 3])]) then
@@ -253,7 +262,7 @@ local function commit(keys, args, joined)
     end
     at = at + 3 + count
   end
-  return {0, time[1], time[2]}
+  return {0, time[1], time[2], number}
 end
 
 return commit(KEYS, ARGV)

@@ -89,6 +89,9 @@ class DueBatches:
         answers = await next(self._pipelines).run_parts(_COMMIT, valid_until_ms, commits)
         if not answers:  # one is malformed, which the caller finds by changing each alone, or `valid_until_ms` is past
             return [*suspension_ids]
+        for answer in answers:
+            if isinstance(answer, list) and answer[0] == 0:
+                self._store.counts.note(answer[3], as_ms(*answer[1:3]))
         results = zip(suspension_ids, answers, strict=True)
         return [suspension_id for suspension_id, answer in results if not isinstance(answer, list) or answer[0] != 0]
 

@@ -67,10 +67,12 @@ def build_commit(
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = keys_of(after.tenant)
     commit = Commit()
+    store.count(commit)
     commit.expect(keys.suspension(after.id), after.version - 1)
     first_seq = head.seq + 1
     head, entries = write_events(head, mask_contents(change.record, change.events), after.updated_at_ms)
     packed = pack_record(after, head, commit_id, store.sealer, small=small)
+    commit.record = packed
     commit.write("SET", keys.suspension(after.id), packed)
     _move_indexes(commit, keys, before, after)
     if change.following is not None:

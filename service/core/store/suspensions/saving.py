@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sayso.core.clock import monotonic_ms
 from sayso.core.policy.counters.readings import Reading, Readings, Wanted
-from sayso.core.records.events import TrailHead
+from sayso.core.records.events import EventType, TrailHead
 from sayso.core.records.judgements import Question, assess_unanswered
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.errors import (
@@ -96,6 +96,8 @@ class _Attempt(NamedTuple):
     commit: Commit
     commit_id: str
     saved: Saved
+    starts: bool
+    epoch: int
 
 
 class SuspensionLookups(StorePart):
@@ -142,7 +144,7 @@ class Suspensions(SuspensionLookups):
         self._load = partial(store.connections.changes.run, Script(read_script("load")))
         self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
         self._recent: OrderedDict[str, Saved] = OrderedDict()
-        self._connections, self.hooks = store.connections, store.hooks
+        self._connections, self.hooks, self.counts = store.connections, store.hooks, store.counts
         self.prove = partial(store.hooks.prove, store)
 
     async def read(self, suspension_id: str) -> Saved:
@@ -311,7 +313,13 @@ class Suspensions(SuspensionLookups):
 
     async def _run_commit(self, attempt: _Attempt) -> Saved | None:
         keys, args = attempt.commit.arguments(self._connections.macs)
-        failed_guard, *time = await self._commit(keys=keys, args=args)
+        if attempt.starts:
+            await self._connections.changes.ready()
+            self.counts.check_settled(attempt.epoch)  # and no other task runs before the commit is sent
+        failed_guard, *reply = await self._commit(keys=keys, args=args)
+        if failed_guard == attempt.commit.counted:
+            await self.counts.compare()
+            return None
         if failed_guard in attempt.commit.lasting:
             raise NotAuthenticated("The instance was deleted; nothing was suspended.")
         if failed_guard in attempt.commit.totals:
@@ -321,7 +329,9 @@ class Suspensions(SuspensionLookups):
         if failed_guard:
             self.waiting.forget(attempt.commit.hand_overs.get(failed_guard, ""))
             return None
+        *time, number = reply
         now_ms = self._read_time(*time)
+        self.counts.note(number, now_ms)
         return attempt.saved._replace(now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
 
     async def _find(self, suspension_id: str, seen: Idempotency | None) -> State:
@@ -355,7 +365,12 @@ class Suspensions(SuspensionLookups):
         ref = seen.ref if seen else None
         at_ms = monotonic_ms()
         saved = Saved(after, state.now_ms, False, ref, change.following, head, saved_at_ms=at_ms, sent_at_ms=at_ms)
-        return _Attempt(commit, commit_id, saved)
+        starts = bool(change.until_ms) or _redeems(change)
+        return _Attempt(commit, commit_id, saved, starts, self.counts.epoch)
+
+
+def _redeems(change: Change) -> bool:
+    return any(event.type is EventType.PERMIT_REDEEMED for event in change.events)
 
 
 def _unchanged(record: SuspensionRecord, state: State) -> Saved:

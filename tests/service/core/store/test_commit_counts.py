@@ -1,0 +1,162 @@
+"""A store that went back is noticed by each process, and nothing runs a second time."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from sayso.core.records.freezes import Freeze, Revocations
+from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
+from sayso.core.records.tools import ToolCall
+from sayso.errors import Frozen, InvalidInput, Unavailable
+from service.assembly import assemble
+from service.core.desk.suspending import ExternalCall
+from service.core.settings import Settings
+from service.core.store.connection.connecting import check_format
+from service.core.wiring import Wiring
+from tests.builders import REFUND, approve, person, run_ref
+from tests.servers import Address, replaced_server
+
+POLL = ResumeSpec(mode="poll")
+Open = Callable[[str], AbstractAsyncContextManager[Wiring]]
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[Address]:
+    with replaced_server(tmp_path) as address:
+        yield address
+
+
+@pytest.fixture
+async def open_process(address: Address, tmp_path: Path, rules: str) -> Open:
+    """Opens a process whose home has this name."""
+    await check_format(address.url)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(rules)
+    return lambda name: assemble(Settings(home=tmp_path / name, redis_url=address.url, policy=policy))
+
+
+@pytest.fixture
+async def wiring(open_process: Open) -> AsyncIterator[Wiring]:
+    async with open_process("service") as wiring:
+        yield wiring
+
+
+async def put(wiring: Wiring) -> SuspensionRecord:
+    """An approved call that its client runs."""
+    call = ToolCall(call_id="c", index=0, name="refund", args={"order": "A", "amount": 1})
+    record = (await wiring.desk.suspend(run_ref(), [ExternalCall(call, REFUND)], POLL)).record
+    return await approve(wiring, record)
+
+
+async def redeem(wiring: Wiring, record: SuspensionRecord, key: str = "k") -> SuspensionRecord:
+    """Redeem the call, as a client that tries again while the store is unavailable."""
+    for _ in range(1_000):
+        try:
+            return (await wiring.desk.client_redeem(record.id, "i1", key, Revocations())).record
+        except Unavailable:
+            await wiring.store.counts.compare()
+    raise AssertionError("the store never settled")
+
+
+async def find_lost(wiring: Wiring) -> list[Freeze]:
+    return [freeze for freeze in await wiring.freezes.in_force(fresh=True) if freeze.lost is not None]
+
+
+async def test_a_second_redeem_after_a_lagging_replica_took_over_is_refused(wiring: Wiring, address: Address) -> None:
+    record = await put(wiring)
+    address.add_replica()
+    address.part_replica()
+    await redeem(wiring, record)
+    address.fail_over()
+    with pytest.raises(Frozen, match="The store went back: 1 commit"):
+        await redeem(wiring, record, "another")
+    (freeze,) = await find_lost(wiring)
+    assert (freeze.scope, freeze.by) == ("all", "desk")
+    assert freeze.lost is not None
+    assert freeze.lost.commits == 1
+    acts = (await wiring.activity.read_page(0, 10)).entries
+    assert [entry.target for entry in acts if entry.act == "store_went_back"] == [freeze.id]
+
+
+async def test_a_process_starts_nothing_until_others_compared_their_commits(
+    wiring: Wiring, open_process: Open, address: Address
+) -> None:
+    async with open_process("other") as other:
+        record = await put(wiring)
+        await other.store.counts.compare()
+        await wiring.store.counts.compare()
+        address.add_replica()
+        address.part_replica()
+        await redeem(wiring, record)
+        address.fail_over()
+        with pytest.raises((Unavailable, Frozen)):
+            await other.desk.client_redeem(record.id, "i1", "another", Revocations())
+        with pytest.raises(Frozen, match="The store went back"):
+            await redeem(other, record, "another")
+
+
+async def test_all_processes_notice_an_old_copy_when_they_start_again(open_process: Open, address: Address) -> None:
+    async with open_process("worker") as wiring:
+        record = await put(wiring)
+        copy = address.copy()
+        await redeem(wiring, record)
+    address.restore(copy)
+    async with open_process("worker") as wiring:
+        with pytest.raises(Frozen, match="The store went back"):
+            await redeem(wiring, record, "another")
+        assert len(await find_lost(wiring)) == 1
+
+
+async def test_a_complete_replica_takes_over_without_a_freeze(wiring: Wiring, address: Address) -> None:
+    record = await put(wiring)
+    address.add_replica()
+    await put(wiring)
+    address.await_replica()
+    address.fail_over()
+    assert (await redeem(wiring, record)).items[0].permit is not None
+    assert await find_lost(wiring) == []
+
+
+async def test_a_commit_of_a_process_needs_its_earlier_ones(wiring: Wiring, address: Address) -> None:
+    """The server was replaced behind an open connection."""
+    record = await put(wiring)
+    address.primary.hincrby(wiring.store.keys.commits, wiring.store.counts.process, -1)
+    with pytest.raises(Frozen, match="The store went back: 1 commit"):
+        await redeem(wiring, record)
+    assert len(await find_lost(wiring)) == 1
+
+
+async def test_an_emptied_store_that_is_set_up_again_is_another_store(wiring: Wiring, address: Address) -> None:
+    await put(wiring)
+    address.primary.flushall()
+    await wiring.store.counts.compare()
+    await check_format(address.url)
+    await redeem(wiring, await put(wiring))
+    assert await find_lost(wiring) == []
+
+
+async def test_unfreeze_after_a_loss_says_what_was_checked(wiring: Wiring, address: Address) -> None:
+    record = await put(wiring)
+    address.primary.hincrby(wiring.store.keys.commits, wiring.store.counts.process, -1)
+    with pytest.raises(Frozen):
+        await redeem(wiring, record)
+    (freeze,) = await find_lost(wiring)
+    with pytest.raises(InvalidInput, match="say in `checked`"):
+        await wiring.freezes.unfreeze(freeze.id, person("root"))
+    await wiring.freezes.unfreeze(freeze.id, person("root"), checked="The bank shows no refund.")
+    assert (await redeem(wiring, record)).items[0].permit is not None
+
+
+async def test_a_process_without_a_home_keeps_its_counts_in_memory(
+    open_process: Open, address: Address, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    async with open_process("file/home") as wiring:
+        record = await put(wiring)
+        copy = address.copy()
+        await redeem(wiring, record)
+        address.restore(copy)
+        with pytest.raises(Frozen, match="The store went back"):
+            await redeem(wiring, record, "another")
