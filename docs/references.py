@@ -107,7 +107,7 @@ def write_webhook_events() -> str:
 def write_metrics() -> str:
     """Return the metrics of `/metrics`."""
     none = Reading(Queue(0, 0), False, {"age": 0}, 0, Overdue(0, 0), dict.fromkeys(RunStatus, 0), 0, Messages(0, 0),
-                   {"channel": CardCounts()}, Delays((0,) * len(BOUNDS_MS), 0, 0), 0, 0, {"limit": 0}, Memory(0, 0),
+                   {"channel": CardCounts()}, Delays((0,) * len(BOUNDS_MS), 0, 0), 0, 0, 0, {"limit": 0}, Memory(0, 0),
                    parse_totals({}))  # fmt: skip
     of_process = {family.name for family in MetricsPage(None, rules_held=False).collect()}
     rows = []

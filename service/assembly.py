@@ -25,8 +25,12 @@ async def open_process(settings: Settings) -> AsyncIterator[Process]:
     connections = Connections(redis, keyring=Keyring(settings.key_file))
     process = Process(settings, connections, watch, HOOKS)
     try:
-        async with process.wiring.store.counts.kept(settings.home, settings.tenant):
+        store = process.wiring.store
+        async with store.counts.kept(settings.home, settings.tenant):
+            if store.counts.folder is not None:
+                store.starts.keep_in(store.counts.folder, settings.tenant)
             yield process
+            await process.wiring.recovery.finish()
     finally:
         connections.close()
         await process.posts.aclose()

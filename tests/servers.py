@@ -42,7 +42,7 @@ class Address:
         replica = self.replica
         assert replica is not None
         assert wait_until(lambda: replica.info("replication").get("master_link_status") == "up", 20)
-        assert self.primary.execute_command("WAIT", 1, 20_000) == 1
+        assert self.primary.wait(1, 20_000) == 1
 
     def part_replica(self) -> None:
         """Let the replica get no further writes, as one that lags."""

@@ -20,6 +20,7 @@ from service.core.cache import Cache
 from service.core.concurrency import Waiters
 from service.core.desk.desk import Desk
 from service.core.desk.freezing import Freezes
+from service.core.desk.recovering import Recovery
 from service.core.outgoing.assessors import Assessors, assessors_of, check_receivers
 from service.core.outgoing.connections import check_url
 from service.core.outgoing.http import Posts
@@ -83,13 +84,23 @@ class Wiring:
         self.replays, self.retention, self.trails = Replays(store), Retention(store), Trails(store)
         self.revocation_cache, self.duty = RevocationCache(people, refresher), Duty(duty, people)
         self.activity = ActivityLog(ActivityStore(store))
-        store.counts.on_loss, store.counts.on_settled = self._note_loss, partial(self.freezes.known, fresh=True)
+        self.recovery, counts = Recovery(self.desk, self.runs), store.counts
+        counts.on_recall, counts.on_loss = self._recall_losses, self._note_loss
+        counts.on_settled = partial(self.freezes.known, fresh=True)
         self.contacts = Contacts(tenant, ContactStore(store), people, attempts, self.activity)
         self.inspections = Inspections(self.desk.suspensions, self.runs, self.trails, self.schedule, store.readings)
         self._parts: dict[Callable[..., object], object] = {}
 
+    async def _recall_losses(self) -> int:
+        """Recover what this process's home knows of earlier losses; return when the last of them was noticed, or 0."""
+        lost = [freeze for freeze in await self.freezes.known(fresh=True) if freeze.lost is not None]
+        for freeze in lost:
+            self.recovery.begin(cast(Loss, freeze.lost))
+        return max((freeze.at_ms for freeze in lost), default=0)
+
     async def _note_loss(self, loss: Loss) -> None:
         freeze = await self.freezes.note_loss(loss)
+        self.recovery.begin(loss)
         await self.activity.record(
             "store_went_back", freeze.by, door="desk", target=freeze.id, commits=loss.commits, reason=loss.describe()
         )

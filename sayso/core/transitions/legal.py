@@ -68,6 +68,9 @@ LEGAL: dict[str, Step] = {
     "lapse": _step("decided resuming", "decided resuming resumed", EventType.PERMIT_LAPSED, *_ENDS),
     "mark_in_doubt": _step("resuming", "resumed", EventType.RUN_PAUSED),
     "supersede": _step("pending decided resumed", "cancelled resumed", EventType.ASKED_AGAIN, EventType.RUN_PAUSED),
+    "recover_start": _step(
+        "decided resuming", "resuming resumed", EventType.PERMIT_REDEEMED, EventType.OUTCOME_REPORTED, *_ENDS
+    ),
     "give_up": _step("resuming", "failed", EventType.RUN_FAILED),
     "revive": _step("failed", "decided", EventType.RUN_REVIVED),
 }

@@ -1,6 +1,7 @@
 """Let the client of a run execute its own calls, for suspensions in `poll` mode."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,6 +20,7 @@ from sayso.core.records.tools import ToolResult
 from sayso.core.transitions.client_execution import charge_item, client_redeem, conclude, key_of, mark_in_doubt
 from sayso.core.transitions.deciding import find_item, report
 from sayso.core.transitions.freezing import check_start, shift_deadlines
+from sayso.core.transitions.recovering import conclude_lost, is_lost
 from sayso.errors import Conflict, Withdrawn
 from sayso.runner.revalidation import find_ended_grant, find_loss, judge_approved, list_wanted
 from service.core.desk.changes import Changes, draft_following, until_within
@@ -84,10 +86,21 @@ class ClientExecution:
                 suspension_id, lambda record, now_ms: conclude(record, item_id, key, reported, now_ms)
             )
         except Conflict:
-            late = await self._conclude_late(suspension_id, item_id, key, reported)
+            late = await self._conclude_lost(suspension_id, item_id, key, reported)
+            late = late or await self._conclude_late(suspension_id, item_id, key, reported)
             if late is None:
                 raise
             return late
+
+    async def _conclude_lost(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved | None:
+        record, freezes = (await self.changes.suspensions.read(suspension_id)).record, await self.changes.freezes()
+        if not is_lost(record, item_id, freezes):
+            return None
+        with suppress(Conflict):
+            return await self.changes.change(
+                suspension_id, lambda record, now_ms: conclude_lost(record, item_id, key, reported, now_ms)
+            )
+        return None
 
     async def mark_in_doubt(self, suspension_id: str, item_id: str) -> Saved:
         """Mark a redeemed call in doubt, once; `following` of the result is the suspension that asks about it."""

@@ -19,12 +19,13 @@ from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import decide
 from sayso.errors import StepUpRequired
 from service.core.cache import Refresher
-from service.core.store.commit_counts import CommitCounts
 from service.core.store.connection.commits import Commit, Writer
 from service.core.store.connection.connecting import as_ms, macs_of, texts
 from service.core.store.connection.pipeline import Pipeline
 from service.core.store.connection.sealing import Keyring, Sealer
 from service.core.store.keys import keys_of
+from service.core.store.loss.commit_counts import CommitCounts
+from service.core.store.loss.start_log import StartLog
 from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import Readings
 
@@ -135,6 +136,7 @@ class TenantStore:
         self.hooks, self.connections, self.redis = hooks, connections, connections.redis
         self.keys, self.sealer = keys_of(tenant), Sealer(connections.keyring, tenant)
         self.readings = Readings(self.sealer)
+        self.starts = StartLog()
         self.counts = CommitCounts(connections.redis, connections.changes, self.keys)
         self._commit = connections.redis.register_script(read_script("commit"))
 

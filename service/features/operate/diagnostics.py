@@ -153,9 +153,8 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
             yield finding
         yield await _check_endpoints(wiring)
     except SaysoError as error:
-        yield Finding(
-            "store", False, f"The store does not answer: {error.message}", "Start the store, or correct its URL."
-        )
+        text = f"The store does not answer: {error.message}"
+        yield Finding("store", False, text, "Start the store, or correct its URL.")
     yield _check_rules(wiring)
     async for finding in _check_warnings(wiring):
         yield finding
@@ -216,12 +215,11 @@ async def _check_queue(wiring: Wiring) -> Finding:
 
 
 async def _check_commits(wiring: Wiring) -> Finding:
-    await wiring.store.counts.compare()
-    lost = [freeze.lost for freeze in await wiring.freezes.in_force(fresh=True) if freeze.lost is not None]
-    if not lost:
-        return Finding("commits", True, "The store has every commit that this process knows of.")
-    todo = "Find out which calls of that time ran. Then unfreeze with what you checked, as docs/operations.md says."
-    return Finding("commits", False, " ".join(f"{loss.describe()}." for loss in lost), todo)
+    if lost := [freeze.reason for freeze in await wiring.freezes.in_force(fresh=True) if freeze.lost is not None]:
+        return Finding(
+            "commits", False, f"{lost[0]}.", "Find out which calls ran; then unfreeze with what was checked."
+        )
+    return Finding("commits", True, "The store has every commit that this process knows of.")
 
 
 async def _check_freezes(wiring: Wiring) -> Finding:
@@ -340,9 +338,8 @@ def _check_rules(wiring: Wiring) -> Finding:
     error = wiring.rulebook.error
     if error is None:
         return Finding("rules", True, f"The file can be read: version {wiring.rulebook.policy.version}.")
-    return Finding(
-        "rules", False, f"The file is invalid; the last valid rules stay in force: {error.message}", "Correct the file."
-    )
+    text = f"The file is invalid; the last valid rules stay in force: {error.message}"
+    return Finding("rules", False, text, "Correct the file.")
 
 
 async def _check_warnings(wiring: Wiring) -> AsyncIterator[Finding]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import monotonic_ms
 from sayso.core.records.decisions import Erasure
-from sayso.core.records.events import TrailEntry
+from sayso.core.records.events import TrailEntry, TrailHead
 from sayso.core.records.run_state import StateRef, open_state
 from sayso.core.records.suspensions import MOST_TOOLS, Progress, RunStatus, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
@@ -161,6 +161,13 @@ class Runs:
         if isinstance(run, UnreadableRecord):
             raise describe_unreadable(run)
         return run
+
+    async def has_event(self, run_id: str, head: TrailHead) -> bool:
+        """Return whether the run's trail has this event, or is deleted."""
+        raw = await self._redis.lindex(self._keys.trail(run_id), head.seq - 1)
+        if raw is None:
+            return bool(await self._redis.exists(self._keys.head(run_id)))
+        return f'"hash":"{head.hash}"' in text(raw)
 
     async def list_runs(
         self, *, status: str | None = None, owner: str | None = None, skip: int = 0, limit: int = 50

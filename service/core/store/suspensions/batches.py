@@ -101,5 +101,6 @@ class DueBatches:
         commit, _, _ = build_commit(
             record, change, head, os.urandom(6).hex(), None, self._store, small=between_ms != (0, 0)
         )
+        self._store.count(commit)
         commit.between_ms = between_ms
         return Part.pack(*commit.arguments(self._macs))

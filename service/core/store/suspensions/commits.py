@@ -67,7 +67,6 @@ def build_commit(
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = keys_of(after.tenant)
     commit = Commit()
-    store.count(commit)
     commit.expect(keys.suspension(after.id), after.version - 1)
     first_seq = head.seq + 1
     head, entries = write_events(head, mask_contents(change.record, change.events), after.updated_at_ms)

@@ -27,6 +27,7 @@ from service.core.store.connection.macs import REFUSED, describe_altered
 from service.core.store.connection.pipeline import Script
 from service.core.store.counters import read_counters
 from service.core.store.load import WaitingWorkers
+from service.core.store.loss.start_log import Start
 from service.core.store.lua import read_script
 from service.core.store.people import People
 from service.core.store.suspensions.batches import DueBatches
@@ -144,7 +145,8 @@ class Suspensions(SuspensionLookups):
         self._load = partial(store.connections.changes.run, Script(read_script("load")))
         self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
         self._recent: OrderedDict[str, Saved] = OrderedDict()
-        self._connections, self.hooks, self.counts = store.connections, store.hooks, store.counts
+        self._connections, self.hooks = store.connections, store.hooks
+        self.counts, self.starts = store.counts, store.starts
         self.prove = partial(store.hooks.prove, store)
 
     async def read(self, suspension_id: str) -> Saved:
@@ -280,8 +282,14 @@ class Suspensions(SuspensionLookups):
         """Return a run that was handed to this process, leased to it, as of now; raises `Unreadable`."""
         record, head, *_ = self._read_copy(suspension_id, packed)
         now_ms = max(await self.read_time_ms(), record.updated_at_ms)
+        self.starts.note(Start(now_ms, suspension_id, packed))
         at_ms = monotonic_ms()
         return Saved(record, now_ms, head=head, saved_at_ms=at_ms, sent_at_ms=at_ms)
+
+    def unpack(self, suspension_id: str, packed: bytes) -> tuple[SuspensionRecord, TrailHead]:
+        """Return a record and the head of its trail from what a process has kept of it; raises `Unreadable`."""
+        record, head, *_ = read_record(self._sealer, suspension_id, packed)
+        return record, head
 
     def _read_copy(self, suspension_id: str, packed: bytes) -> Unpacked:
         checked = self._connections.macs.check(self._keys.suspension(suspension_id), packed)
@@ -332,6 +340,8 @@ class Suspensions(SuspensionLookups):
         *time, number = reply
         now_ms = self._read_time(*time)
         self.counts.note(number, now_ms)
+        if attempt.starts:
+            self.starts.note(Start(now_ms, attempt.saved.record.id, attempt.commit.record))
         return attempt.saved._replace(now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
 
     async def _find(self, suspension_id: str, seen: Idempotency | None) -> State:
@@ -365,6 +375,7 @@ class Suspensions(SuspensionLookups):
         ref = seen.ref if seen else None
         at_ms = monotonic_ms()
         saved = Saved(after, state.now_ms, False, ref, change.following, head, saved_at_ms=at_ms, sent_at_ms=at_ms)
+        self._store.count(commit)
         starts = bool(change.until_ms) or _redeems(change)
         return _Attempt(commit, commit_id, saved, starts, self.counts.epoch)
 

@@ -68,6 +68,10 @@ async def _note_nothing(_loss: Loss) -> None: ...
 async def _refresh_nothing() -> None: ...
 
 
+async def _recall_nothing() -> int:
+    return 0
+
+
 class CommitCounts:
     """The counts of one tenant, as this process saw them last. `on_loss` freezes everything."""
 
@@ -79,8 +83,10 @@ class CommitCounts:
         self._losses = 0
         self._remembered: list[_Memory] = []
         self._file: int | None = None
+        self.folder: Path | None = None  # of the memory, where it can be written
         self.process, self.seen, self.settled = secrets.token_hex(4), Seen(), True
         self.epoch = 0  # counts the changes of the server, and the losses; what was read before one may be wrong
+        self.on_recall: Callable[[], Awaitable[int]] = _recall_nothing
         self.on_loss: Callable[[Loss], Awaitable[None]] = _note_nothing
         self.on_settled: Callable[[], Awaitable[object]] = _refresh_nothing
         pipeline.on_open = self.compare
@@ -112,7 +118,8 @@ class CommitCounts:
             if self._server not in (None, read.server):
                 self._unsettle()
             self._server = read.server
-            if (loss := self._find_loss(self._recall(seen, read.seen.store), read)) is not None:
+            seen = await self._recall(seen, read)
+            if (loss := self._find_loss(seen, read)) is not None:
                 self._unsettle()
                 log.error("store_went_back", commits=loss.commits, from_ms=loss.from_ms, to_ms=loss.to_ms)
                 await self.on_loss(loss)
@@ -164,12 +171,17 @@ class CommitCounts:
         seen = Seen(text(store or b""), as_ms(*time), {name: int(number) for name, number in _pair(counts).items()})
         return _Read(_identify(infos), bool(exists), seen, _pair(compared))
 
-    def _recall(self, seen: Seen, store: str) -> Seen:
-        """Return what this process saw; at first, what the processes of its home remember of this store."""
-        if seen.store:
+    async def _recall(self, seen: Seen, read: _Read) -> Seen:
+        """Return what this process saw; at first, what the processes of its home remember of this store.
+
+        What they remember from before the last loss that was noticed is not compared again.
+        """
+        store = read.seen.store
+        if seen.store or not store or not read.is_set_up:
             return seen
+        noticed_ms = await self.on_recall()
         for memory in self._remembered:
-            if memory.seen.store == store:
+            if memory.seen.store == store and memory.seen.at_ms > noticed_ms:
                 seen = Seen(store, max(seen.at_ms, memory.seen.at_ms), _join(seen.counts, memory.seen.counts))
                 self._past += memory.past
         return seen
@@ -216,6 +228,7 @@ class CommitCounts:
             log.warning("commits_not_remembered", folder=str(folder), error=str(error))
             return
         self.process = own.process if own is not None else self.process
+        self.folder = folder
 
     def _save(self) -> None:
         if self._file is None:
