@@ -132,7 +132,6 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_clock(wiring)
         yield await _check_workers(wiring)
         yield await _check_queue(wiring)
-        yield await _check_commits(wiring)
         yield await _check_freezes(wiring)
         yield await _check_limits(wiring)
         yield await _check_records(wiring)
@@ -214,14 +213,6 @@ async def _check_queue(wiring: Wiring) -> Finding:
     return Finding("queue", queue.oldest_ms < QUEUED_MS, text, todo if queue.oldest_ms >= QUEUED_MS else "")
 
 
-async def _check_commits(wiring: Wiring) -> Finding:
-    if lost := [freeze.reason for freeze in await wiring.freezes.in_force(fresh=True) if freeze.lost is not None]:
-        return Finding(
-            "commits", False, f"{lost[0]}.", "Find out which calls ran; then unfreeze with what was checked."
-        )
-    return Finding("commits", True, "The store has every commit that this process knows of.")
-
-
 async def _check_freezes(wiring: Wiring) -> Finding:
     freezes = await wiring.freezes.in_force(fresh=True)
     if not freezes:
@@ -233,7 +224,10 @@ async def _check_freezes(wiring: Wiring) -> Finding:
     )
     more = f"; and {len(freezes) - _NAMED} more" if len(freezes) > _NAMED else ""
     text = f"{len(freezes)} in force, so nothing in their scope starts: {named}{more}."
-    return Finding("freezes", False, text, "Unfreeze on /operate, or with `sayso unfreeze`, once the cause is gone.")
+    todo = "Unfreeze on /operate, or with `sayso unfreeze`, once the cause is gone."
+    if any(freeze.lost is not None for freeze in freezes):
+        todo += " After the store went back, first find out which calls ran, and say what was checked."
+    return Finding("freezes", False, text, todo)
 
 
 async def _check_checkpoints(wiring: Wiring) -> Finding:

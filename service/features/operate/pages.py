@@ -158,7 +158,6 @@ _PARTS = {
     "clock": mark("Clock"),
     "workers": mark("Workers"),
     "queue": mark("Queue"),
-    "commits": mark("Commits"),
     "freezes": mark("Freezes"),
     "limits": mark("Limits"),
     "records": mark("Records"),
