@@ -115,7 +115,8 @@ def _open(settings: Settings) -> FastAPI:
     providers_of(settings).load()
     check_receivers(assessors_of(settings.assessors), settings.receivers, loopback=settings.aap_allow_loopback)
     allowed, stated = settings.allow_weak_durability, settings.states_durability
-    weakness = asyncio.run(check_durability(settings.store_url, allow_weak=allowed, stated=stated))
+    check = check_durability(settings.store_url, allow_weak=allowed, stated=stated, replicas=settings.replicas)
+    weakness = asyncio.run(check)
     asyncio.run(check_format(settings.store_url, Macs(settings.key_file)))
     if weakness is not None:
         structlog.get_logger(__name__).warning("the store may lose confirmed writes", weakness=weakness)

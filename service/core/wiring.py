@@ -84,6 +84,7 @@ class Wiring:
         self.replays, self.retention, self.trails = Replays(store), Retention(store), Trails(store)
         self.revocation_cache, self.duty = RevocationCache(people, refresher), Duty(duty, people)
         self.activity = ActivityLog(ActivityStore(store))
+        store.confirmer.replicas = settings.replicas
         self.recovery, counts = Recovery(self.desk, self.runs), store.counts
         counts.on_recall, counts.on_loss = self._recall_losses, self._note_loss
         counts.on_settled = partial(self.freezes.known, fresh=True)

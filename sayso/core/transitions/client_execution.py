@@ -94,6 +94,19 @@ def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Re
     return _end_if_over(concluded, (Event(EventType.OUTCOME_REPORTED, data),), now_ms)
 
 
+def conclude_lost(record: SuspensionRecord, item_id: str, key: str | None, reported: Report, now_ms: int) -> Change:
+    """Record the result of a call whose redeemed permit the store lost, as its client reports it."""
+    check_step(record, "recover_start")
+    item = find_item(record, item_id)
+    permit = Permit(redeemed_at_ms=now_ms, attempt=1, holder=key or record.run.owner, report_by_ms=now_ms)
+    lease = Lease(holder=permit.holder, attempt=1, until_ms=now_ms)
+    update = {"status": Status.RESUMING, "lease": record.lease or lease}
+    redeemed = record.with_item(item.model_copy(update={"permit": permit})).model_copy(update=update)
+    concluded = conclude(redeemed, item_id, key, reported, now_ms)
+    event = permits.describe_start(item_id, item.call_id, permit.holder, permit.attempt)
+    return concluded._replace(events=(event, *concluded.events))
+
+
 def lapse(record: SuspensionRecord, now_ms: int) -> Change:
     """Lapse the permits that were not used, or not reported, in time; before that change nothing."""
     check_step(record, "lapse")

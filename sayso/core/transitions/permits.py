@@ -12,10 +12,13 @@ from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
 from sayso.core.records.base import Immutable
 from sayso.core.records.decisions import Permit
+from sayso.core.records.events import Event, EventType
+from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Answer, Doubt, Item, ItemDraft, ItemKind, ItemTool, Prompt, digest_item
-from sayso.core.records.suspensions import Intent, SuspensionRecord
+from sayso.core.records.suspensions import Change, Intent, Status, SuspensionRecord
 from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms
 from sayso.core.records.tools import ToolCall
+from sayso.core.transitions.legal import check_step
 from sayso.errors import DeadlinePassed, IllegalTransition, InvalidInput, StaleDigest
 
 ANSWER_WITHIN_S = 86_400
@@ -166,3 +169,44 @@ def approved_args(item: Item) -> JsonObject:
     if item.outcome is not None and item.outcome.args is not None:
         return item.outcome.args
     return item.tool.args
+
+
+def recover_start(record: SuspensionRecord, started: SuspensionRecord, now_ms: int) -> Change:
+    """Return the record with the permits and the journal of `started`, which it has lost; its calls are in doubt then.
+
+    Raises `IllegalTransition` where the suspension is open again or has ended.
+    """
+    check_step(record, "recover_start")
+    have = {item.item_id: item for item in record.items}
+    lost = [item for item in started.items if item.permit and not have[item.item_id].permit]
+    journal = tuple(intent for intent in started.journal if intent not in record.journal)
+    if not lost and not journal:
+        return Change(record)
+    kept = {item.item_id: item for item in lost}
+    update = {
+        "items": tuple(kept.get(item.item_id, item) for item in record.items),
+        "journal": (*record.journal, *journal),
+        "status": Status.RESUMING,
+        "lease": started.lease,
+        "updated_at_ms": now_ms,
+        "due_at_ms": started.due_at_ms or now_ms,
+    }
+    events = [
+        describe_start(item.item_id, item.call_id, item.permit.holder, item.permit.attempt)
+        for item in lost
+        if item.permit is not None
+    ]
+    return Change(record.model_copy(update=update), tuple(events))
+
+
+def is_lost(item: Item, freezes: tuple[Freeze, ...]) -> bool:
+    """Whether the store may have lost that the permit of an approved call was redeemed."""
+    if item.permit is not None or item.outcome is None or not item.outcome.may_run:
+        return False
+    return any(freeze.lost is not None and item.outcome.at_ms <= freeze.lost.to_ms for freeze in freezes)
+
+
+def describe_start(item_id: str, call_id: str, holder: str, attempt: int) -> Event:
+    """Return the event of a start that the store had lost."""
+    data: JsonObject = {"item_id": item_id, "call_id": call_id, "holder": holder, "attempt": attempt, "recovered": True}
+    return Event(EventType.PERMIT_REDEEMED, data)

@@ -17,10 +17,17 @@ from sayso.core.records.judgements import Charge
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.core.records.tools import ToolResult
-from sayso.core.transitions.client_execution import charge_item, client_redeem, conclude, key_of, mark_in_doubt
+from sayso.core.transitions.client_execution import (
+    charge_item,
+    client_redeem,
+    conclude,
+    conclude_lost,
+    key_of,
+    mark_in_doubt,
+)
 from sayso.core.transitions.deciding import find_item, report
 from sayso.core.transitions.freezing import check_start, shift_deadlines
-from sayso.core.transitions.recovering import conclude_lost, is_lost
+from sayso.core.transitions.permits import is_lost
 from sayso.errors import Conflict, Withdrawn
 from sayso.runner.revalidation import find_ended_grant, find_loss, judge_approved, list_wanted
 from service.core.desk.changes import Changes, draft_following, until_within
@@ -94,7 +101,7 @@ class ClientExecution:
 
     async def _conclude_lost(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved | None:
         record, freezes = (await self.changes.suspensions.read(suspension_id)).record, await self.changes.freezes()
-        if not is_lost(record, item_id, freezes):
+        if not is_lost(find_item(record, item_id), freezes):
             return None
         with suppress(Conflict):
             return await self.changes.change(

@@ -8,7 +8,7 @@ import structlog
 from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.freezes import Loss
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.transitions.recovering import recover_start
+from sayso.core.transitions.permits import recover_start
 from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Unreadable
 from service.core.desk.desk import Desk
 from service.core.store.loss.start_log import Start

@@ -120,6 +120,9 @@ class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings,
     store_durability: Literal["checked", "stated"] = "checked"
     """`stated` if a managed store refuses `CONFIG GET`, and you state that it keeps every confirmed write;
     `sayso doctor` and `/operate` show that it was stated, not checked."""
+    replicas: int = Field(default=0, ge=0, le=9)
+    """How many replicas must have a change before it is confirmed, so that a fail-over loses none. The store needs
+    `min-replicas-to-write` of as many."""
     allow_plain_store: bool = False
     """Start in production though the store is on another machine and its URL has no password or no TLS: only where the
     network between is yours alone."""

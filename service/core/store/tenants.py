@@ -25,6 +25,7 @@ from service.core.store.connection.pipeline import Pipeline
 from service.core.store.connection.sealing import Keyring, Sealer
 from service.core.store.keys import keys_of
 from service.core.store.loss.commit_counts import CommitCounts
+from service.core.store.loss.confirming import Confirmer
 from service.core.store.loss.start_log import StartLog
 from service.core.store.lua import read_script
 from service.core.store.suspensions.reading import Readings
@@ -43,12 +44,14 @@ class Connections:
         self.changes = Pipeline(redis)
         self.intake = Pipeline(redis)
         self.ready = Pipeline(redis)
+        self.confirming = Pipeline(redis)
         self.batches = cycle([Pipeline(redis) for _ in range(_BATCH_PIPELINES)])
 
     def close(self) -> None:
         """Close the connections, except the pool of `redis`, and refresh no more caches."""
         self.refresher.stop()
-        for pipeline in (self.changes, self.intake, self.ready, *islice(self.batches, _BATCH_PIPELINES)):
+        own = (self.changes, self.intake, self.ready, self.confirming)
+        for pipeline in (*own, *islice(self.batches, _BATCH_PIPELINES)):
             pipeline.close()
 
 
@@ -138,6 +141,7 @@ class TenantStore:
         self.readings = Readings(self.sealer)
         self.starts = StartLog()
         self.counts = CommitCounts(connections.redis, connections.changes, self.keys)
+        self.confirmer = Confirmer(connections.confirming, self.counts)
         self._commit = connections.redis.register_script(read_script("commit"))
 
     async def send(self, commit: Commit) -> bool:

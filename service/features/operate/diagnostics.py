@@ -162,7 +162,8 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
 
 async def _check_durability(wiring: Wiring) -> Finding:
     try:
-        weakness = await check_durability(wiring.settings.store_url, allow_weak=True, wait_s=0)
+        settings = wiring.settings
+        weakness = await check_durability(settings.store_url, allow_weak=True, replicas=settings.replicas, wait_s=0)
     except Unavailable as error:
         return Finding("durability", False, error.message, "Start the store, or correct its URL.")
     if weakness is None:

@@ -287,14 +287,21 @@ class WeakDurability(SaysoError):
     """The store may lose confirmed writes. See docs/operations.md."""
 
 
-async def check_durability(url: str, *, allow_weak: bool, stated: bool = False, wait_s: float = WAIT_S) -> str | None:
+_MIN_REPLICAS = "min-replicas-to-write"
+
+
+async def check_durability(
+    url: str, *, allow_weak: bool, stated: bool = False, replicas: int = 0, wait_s: float = WAIT_S
+) -> str | None:
     """Wait for the store; return its weak settings, or None. Raises `WeakDurability` and `Unavailable`.
+
+    With `replicas` it must refuse writes while it has fewer.
 
     A store that does not tell them is not weak where its operator has `stated` that it keeps what it confirmed.
     """
     await await_store(url, wait_s)
     async with connect(url) as redis, redis.pipeline(transaction=False) as pipe:
-        for name in WANTED:
+        for name in (*WANTED, _MIN_REPLICAS):
             pipe.config_get(name)
         replies: list[Any] = await pipe.execute(raise_on_error=False)
     if any(isinstance(reply, LOST) for reply in replies):  # it began to load its data meanwhile
@@ -304,6 +311,8 @@ async def check_durability(url: str, *, allow_weak: bool, stated: bool = False, 
     else:
         options = {text(key): text(value) for reply in replies for key, value in reply.items()}
         wrong = [(name, value) for name, value in WANTED.items() if options.get(name) != value]
+        if int(options.get(_MIN_REPLICAS, 0)) < replicas:
+            wrong.append((_MIN_REPLICAS, str(replicas)))
         weak = (f"{name} is {options.get(name, 'unknown')}, not {value}" for name, value in wrong)
         weakness = "; ".join(weak) or None
     if weakness is not None and not allow_weak:

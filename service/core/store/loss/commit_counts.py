@@ -100,6 +100,10 @@ class CommitCounts:
         counts = {**self.seen.counts, self.process: max(number, self.own())}
         self.seen = self.seen._replace(counts=counts, at_ms=max(at_ms, self.seen.at_ms))
 
+    def mark(self) -> tuple[str, str, str, str]:
+        """Return the command that says with which server this process compared its commits, and when."""
+        return "HSET", self._keys.comparing, self.process, f"{self._server} {self.seen.at_ms}"
+
     def check_settled(self, epoch: int) -> None:
         """Raise `Unavailable` where this server may lack commits, or changed since this epoch."""
         if not self.settled or epoch != self.epoch:
@@ -127,7 +131,7 @@ class CommitCounts:
                 self._losses += 1
             self._adopt(read)
             if read.is_set_up:
-                await self._redis.hset(self._keys.comparing, self.process, f"{read.server} {read.seen.at_ms}")
+                await self._redis.hset(*self.mark()[1:])
             if not self.settled and not self._find_others(read):
                 await self.on_settled()
                 self.settled = True

@@ -146,7 +146,7 @@ class Suspensions(SuspensionLookups):
         self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
         self._recent: OrderedDict[str, Saved] = OrderedDict()
         self._connections, self.hooks = store.connections, store.hooks
-        self.counts, self.starts = store.counts, store.starts
+        self.counts, self.starts, self.confirm = store.counts, store.starts, store.confirmer.confirm
         self.prove = partial(store.hooks.prove, store)
 
     async def read(self, suspension_id: str) -> Saved:
@@ -214,9 +214,10 @@ class Suspensions(SuspensionLookups):
             change = None  # the cached record may be too old for the transition
         if state is not None and change is not None and change.record is not state.record:
             ended = await self._commit_change(state, change, seen, room)
-        if isinstance(ended, Saved):
-            return ended
-        return await self._read_and_change(suspension_id, step, seen, room, ended)
+        if not isinstance(ended, Saved):
+            ended = await self._read_and_change(suspension_id, step, seen, room, ended)
+        await self.confirm()
+        return ended
 
     async def _read_and_change(
         self, suspension_id: str, step: Step, seen: Idempotency | None, room: Room | None, lost: _Attempt | None
@@ -283,6 +284,7 @@ class Suspensions(SuspensionLookups):
         record, head, *_ = self._read_copy(suspension_id, packed)
         now_ms = max(await self.read_time_ms(), record.updated_at_ms)
         self.starts.note(Start(now_ms, suspension_id, packed))
+        await self.confirm()
         at_ms = monotonic_ms()
         return Saved(record, now_ms, head=head, saved_at_ms=at_ms, sent_at_ms=at_ms)
 
