@@ -18,7 +18,7 @@ from service.core.store.connection.adoption import survey
 from service.core.store.connection.connecting import CURRENT, RESTORING, connect
 from service.core.store.connection.macs import Macs
 from service.core.store.freezes import FreezeStore
-from service.core.store.keys import FORMAT
+from service.core.store.keys import FORMAT, STORE
 from service.core.wiring import Wiring
 from service.features.backup.files import read_backup, read_header
 from service.features.backup.store import NotVerified, compare, load
@@ -49,6 +49,7 @@ async def restore(
         yield f"{counts.total()} keys restored, as they were at {iso_utc(header.at_ms)} or moments later."
         if verify:
             await compare(redis, counts)
+        await redis.set(STORE, new_id("store"))  # processes compare its commits with no earlier store's
     for settings in desks.values():
         async with open_process(settings) as process:
             if verify:

@@ -47,8 +47,15 @@ async def test_a_decision_without_a_replica_is_saved_and_confirmed_when_it_is_re
     wiring: Wiring, address: Address, command: str
 ) -> None:
     if command == "wait":  # an earlier server does not know the other
-        every = {"keys": ["*"], "channels": ["*"], "categories": ["+@all"]}
-        address.primary.acl_setuser("default", enabled=True, nopass=True, **every, commands=["-waitaof"])
+        address.primary.acl_setuser(
+            "default",
+            enabled=True,
+            nopass=True,
+            keys=["*"],
+            channels=["*"],
+            categories=["+@all"],
+            commands=["-waitaof"],
+        )
     wiring.store.confirmer.replicas = 0
     record = await make_pending(wiring)
     wiring.store.confirmer.replicas = 1
