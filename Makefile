@@ -106,8 +106,8 @@ bench: $(DEV) $(RESTATE) ## measure Sayso beside two floors and Restate (ARGS="-
 soak: $(DEV) ## refuse requests for minutes and check that the service's memory stays flat (MINUTES=10)
 	@$(PYTHON) -m benchmarks --soak $(or $(MINUTES),10)
 
-chaos: $(DEV) $(DELIVERY) ## kill processes under load, then check every run (RUNS=1000 KILLS=100 SEED=1); restart services behind proxies
-	@RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m tests.chaos
+chaos: $(DEV) $(DELIVERY) ## kill processes under load, then check every run (RUNS=1000 KILLS=100 SEED=1, or FAILOVERS=200 REPLICAS=1); restart services behind proxies
+	@FAILOVERS=$(FAILOVERS) REPLICAS=$(REPLICAS) RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m tests.chaos
 	@REQUESTS=20000 $(PYTHON) -m pytest tests/journeys/test_rolling_restart.py -q
 
 mutations: $(DEV) ## remove each guard of each transition and check that a test fails

@@ -45,7 +45,7 @@ class Address:
         replica = self.replica
         assert replica is not None
         assert wait_until(lambda: replica.info("replication").get("master_link_status") == "up", _WITHIN_S)
-        assert self.primary.wait(1, _WITHIN_S * 1000) == 1
+        assert self.primary.waitaof(0, 1, _WITHIN_S * 1000)[1] == 1
 
     def part_replica(self) -> None:
         """Let the replica get no further writes, as one that lags."""

@@ -4,6 +4,7 @@ The exit code is 0 without contradictions. Otherwise it is 1, the first contradi
 run, and the evidence is kept.
 """
 
+import asyncio
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from tests.chaos.evidence.freezes import read_freezes
 from tests.chaos.evidence.provider_log import read_provider
 from tests.chaos.evidence.trails import read_trails
 from tests.chaos.experiment import ExperimentResult, run_experiment
+from tests.chaos.failovers import run_failovers
 
 
 def main() -> int:
@@ -29,9 +31,12 @@ def main() -> int:
     try:
         runs, kills = _read_number("RUNS", 300), _read_number("KILLS", 40)
         seed = _read_number("SEED", now_ms() % 1_000_000)
+        failovers, replicas = _read_number("FAILOVERS", 0), _read_number("REPLICAS", 1)
     except InvalidInput as error:
         print(error.message, file=sys.stderr)
         return 2
+    if failovers:
+        return _fail_over(failovers, replicas, seed)
     home = Path(tempfile.mkdtemp(prefix="sayso-chaos-"))
     print(f"{runs} runs, {kills} kills, seed {seed}.", flush=True)
     try:
@@ -47,6 +52,15 @@ def main() -> int:
         return 1
     shutil.rmtree(home)
     return 0
+
+
+def _fail_over(failovers: int, replicas: int, seed: int) -> int:
+    print(f"{failovers} fail-overs, SAYSO_REPLICAS={replicas}, seed {seed}.", flush=True)
+    with tempfile.TemporaryDirectory(prefix="sayso-failovers-") as home:
+        figures = asyncio.run(run_failovers(Path(home), failovers, replicas, seed))
+    print(figures.describe())
+    is_wrong = figures.twice or figures.noticed < figures.losing or (replicas and figures.lost)
+    return 1 if is_wrong else 0
 
 
 def _read_number(name: str, default: int) -> int:

@@ -72,5 +72,6 @@ async def test_a_decision_without_a_replica_is_saved_and_confirmed_when_it_is_re
 async def test_a_store_that_writes_without_replicas_is_weak(address: Address) -> None:
     with pytest.raises(WeakDurability, match="min-replicas-to-write is 0, not 1"):
         await check_durability(address.url, allow_weak=False, replicas=1)
+    address.add_replica()
     address.primary.config_set("min-replicas-to-write", 1)
-    assert await check_durability(address.url, allow_weak=True, replicas=0) is None
+    assert await check_durability(address.url, allow_weak=False, replicas=1) is None
