@@ -42,20 +42,24 @@ async def test_a_confirmed_change_survives_a_fail_over(wiring: Wiring, address: 
         ]
 
 
+def _allow(address: Address, command: str) -> None:
+    address.primary.acl_setuser(
+        "default",
+        enabled=True,
+        nopass=True,
+        keys=["*"],
+        channels=["*"],
+        categories=["+@all"],
+        commands=[command],
+    )
+
+
 @pytest.mark.parametrize("command", ["waitaof", "wait"])
 async def test_a_decision_without_a_replica_is_saved_and_confirmed_when_it_is_repeated(
     wiring: Wiring, address: Address, command: str
 ) -> None:
     if command == "wait":  # an earlier server does not know the other
-        address.primary.acl_setuser(
-            "default",
-            enabled=True,
-            nopass=True,
-            keys=["*"],
-            channels=["*"],
-            categories=["+@all"],
-            commands=["-waitaof"],
-        )
+        _allow(address, "-waitaof")
     wiring.store.confirmer.replicas = 0
     record = await make_pending(wiring)
     wiring.store.confirmer.replicas = 1
@@ -64,6 +68,7 @@ async def test_a_decision_without_a_replica_is_saved_and_confirmed_when_it_is_re
         await wiring.desk.decide(record.id, "i1", request, person("anna"), key="k")
     assert refused.value.facts["retry_after_s"] == 2
     assert (await wiring.desk.suspensions.read(record.id)).record.status is Status.DECIDED
+    _allow(address, "+waitaof")
     address.add_replica()
     repeated = await wiring.desk.decide(record.id, "i1", request, person("anna"), key="k")
     assert repeated.repeated
