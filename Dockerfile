@@ -26,7 +26,7 @@ LABEL org.opencontainers.image.title="Sayso" \
     org.opencontainers.image.revision="$REVISION" \
     org.opencontainers.image.base.name="docker.io/library/python:3.11-slim-bookworm"
 
-RUN useradd --uid 10001 --create-home sayso && install -d -o sayso -g sayso -m 700 /home/sayso/data
+RUN useradd --uid 10001 --create-home sayso && install -d -o sayso -g sayso -m 700 /home/sayso/data /var/lib/sayso/archive
 COPY --from=packages /opt/sayso /opt/sayso
 
 ENV PATH=/opt/sayso/bin:$PATH \

@@ -10,6 +10,7 @@ from service.assembly import assemble
 from service.core.store.runs.erasures import Why
 from service.core.store.suspensions.buckets import Buckets
 from service.core.wiring import Wiring
+from service.features.registry import FEATURES
 from workers import held_settings
 
 EVERY_S = 3_600
@@ -21,12 +22,13 @@ log = structlog.get_logger()
 
 
 def retain() -> None:
-    """Erase and delete what is old for up to two minutes, then repair the buckets; the job that RQ runs."""
+    """Erase and delete what is old for up to three minutes, then repair the buckets; the job that RQ runs."""
 
     async def work() -> None:
         async with assemble(held_settings()) as wiring:
             await erase_old(wiring, await wiring.schedule.now_ms())
             await forget_old(wiring, await wiring.schedule.now_ms())
+            await keep_features(wiring, await wiring.schedule.now_ms())
             await repair_buckets(wiring)
 
     asyncio.run(work())
@@ -55,7 +57,9 @@ async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
     runs = trails = 0
     began_ms = monotonic_ms()
     while monotonic_ms() - began_ms < _LONGEST_MS:
-        some = await retention.forget_runs(now_ms - settings.keep_runs_days * DAY_MS, _BATCH, now_ms)
+        some = 0
+        if settings.archive is None:
+            some = await retention.forget_runs(now_ms - settings.keep_runs_days * DAY_MS, _BATCH, now_ms)
         old = await retention.forget_trails(now_ms - settings.keep_trail_days * DAY_MS, _BATCH)
         runs, trails = runs + some, trails + old
         if not some and not old:
@@ -65,6 +69,16 @@ async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
     if runs or trails:
         log.info("old_runs_forgotten", runs=runs, trails=trails)
     return runs, trails
+
+
+async def keep_features(wiring: Wiring, now_ms: int) -> None:
+    """Let features move or delete what is too old at `now_ms`."""
+    began_ms = monotonic_ms()
+    for keep in [feature.retention for feature in FEATURES if feature.retention is not None]:
+        while await keep(wiring, now_ms):
+            if monotonic_ms() - began_ms >= _LONGEST_MS:
+                await wiring.retention.give_back()
+                return
 
 
 async def repair_buckets(wiring: Wiring) -> None:

@@ -90,6 +90,8 @@ class Wiring:
         counts.on_settled = partial(self.freezes.known, fresh=True)
         self.contacts = Contacts(tenant, ContactStore(store), people, attempts, self.activity)
         self.inspections = Inspections(self.desk.suspensions, self.runs, self.trails, self.schedule, store.readings)
+        if store.hooks.archive is not None and settings.archive is not None:
+            store.archive = store.hooks.archive(self)
         self._parts: dict[Callable[..., object], object] = {}
 
     async def _recall_losses(self) -> int:

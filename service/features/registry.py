@@ -13,6 +13,7 @@ from service.core.store.runs.runs import note_tools
 from service.core.store.suspensions.texts import file_items
 from service.core.store.tenants import Cleanup, Companion, Deletion, Hooks, TenantStore
 from service.core.wiring import Wiring
+from service.features.archive.desk import RunArchive, cut_erased, keep_archive, note_erased
 from service.features.control.drills import plant_scheduled
 from service.features.control.store import forget_drawn
 from service.features.discussions.store import delete_discussion
@@ -35,7 +36,10 @@ class Tick(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """A feature's row: what it adds to the core, as `Hooks` describes it, and the ticks of the clock's process."""
+    """A feature's row: what it adds to the core, as `Hooks` describes it, and the ticks of the clock's process.
+
+    `retention` is a pass of the hourly job, with the time, ms; it returns whether more is to do.
+    """
 
     name: str
     writers: tuple[Writer, ...] = ()
@@ -43,6 +47,7 @@ class Feature(NamedTuple):
     cleanups: tuple[Cleanup, ...] = ()
     companions: tuple[Callable[[TenantStore], Companion], ...] = ()
     ticks: tuple[Tick, ...] = ()
+    retention: Callable[[Wiring, int], Awaitable[bool]] | None = None
 
 
 FEATURES = (
@@ -60,6 +65,7 @@ FEATURES = (
     Feature("webhooks", writers=(announce,)),
     Feature("insights", writers=(note_facts, note_totals)),
     Feature("evidence", ticks=(Tick(keep_checkpoints, 10, "checkpoint_failed"),)),
+    Feature("archive", deletions=(note_erased,), cleanups=(cut_erased,), retention=keep_archive),
     Feature("counters", writers=(write_counters,)),
 )
 HOOKS = Hooks(
@@ -68,5 +74,6 @@ HOOKS = Hooks(
     writers=tuple(writer for feature in FEATURES for writer in feature.writers),
     deletions=tuple(deletion for feature in FEATURES for deletion in feature.deletions),
     cleanups=tuple(cleanup for feature in FEATURES for cleanup in feature.cleanups),
+    archive=RunArchive,
     companions=tuple(companion for feature in FEATURES for companion in feature.companions),
 )

@@ -165,6 +165,12 @@ class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings,
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least important kind of log line that is written."""
 
+    @model_validator(mode="after")
+    def _check_archive_days(self) -> Self:
+        if self.archive is not None and self.hot_days >= self.keep_trail_days:
+            raise ValueError("SAYSO_HOT_DAYS is not below SAYSO_KEEP_TRAIL_DAYS, when a run is deleted; lower it")
+        return self
+
     @classmethod
     def settings_customise_sources(
         cls,

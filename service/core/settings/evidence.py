@@ -1,4 +1,4 @@
-"""Settings of the key file and of the checkpoints that leave the desk."""
+"""Settings of the key file, and of the checkpoints and archived runs that leave the desk."""
 
 import re
 from pathlib import Path
@@ -12,12 +12,13 @@ from sayso.core.key_files import read_key_file
 from sayso.errors import InvalidInput
 from service.core.settings.limits import Words
 
+ARCHIVES = ("file", "s3+http", "s3+https")
 SINKS = ("file", "http", "https", "otlp+http", "otlp+https", "s3+http", "s3+https")
 _BUCKET = re.compile(r"/[a-z0-9][a-z0-9.-]+(/[A-Za-z0-9._/-]*)?")
 
 
 class EvidenceSettings(BaseSettings, use_attribute_docstrings=True):
-    """The key file and the sinks of checkpoints; a part of `Settings`."""
+    """The key file, the sinks of checkpoints and the archive; a part of `Settings`."""
 
     key_file: Path | None = None
     """File with keys outside of the store, made by `sayso keyfile new`: it adds MACs to records, encrypts secrets, and
@@ -28,6 +29,24 @@ class EvidenceSettings(BaseSettings, use_attribute_docstrings=True):
     between them. Hosts of your own network must be in `SAYSO_INTERNAL_RECEIVERS`."""
     checkpoints_required_h: int | None = Field(default=None, ge=2, le=8_760)
     """Hours without a delivered checkpoint after which people's decisions are refused. Unset: never."""
+
+    archive: str | None = Field(default=None, repr=False)
+    """Where ended runs move after `SAYSO_HOT_DAYS`, out of the store: `file:///path`, the same folder for service and
+    workers, or `s3+https://KEY:SECRET@host/bucket/prefix?region=eu-central-1`. They are readable there until
+    `SAYSO_KEEP_TRAIL_DAYS`; `SAYSO_KEEP_RUNS_DAYS` no longer counts. Unset: nowhere."""
+    hot_days: int = Field(default=30, ge=1, le=36_500)
+    """Days after its end at which a run moves to `SAYSO_ARCHIVE`."""
+
+    @field_validator("archive", mode="after")
+    @classmethod
+    def _check_archive(cls, archive: str | None) -> str | None:
+        parts = urlsplit(archive or "")
+        if archive is None or (parts.scheme == "file" and not parts.netloc and len(parts.path) > 1):
+            return archive
+        whole = parts.hostname and parts.username and parts.password and _BUCKET.fullmatch(parts.path)
+        if parts.scheme not in ARCHIVES or not whole:
+            raise ValueError("write file:///var/lib/sayso/archive, or s3+https://KEY:SECRET@host/bucket/prefix")
+        return archive
 
     @field_validator("key_file", mode="after")
     @classmethod

@@ -156,6 +156,9 @@ class TenantKeys:
         self.totals = f"{prefix}totals"  # verdicts, outcomes and times to decide since the first day
 
     def _name_evidence(self, prefix: str) -> None:
+        self.archive, self.archive_version = f"{prefix}archive", f"{prefix}archive-version"  # segments, and its version
+        self.recalled = f"{prefix}recalled"  # archived runs that are in the store for their readers
+        self.uncut = f"{prefix}uncut"  # runs in the store to cut out of segments
         self.unchecked = f"{prefix}unchecked"  # new events since the last checkpoint, by run
         self.checking = f"{prefix}checking"  # runs of the checkpoint under way
         self.checkpoint = f"{prefix}checkpoint"  # the last checkpoint

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import cycle, islice
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from redis.asyncio import Redis
 
@@ -65,6 +65,34 @@ class EndedRun(NamedTuple):
 
 Deletion = Callable[["TenantStore", EndedRun], Awaitable[Sequence[tuple[str, ...]]]]
 """Returns the commands that delete a feature's part of an ended run, each with the key it writes to second."""
+
+
+class Archive:
+    """Where ended runs lie that left the store; without a feature, nowhere."""
+
+    async def recall(self, any_id: str) -> bool:
+        """Put a run back for its readers, by its id or that of a suspension; return whether it is there now.
+
+        Raises `Unreadable` where its segment is damaged or missing, and `Unavailable`.
+        """
+        return False
+
+    async def read_trails(self, run_ids: Collection[str]) -> dict[str, list[bytes]]:
+        """Return the trails of the archived ones of these runs, for a comparison with their checkpoints."""
+        return {}
+
+    async def list_runs(self, begin_ms: int, end_ms: int) -> dict[str, int]:
+        """Return archived runs that began in a time, with their beginnings, ms."""
+        return {}
+
+    async def may_hold(self, run_id: str) -> bool:
+        """Return whether a segment may hold this run."""
+        return False
+
+    async def find_last_day(self) -> str:
+        """Return the last day with archived runs, as 2026-10-31; empty without any."""
+        return ""
+
 
 Cleanup = Callable[["TenantStore"], Awaitable[None]]
 """Deletes what a feature keeps of any run's contents, after an erasure on demand."""
@@ -130,6 +158,7 @@ class Hooks(NamedTuple):
     deletions: tuple[Deletion, ...] = ()
     cleanups: tuple[Cleanup, ...] = ()
     companions: tuple[Callable[["TenantStore"], Companion], ...] = ()
+    archive: Callable[[Any], Archive] | None = None
 
 
 class TenantStore:
@@ -138,7 +167,7 @@ class TenantStore:
     def __init__(self, connections: Connections, tenant: str, hooks: Hooks) -> None:
         self.hooks, self.connections, self.redis = hooks, connections, connections.redis
         self.keys, self.sealer = keys_of(tenant), Sealer(connections.keyring, tenant)
-        self.readings = Readings(self.sealer)
+        self.readings, self.archive = Readings(self.sealer), Archive()
         self.starts = StartLog()
         self.counts = CommitCounts(connections.redis, connections.changes, self.keys)
         self.confirmer = Confirmer(connections.confirming, self.counts)

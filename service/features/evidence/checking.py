@@ -22,7 +22,9 @@ class Chains(StorePart):
             for run_id in run_ids:
                 pipe.lrange(self._keys.trail(run_id), 0, -1)
             trails: list[list[bytes]] = await pipe.execute()
-        return trails
+        gone = [run_id for run_id, trail in zip(run_ids, trails, strict=True) if not trail]
+        archived = await self._store.archive.read_trails(gone)
+        return [trail or archived.get(run_id, []) for run_id, trail in zip(run_ids, trails, strict=True)]
 
     async def find_activity(self, seq: int) -> tuple[int, str]:
         """Return the number of the oldest entry of the activity log, and the hash of an entry; empty if missing."""

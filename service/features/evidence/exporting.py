@@ -98,10 +98,11 @@ async def _describe_all(wiring: Wiring, run_ids: Sequence[str]) -> AsyncIterator
 
 
 async def _read_run(wiring: Wiring, run_id: str) -> _Run:
-    trail = await read_trail(wiring.runs, run_id)
     try:
         run = await wiring.runs.read(run_id)
+        trail = await read_trail(wiring.runs, run_id)
     except NotFound:
+        trail = await read_trail(wiring.runs, run_id)
         if not trail:
             raise
         return _Run(run_id, None, (), trail, Redacted({}, frozenset()))

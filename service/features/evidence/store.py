@@ -56,6 +56,7 @@ class CheckpointStore(StorePart):
         for index in (*indexes, keys.trails):
             pairs: Any = await self._redis.zrangebyscore(index, begin_ms, f"({end_ms}", withscores=True)
             begins |= {text(run_id): at_ms for run_id, at_ms in pairs}
+        begins |= await self._store.archive.list_runs(begin_ms, end_ms)
         return sorted(begins, key=lambda run_id: (begins[run_id], run_id))
 
     async def begin(self) -> None:

@@ -28,6 +28,7 @@ from service.core.store.suspensions.buckets import Buckets
 from service.core.store.suspensions.reading import split_readable
 from service.core.store.suspensions.schedule import describe_bound, describe_queue, is_behind
 from service.core.wiring import Wiring
+from service.features.archive.desk import describe_archive
 from service.features.operate.limits import NEAR, find_limits
 from service.features.rulebook.versions import describe_held_back
 from service.features.webhooks.endpoints import DISABLED_BY
@@ -143,6 +144,7 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_activity(wiring)
         if wiring.settings.checkpoints:
             yield await _check_checkpoints(wiring)
+        yield Finding("archive", *await describe_archive(wiring.store))
         yield await _check_holders(wiring)
         if (held := wiring.rules.held_back) is not None:
             yield Finding("rules held back", False, *describe_held_back(held))

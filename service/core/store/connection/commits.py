@@ -43,6 +43,10 @@ class Commit:
         self.expect(key, 0)
         self.lasting.add(len(self.guards))
 
+    def expect_length(self, key: str, length: int) -> None:
+        """Require this exact number of entries of a list, or of fields of a hash."""
+        self.guards.append(("LENGTH", self._place(key), length))
+
     def expect_room(self, key: str, most: int, full: str) -> None:
         """Require at most `most` members of `key`; `full` is the error message."""
         self.guards.append(("MEMBERS", self._place(key), most))

@@ -75,6 +75,10 @@ them. With a key file, values that may hold a secret are encrypted; see `sealing
   sayso:{t}:presence        zset    "<suspension>-<item> <person>" who has the item's page open -> end, ms; seconds
   sayso:{t}:trails          zset    deleted run whose trail is kept -> its end, ms; see `retention.py`
   sayso:{t}:erased          zset    run whose contents were erased -> when, ms; see `erasures.py`
+  sayso:{t}:archive         hash    segment of the archive -> what it holds, as JSON; see `features/archive/store.py`
+  sayso:{t}:archive-version  string  "<version>": raised by every change of `archive`
+  sayso:{t}:recalled        zset    archived run that is in the store for its readers -> since when, ms
+  sayso:{t}:uncut           zset    run in the store that a pass cuts out of the segments that hold it -> 0
   sayso:{t}:retained        string  mark of a recent retention pass; an hour
   sayso:{t}:freezes         hash    freeze -> who froze what, when and why; written outside of this script
   sayso:{t}:rules           hash    "in-force": the version of the rules in force; "p:<process>": its "version|time|file";
@@ -136,6 +140,7 @@ ARGV  the first and the last time of the commit, ms (both "0": any time); the nu
       VERSION  the required version of the key; "0": it must not exist
       COMMITS  a process, and the least count of its commits
       MEMBERS  the most members that it may have
+      LENGTH   the exact number of entries of the list, or of fields of the hash
       TOTAL    for a counter: the most that the slot that is written, a count of slots before it and all later ones may
                hold; that count; the slot, which may be over for at most one slot; the length of a slot, ms
       WAITING  for the waiting workers: the numbers of a worker's list and of the ready list; the most that the first may
@@ -201,6 +206,9 @@ local function holds(keys, args, at, now, joined)
     return tonumber(redis.call('HGET', key, args[at + 2]) or '0') >= tonumber(args[at + 3]), 4
   elseif name == 'TOTAL' then
     return total(now, key, unpack(args, at + 2, at + 5)), 6
+  elseif name == 'LENGTH' then
+    local is_hash = redis.call('TYPE', key).ok == 'hash'
+    return redis.call(is_hash and 'HLEN' or 'LLEN', key) == tonumber(args[at + 2]), 3
   end
   if joined then
     joined.write()

@@ -235,6 +235,8 @@ class Erasures(StorePart):
 
     async def _read(self, run_id: str) -> _StoredRun:
         records = await read_chain(self._store, run_id)
+        if not records and await self._store.archive.recall(run_id):
+            records = await read_chain(self._store, run_id)
         if records and not records[0].record.run_status.ended:
             raise Conflict("The run has not ended, so its calls may still be decided or run. Cancel it first.")
         kept: Any = await self._redis.get(self._keys.head(run_id))

@@ -68,19 +68,26 @@ class Retention(StorePart):
         return len(ids)
 
     async def _build(self, records: Sequence[SuspensionRecord], head: TrailHead) -> Commit:
-        keys, last, commit = self._keys, records[0], Commit()
-        commit.expect(keys.suspension(last.id), last.version)
-        for record in records:
-            commit.write("DEL", keys.suspension(record.id))
-            for index in (keys.decided, keys.inbox, keys.schedule):
-                commit.write("ZREM", index, record.id)
-            for item in record.items:
-                commit.write("LREM", keys.asked_by(item.terms.rule_id or DEFAULT), 0, f"{record.id} {item.item_id}")
-        for key in (keys.run, keys.state, keys.external_events, keys.external_events_seen):
-            commit.write("DEL", key(last.run.id))
-        await write_deletions(commit, self._store, EndedRun(last.run.id))
-        commit.write("ZREM", keys.runs(last.run_status), last.run.id)
-        commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
+        keys, last = self._keys, records[0]
+        commit = await build_deletion(self._store, records)
         commit.write("SET", keys.head(last.run.id), f"{head.seq}|{head.hash}")
         commit.write("ZADD", keys.trails, last.updated_at_ms, last.run.id)
         return commit
+
+
+async def build_deletion(store: TenantStore, records: Sequence[SuspensionRecord]) -> Commit:
+    """Return the deletion of an unchanged run, the latest of its records first, without its trail and comments."""
+    keys, last, commit = store.keys, records[0], Commit()
+    commit.expect(keys.suspension(last.id), last.version)
+    for record in records:
+        commit.write("DEL", keys.suspension(record.id))
+        for index in (keys.decided, keys.inbox, keys.schedule):
+            commit.write("ZREM", index, record.id)
+        for item in record.items:
+            commit.write("LREM", keys.asked_by(item.terms.rule_id or DEFAULT), 0, f"{record.id} {item.item_id}")
+    for key in (keys.run, keys.state, keys.external_events, keys.external_events_seen):
+        commit.write("DEL", key(last.run.id))
+    await write_deletions(commit, store, EndedRun(last.run.id))
+    commit.write("ZREM", keys.runs(last.run_status), last.run.id)
+    commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
+    return commit

@@ -145,7 +145,7 @@ class Runs:
     """The runs of one tenant; most reads take one or two round trips."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._store, self._redis, self._keys, self._readings = store, store.redis, store.keys, store.readings
         self._sealer = store.sealer
         self._intake, self._pipeline = store.connections.intake, store.connections.changes
         self._index = RunIndex(store)
@@ -155,6 +155,8 @@ class Runs:
     async def read(self, run_id: str) -> Run:
         """Return the run; raises `NotFound`, or `Unreadable` for its latest record."""
         runs = await self.read_many([run_id])
+        if not runs and await self._store.archive.recall(run_id):
+            runs = await self.read_many([run_id])
         if not runs:
             raise NotFound(f"There is no run {run_id!r} for this credential.")
         run = runs[0]

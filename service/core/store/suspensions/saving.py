@@ -152,6 +152,8 @@ class Suspensions(SuspensionLookups):
     async def read(self, suspension_id: str) -> Saved:
         """Return the suspension and the server's time, and cache a pending one; raises `NotFound`."""
         state = await self._find(suspension_id, None)
+        if state.record is None and await self._store.archive.recall(suspension_id):
+            state = await self._find(suspension_id, None)
         if state.record is None:
             raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
         saved = _unchanged(state.record, state)
