@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import memory, replays, soak
+from benchmarks import archive, memory, replays, soak
 from benchmarks.channels import deliveries, slack, webhooks
 from benchmarks.desk import main as desk
 from benchmarks.holds import main as holds
@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--desk", action="store_true", help="measure the pages with 100,000 items waiting")
     parser.add_argument("--replay", action="store_true", help="measure a replay of 100,000 recorded calls")
     parser.add_argument("--memory", action="store_true", help="measure what rules that remember cost a call")
+    parser.add_argument("--archive", action="store_true", help="measure memory and disk of runs, and an archive")
     parser.add_argument("--turns", type=Path, help="with --desk: a file of real calls, as JSON lines")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="measure the memory of a service that refuses")
     options = parser.parse_args()
@@ -45,6 +46,7 @@ def main() -> int:
         "desk": lambda: desk.main(options.scale, options.turns),
         "replay": lambda: replays.main(options.scale),
         "memory": lambda: memory.main(options.scale),
+        "archive": lambda: archive.main(options.scale),
         "soak": lambda: soak.main(options.soak),
     }
     for name, run in own.items():

@@ -51,6 +51,7 @@ COMMANDS: Commands = {
     "password": ("cli.people:change_password", "Change your password."),
     "runs": ("cli.runs:list_runs", "List runs, newest first."),
     "events": ("cli.runs:events", "Print the events of a run, and verify that its trail is complete and unaltered."),
+    "archive": ("features.archive.commands:archive", "List the archived runs that began on a day."),
     "erase": ("cli.runs:erase", "Erase the contents of an ended run for good; its decisions remain."),
     "mcp": ("cli.operations:mcp", "Run a proxy for an MCP server: its tools require permits."),
     "freeze": ("cli.operations:freeze", "Stop new calls of a tool, of an agent, or all."),
@@ -58,6 +59,10 @@ COMMANDS: Commands = {
     "unfreeze": ("cli.operations:unfreeze", "End a freeze."),
     "login": ("cli.people:login", "Sign in on this machine."),
     "logout": ("cli.people:logout", "Delete the login on this machine."),
+    "size": (
+        "features.archive.commands:size",
+        "Print the memory and disk that a desk needs, from what runs of one call measured.",
+    ),
     "doctor": ("cli.operations:doctor", "Check every part of Sayso, and suggest fixes."),
     "run": ("cli.runs:run_app", "Start, show and cancel runs."),
     "policy": ("cli.commands:policies", "Check, explain, test, replay and compare rules."),

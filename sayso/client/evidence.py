@@ -13,6 +13,12 @@ def list_checkpoints(after: int, limit: int) -> Request[views.CheckpointPage]:
     return Request("GET", "/api/v1/checkpoints", views.CheckpointPage, query=query)
 
 
+def list_archived(day: str, skip: int, limit: int) -> Request[views.ArchivedRunPage]:
+    """List archived runs that began on a day, the first first."""
+    query = {"day": day, "skip": str(skip), "limit": str(limit)}
+    return Request("GET", "/api/v1/archive", views.ArchivedRunPage, query=query)
+
+
 def make_evidence(run_id: str | None, begin: str | None, end: str | None) -> Request[views.EvidenceView]:
     """Return the evidence of a run, or of those that began between two times."""
     given = {"run": run_id, "from": begin, "to": end}

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from sayso.core.records.suspensions import RunStatus
 from sayso.wire.models import RequestBody, Timestamp, View
 
 MOST_HEADS = 200
@@ -33,6 +34,24 @@ class CheckpointPage(View):
     last: int = Field(description="The number of the last checkpoint; 0 before the first.")
     sinks: list[SinkView]
     keys: dict[str, str] = Field(description="The public keys of the key file in base64, by id.")
+
+
+class ArchivedRunView(View):
+    """An archived run. It is read by its id like any other."""
+
+    id: str
+    agent: str
+    owner: str
+    status: RunStatus
+    started_at: Timestamp = Field(validation_alias="started_ms")
+    ended_at: Timestamp = Field(validation_alias="ended_ms")
+
+
+class ArchivedRunPage(View):
+    """Archived runs that began on a day in UTC, the first first; `day` is empty where none are."""
+
+    day: str
+    runs: list[ArchivedRunView]
 
 
 class EvidenceView(View):

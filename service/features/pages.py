@@ -9,6 +9,7 @@ from service.edge.web.additions import Addition
 from service.edge.web.languages import speak_language
 from service.edge.web.sessions import check_origin
 from service.features import alike, phone, saved_views, sdk
+from service.features.archive import api as archive
 from service.features.break_glass import pages as break_glass
 from service.features.codes import pages as codes
 from service.features.control import api as control
@@ -67,7 +68,7 @@ _MODULES = (
     sdk,
     live,
 )
-PAGES = tuple(module.router for module in _MODULES)
+PAGES = (*(module.router for module in _MODULES), archive.pages)
 for _pages in PAGES:
     for _route in _pages.routes:
         if isinstance(_route, Route) and _route.methods == {"GET"} and _pages is not live.router:

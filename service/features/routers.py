@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from service.edge.api import calls, external_events, freezes, health, runs, sessions, suspensions, trails
 from service.features import saved_views
+from service.features.archive import api as archive
 from service.features.break_glass import api as break_glass
 from service.features.control import api as control
 from service.features.discussions import api as discussions
@@ -41,6 +42,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     whatif.trials,
     operate.channels,
     history.router,
+    archive.router,
     insights.reports,
     evidence.router,
     evidence.exports,

@@ -1,6 +1,8 @@
 """Tests that containers run the same programs as `make up`."""
 
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,8 +46,22 @@ def test_containers_are_the_programs_and_the_store(services: dict[str, Any]) -> 
 
 
 def test_container_store_is_as_durable_as_the_embedded_one(services: dict[str, Any]) -> None:
-    assert services["store"]["command"] == ["valkey-server", *DURABILITY]
+    assert services["store"]["command"][3:] == ["sh", "valkey-server", *DURABILITY]
     assert services["store"]["volumes"] == ["store:/data"]
+
+
+@pytest.mark.parametrize(("limit", "given"), [("2147483648", ["--maxmemory", "1610612736"]), ("max", []), ("", [])])
+def test_container_store_refuses_data_before_it_is_killed(
+    services: dict[str, Any], tmp_path: Path, limit: str, given: list[str]
+) -> None:
+    (tmp_path / "memory.max").write_text(limit)
+    shell, flag, script, *rest = services["store"]["command"]
+    script = (
+        script.replace("$$", "$").replace("/sys/fs/cgroup/memory/", "/none/").replace("/sys/fs/cgroup", str(tmp_path))
+    )
+    ended = subprocess.run([shell, flag, script, "sh", "echo", *rest[1:]], capture_output=True, text=True, check=True)
+    assert ended.stdout.split()[-len(given) or None :] == (given or [part for part in rest[1:] if part])
+    assert ("--maxmemory" in ended.stdout.split()) is bool(given)
 
 
 def test_containers_get_the_settings_that_they_read(services: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
         *("answerInquiry", "proposeMandate"),
     ),
     "cancel_runs": ("cancelRun", "reviveRun"),
-    "read_history": ("listHistory", "reportHeadless"),
+    "read_history": ("listHistory", "reportHeadless", "listArchivedRuns"),
     "export": ("exportHistory",),
     "read_desk": (
         "listEmergencies",
@@ -112,7 +112,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
     "grant": ("POST /grants/{grant_id}",),
     "read_runs": ("GET /runs", "GET /runs/{run_id}"),
     "cancel_runs": ("POST /runs/{run_id}", "GET /runs/{run_id}/cancel", "POST /runs/{run_id}/cancel"),
-    "read_history": ("GET /history",),
+    "read_history": ("GET /history", "GET /archive"),
     "export": ("GET /history/export",),
     "read_desk": (
         "GET /break-glass",

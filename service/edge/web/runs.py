@@ -122,6 +122,7 @@ async def list_runs(
         onward=onward,
         cut=sorted_of if following is not None else 0,
         kept=",".join(run.id for run in runs),
+        archived=await wiring_of(request).store.archive.find_last_day(),
     )
 
 

@@ -95,6 +95,13 @@ class RunArchive(Archive):
         last_ms = max((entry.starts[1] for entry in (await self.list_live()).values()), default=0)
         return read_day(last_ms).isoformat() if last_ms else ""
 
+    async def find_days_beside(self, begin_ms: int, end_ms: int) -> tuple[str, str]:
+        """Return the nearest days with runs before and after a time, by the bounds of segments; empty without any."""
+        bounds = [at_ms for entry in (await self.list_live()).values() for at_ms in entry.starts]
+        before = max((at_ms for at_ms in bounds if at_ms < begin_ms), default=0)
+        after = min((at_ms for at_ms in bounds if at_ms >= end_ms), default=0)
+        return (read_day(before).isoformat() if before else "", read_day(after).isoformat() if after else "")
+
     async def open(self, name: str) -> Segment:
         """Return a segment. Raises `Unreadable` for a missing, cut or altered one, and `Unavailable`."""
         entry = (await self.index.read()).get(name)

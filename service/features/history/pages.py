@@ -116,6 +116,7 @@ async def _show(
         place=place,
         onward=page.following if sorting else None,
         cut=MOST_SORTED if page.cut else 0,
+        archived=await wiring_of(request).store.archive.find_last_day(),
         **context,
     )
 

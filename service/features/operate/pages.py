@@ -169,6 +169,7 @@ _PARTS = {
     "rules held back": mark("Rules held back"),
     "rules": mark("Rules"),
     "channels": mark("Deliveries"),
+    "archive": mark("Archive"),
     "webhooks": mark("Webhooks and dead letters"),
     "store": mark("Store"),
 }

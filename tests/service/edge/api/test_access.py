@@ -89,6 +89,7 @@ ROWS: dict[str, Row] = {
     "listChannels": people(),
     "testChannel": people(404, {}),
     "listHistory": people(),
+    "listArchivedRuns": people(),
     "exportHistory": people(),
     "reportHeadless": people(),
     "reportInsights": people(),

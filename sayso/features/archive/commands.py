@@ -1,0 +1,59 @@
+"""Commands for archived runs, and for the memory and disk that a desk needs."""
+
+from typing import Annotated
+
+import typer
+
+from sayso.cli.logins import connect
+from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
+from sayso.client.evidence import list_archived
+from sayso.features.archive.sizing import Size, estimate_size
+from sayso.wire.evidence import ArchivedRunView
+
+_PAGE = 200
+_HOT_DAYS = (7, 30, 90)
+_UNITS = ((2**30, "GiB"), (2**20, "MiB"))
+
+
+def archive(
+    day: Annotated[str, typer.Argument(help="A day in UTC, such as 2026-10-31; without it, the last one.")] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="The largest number of runs; without it, all.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the archived runs that began on a day."""
+    runs: list[ArchivedRunView] = []
+    with connect() as client:
+        while limit is None or len(runs) < limit:
+            page = client.exchange(list_archived(day, len(runs), _PAGE))
+            runs, day = [*runs, *page.runs], page.day
+            if len(page.runs) < _PAGE:
+                break
+    rows = ((format_time(run.started_at), run.status, run.agent, run.owner, run.id) for run in runs[:limit])
+    empty = f"No archived run began on {day}." if day else "No run was archived yet."
+    print_list(runs[:limit], json, ("began (UTC)", "status", "agent", "owner", "run"), rows, empty=empty)
+
+
+def size(
+    runs_per_hour: Annotated[
+        int, typer.Option("--runs-per-hour", min=1, max=10**6, help="Runs that begin in an hour, on average.")
+    ],
+    hot_days: Annotated[int | None, typer.Option(min=1, max=3650, help="SAYSO_HOT_DAYS, instead of three.")] = None,
+    keep_days: Annotated[int, typer.Option(min=1, max=36_500, help="SAYSO_KEEP_TRAIL_DAYS.")] = 365,
+    call_bytes: Annotated[int, typer.Option(min=1, max=10**7, help="JSON of a run's calls, in bytes.")] = 300,
+) -> None:
+    """Print the memory and disk that a desk needs, from what runs of one call measured."""
+    columns = ("days in memory", "memory", "STORE_MEMORY_LIMIT", "store's file", "archive")
+    rows = []
+    for days in _HOT_DAYS if hot_days is None else (hot_days,):
+        needed: Size = estimate_size(runs_per_hour, days, keep_days, call_bytes)
+        rows.append((str(days), *map(_write_bytes, needed)))
+    print_list([], False, columns, rows, empty="")
+    text = (
+        f"{runs_per_hour} runs an hour with {call_bytes} bytes of calls each, kept for {keep_days} days. Attached files"
+    )
+    make_console().print(show_line(f"{text} come on top.", width=500))
+
+
+def _write_bytes(count: int) -> str:
+    unit, name = next((pair for pair in _UNITS if count >= pair[0]), _UNITS[-1])
+    return f"{count / unit:,.1f} {name}"
