@@ -88,7 +88,7 @@ class Attachments:
     def _read(self, name: str, raw: str) -> Attachment | None:
         time, _, described = raw.partition("|")
         file = self._readings.read_other(Attachment, described, f"attached file {name}")
-        return file.model_copy(update={"at_ms": int(time)}) if file is not None else None
+        return file.model_copy(update={"at_ms": int(time)}) if file is not None and time.isdecimal() else None
 
     async def read(self, run_id: str, attachment: Attachment) -> bytes:
         """Return the content of a file; raises `NotFound`, and `Altered` for another content than was attached."""
@@ -176,7 +176,7 @@ class Comments:
     def _read(self, name: str, raw: str) -> Comment | None:
         time, _, entry = raw.partition("|")
         comment = self._readings.read_other(Comment, entry, name)
-        return comment.model_copy(update={"at_ms": int(time)}) if comment is not None else None
+        return comment.model_copy(update={"at_ms": int(time)}) if comment is not None and time.isdecimal() else None
 
 
 LASTS_MS = 25_000  # how long a page counts as open after its last message; it sends one every 10 seconds
