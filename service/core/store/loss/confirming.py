@@ -49,8 +49,9 @@ class Confirmer:
     async def _wait(self) -> int:
         """Return how many replicas have everything up to a write of this connection, synced where they can say so."""
         mark = self._counts.mark()
-        wanted = str(self.replicas), str(_WITHIN_MS)
-        _, reply = await self._pipeline.ask_each(mark, ("WAITAOF", "1", *wanted))
+        wanted = str(self.replicas), str(_WITHIN_MS // 2)
+        # A replica answers before it has synced, and again only a second later, unless it is asked again.
+        _, _, reply = await self._pipeline.ask_each(mark, ("WAIT", *wanted), ("WAITAOF", "1", *wanted))
         if isinstance(reply, ResponseError):  # an earlier server, or one without an append-only file
             _, reply = await self._pipeline.ask_each(mark, ("WAIT", *wanted))
         if isinstance(reply, ResponseError):
