@@ -154,11 +154,14 @@ async def run_failovers(folder: Path, failovers: int, replicas: int, seed: int) 
         shared = {"redis_url": address.url, "policy": policy, "replicas": replicas, **limits}
         each = [Settings.model_validate({**shared, "home": folder / name}) for name in ("first", "second")]
         wirings = [await stack.enter_async_context(assemble(settings)) for settings in each]
-        async with asyncio.TaskGroup() as group:
-            for number in range(_CLIENTS):
-                group.create_task(_work(wirings, figures, f"client-{number}", over))
-            for _ in range(failovers):
-                await _fail_over(address, wirings, figures, rng)
-            await asyncio.to_thread(address.add_replica)
-            over.set()
+        names = [f"client-{number}" for number in range(_CLIENTS)]
+        clients = asyncio.gather(*(_work(wirings, figures, name, over) for name in names))
+        for _ in range(failovers):
+            await _fail_over(address, wirings, figures, rng)
+        await asyncio.to_thread(address.add_replica)
+        over.set()
+        while not clients.done():  # a process may notice a loss late, and freeze once more
+            await _insist(lambda: _unfreeze(wirings[0]))
+            await asyncio.sleep(_PAUSE_S)
+        await clients
     return figures
