@@ -115,7 +115,6 @@ async def _find_lost(wiring: Wiring, figures: Figures, since: int) -> set[str]:
 
 async def _fail_over(address: Address, wirings: list[Wiring], figures: Figures, rng: random.Random) -> None:
     """Replace the primary once, then count what is lost and whether it was noticed."""
-    await asyncio.to_thread(address.add_replica)
     # A wait that began without a replica hears of it with its next report, a second later.
     await asyncio.sleep(rng.uniform(0.3, 0.8) + 2 * min(1, wirings[0].settings.replicas))
     before = max(0, len(figures.decided) - 1_000)
@@ -127,6 +126,8 @@ async def _fail_over(address: Address, wirings: list[Wiring], figures: Figures, 
     until = len(figures.decided)
     for wiring in wirings:
         await _insist(lambda wiring=wiring: _settle(wiring))  # type: ignore[misc]
+    await asyncio.to_thread(address.add_replica)  # without one, nothing is confirmed
+    for wiring in wirings:
         await wiring.recovery.finish()
     lost = (await _insist(lambda: _find_lost(wirings[0], figures, before))) & set(figures.decided[:until])
     noticed = await _insist(lambda: _unfreeze(wirings[0]))
@@ -156,9 +157,9 @@ async def run_failovers(folder: Path, failovers: int, replicas: int, seed: int) 
         wirings = [await stack.enter_async_context(assemble(settings)) for settings in each]
         names = [f"client-{number}" for number in range(_CLIENTS)]
         clients = asyncio.gather(*(_work(wirings, figures, name, over) for name in names))
+        await asyncio.to_thread(address.add_replica)
         for _ in range(failovers):
             await _fail_over(address, wirings, figures, rng)
-        await asyncio.to_thread(address.add_replica)
         over.set()
         while not clients.done():  # a process may notice a loss late, and freeze once more
             await _insist(lambda: _unfreeze(wirings[0]))
