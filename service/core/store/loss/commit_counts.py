@@ -89,6 +89,7 @@ class CommitCounts:
         self.on_recall: Callable[[], Awaitable[int]] = _recall_nothing
         self.on_loss: Callable[[Loss], Awaitable[None]] = _note_nothing
         self.on_settled: Callable[[], Awaitable[object]] = _refresh_nothing
+        self._is_ending = False
         pipeline.on_open = self.compare
 
     def own(self) -> int:
@@ -145,8 +146,9 @@ class CommitCounts:
         try:
             yield
         finally:
+            self._is_ending = True  # `asyncio.wait_for` of Python 3.11, in redis-py, may swallow a cancellation
             watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            await asyncio.wait((watching,))
             if self._file is not None:
                 self._save()
                 os.close(self._file)
@@ -155,14 +157,15 @@ class CommitCounts:
                 await self._redis.hdel(self._keys.comparing, self.process)
 
     async def _watch(self) -> None:
-        while True:
+        while not self._is_ending:
             try:
                 await self.compare()
             except Unavailable:
                 pass
             except Exception:  # a fault here must not end the comparisons
                 log.exception("commits_not_compared")
-            await asyncio.sleep(_EVERY_S if self.settled else _UNSETTLED_EVERY_S)
+            if not self._is_ending:
+                await asyncio.sleep(_EVERY_S if self.settled else _UNSETTLED_EVERY_S)
 
     async def _read(self, ask: Ask) -> _Read:
         keys = self._keys
