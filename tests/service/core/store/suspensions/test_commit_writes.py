@@ -19,8 +19,8 @@ STATE = seal_state(b"{}")
 STORE = store_of(Redis())
 ALWAYS = ["SET s:sus_1", "PUBLISH default", "PUBLISH sus_1", "PUBLISH run_1"]
 """What every commit of the suspension writes: the record, and that it moved."""
-BESIDE = ("ZADD IF announcements", "ZADD facts", "HINCRBY unchecked")
-"""What its own tests check: announcements for endpoints, facts for the insights, and events for checkpoints."""
+BESIDE = ("ZADD IF announcements", "ZADD facts", "HINCRBY unchecked", "HINCRBY totals")
+"""What its own tests check: announcements for endpoints, facts for insights and metrics, and events for checkpoints."""
 
 
 def build(before: SuspensionRecord | None, change: Change, seen: Idempotency | None = None) -> Commit:
