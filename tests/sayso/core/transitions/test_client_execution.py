@@ -15,7 +15,7 @@ from sayso.core.records.items import ItemDraft
 from sayso.core.records.suspensions import Change, ResumeSpec, RunStatus, Status, SuspensionRecord
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.core.records.tools import ToolResult
-from sayso.core.transitions.client_execution import client_redeem, conclude, lapse, mark_in_doubt
+from sayso.core.transitions.client_execution import client_redeem, conclude, conclude_lost, lapse, mark_in_doubt
 from sayso.core.transitions.closing import next_due
 from sayso.core.transitions.deciding import cancel, decide, report, suspend
 from sayso.core.transitions.execution import lease
@@ -308,3 +308,19 @@ def test_client_steps_in_any_order_start_a_call_once(moves: list[Any], on_deny: 
         assert looked is not record, "the clock is never called in vain"
         record = looked
     assert record.status is not Status.PENDING or next_due(record) is not None
+
+
+def test_result_of_a_call_whose_permit_the_store_lost_is_recorded_as_of_one() -> None:
+    change = conclude_lost(approved(), "i1", "mine", DONE, T0 + 5)
+    permit = change.record.items[0].permit
+    assert permit is not None
+    assert (permit.holder, permit.redeemed_at_ms, permit.report) == (
+        "mine",
+        T0 + 5,
+        DONE.model_copy(update={"at_ms": T0 + 5}),
+    )
+    assert types_of(change)[:2] == ["permit_redeemed", "outcome_reported"]
+    assert change.events[0].data["recovered"] is True
+    assert change.record.status is Status.RESUMED
+    with pytest.raises(IllegalTransition):
+        conclude_lost(cancel(approved(), person("ada"), None, T0).record, "i1", "mine", DONE, T0)

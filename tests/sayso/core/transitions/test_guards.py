@@ -34,7 +34,7 @@ from sayso.core.transitions.execution import (
 from sayso.core.transitions.freezing import hold, shift_deadlines
 from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, confirm, release_claim
 from sayso.core.transitions.legal import LEGAL, check_step
-from sayso.core.transitions.permits import approved_args, put_in_doubt
+from sayso.core.transitions.permits import approved_args, put_in_doubt, recover_start
 from sayso.core.transitions.quorum import take_effect
 from sayso.core.transitions.second_look import Opinion, Seen, take_second_look
 from sayso.errors import AlreadyDecided, IllegalTransition, StaleAttempt
@@ -81,6 +81,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "settle": lambda record: settle(record, FENCE, DONE, (), T0),
     "give_up": lambda record: give_up(record, FENCE, "why", (), T0),
     "revive": lambda record: revive(record, person("ada"), T0),
+    "recover_start": lambda record: recover_start(record, started(record), T0),
 }
 REPEATED = {("cancel", Status.CANCELLED), ("settle", Status.RESUMED)}
 """Steps that may be repeated."""
@@ -91,6 +92,11 @@ ILLEGAL = [
     for status in Status
     if status not in LEGAL[verb].sources and (verb, status) not in REPEATED
 ]
+
+
+def started(record: SuspensionRecord) -> SuspensionRecord:
+    """Return the record with a started call."""
+    return record.model_copy(update={"journal": (intent(None),)})
 
 
 def inquired(record: SuspensionRecord) -> SuspensionRecord:

@@ -3,12 +3,20 @@
 import pytest
 
 from sayso.core.records.decisions import Outcome
+from sayso.core.records.freezes import Freeze, Loss
 from sayso.core.records.items import Doubt, Drill
 from sayso.core.records.suspensions import Status
 from sayso.core.records.tools import ToolCall
 from sayso.core.transitions.deciding import decide
 from sayso.core.transitions.execution import Fence, lease, postpone, redeem, return_permits
-from sayso.core.transitions.permits import approved_args, check_choice, may_start, put_in_doubt
+from sayso.core.transitions.permits import (
+    approved_args,
+    check_choice,
+    is_lost,
+    may_start,
+    put_in_doubt,
+    recover_start,
+)
 from sayso.errors import IllegalTransition, InvalidInput, SaysoError
 from tests.sayso.core.transitions.test_execution import FENCE, decided, leased
 from tests.sayso.samples import T0, ask, intent, pending, types_of, word
@@ -100,3 +108,37 @@ def test_result_of_a_call_in_doubt_is_given_with_skip_alone() -> None:
     check_choice({"choice": "run_again"})
     with pytest.raises(InvalidInput, match="only with skip"):
         check_choice({"choice": "run_again", "result": "done"})
+
+
+def test_start_that_the_store_lost_is_in_its_record_again() -> None:
+    before = decided()
+    started = redeem(lease(before, "w1", 30_000, T0).record, FENCE, (intent(),), (), T0 + 5).record
+    change = recover_start(before, started, T0 + 9)
+    assert (change.record.status, change.record.lease) == (Status.RESUMING, started.lease)
+    assert (change.record.items, change.record.journal) == (started.items, started.journal)
+    assert (change.record.updated_at_ms, change.record.due_at_ms) == (T0 + 9, started.due_at_ms)
+    assert [event.data["recovered"] for event in change.events] == [True]
+    assert types_of(change) == ["permit_redeemed"]
+    assert recover_start(change.record, started, T0 + 10).record is change.record
+
+
+def test_start_of_an_allowed_call_that_the_store_lost_is_in_its_journal_again() -> None:
+    before = leased()
+    started = redeem(before, FENCE, (intent(None),), (), T0).record
+    change = recover_start(before, started, T0)
+    assert (change.record.journal, change.events) == (started.journal, ())
+    assert recover_start(change.record, started, T0).record is change.record
+
+
+def test_permit_is_lost_only_of_a_call_approved_in_a_lost_time() -> None:
+    (item,), loss = decided().items, Loss(commits=1, from_ms=0, to_ms=T0)
+    lost = Freeze(id="frz_1", scope="all", by="desk", at_ms=T0, lost=loss)
+    other = lost.model_copy(update={"lost": None})
+    later = lost.model_copy(update={"lost": loss.model_copy(update={"to_ms": T0 - 1})})
+    assert is_lost(item, (other, lost))
+    assert not is_lost(item, (other,))
+    assert not is_lost(item, (later,))
+    spent = redeem(leased(), FENCE, (intent(),), (), T0).record.items[0]
+    denied = decide(pending(), word(pending(), action="deny"), T0).record.items[0]
+    for settled in (spent, denied, pending().items[0]):
+        assert not is_lost(settled, (lost,))
