@@ -363,7 +363,8 @@ def test_file_of_a_secret_that_cannot_be_used_is_named(
 
 def test_file_of_a_wrong_value_is_a_wrong_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "url").write_text("http://store")
-    assert "SAYSO_REDIS_URL: write redis://" in fault_of(monkeypatch, SAYSO_REDIS_URL_FILE=str(tmp_path / "url"))
+    given = {"SAYSO_REDIS_URL": "", "SAYSO_REDIS_URL_FILE": str(tmp_path / "url")}
+    assert "SAYSO_REDIS_URL: write redis://" in fault_of(monkeypatch, **given)
 
 
 def test_size_sets_the_limits_that_are_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
