@@ -50,11 +50,10 @@ async def waiting(world: World, topic: str) -> None:
 
 
 async def read_store(url: str) -> dict[bytes, bytes | None]:
-    """Everything there is, but for counts of attempts and asks, who holds which rules, and last uses."""
+    """Everything there is, but for counts of attempts and asks, what processes say of themselves, and last uses."""
     async with Redis.from_url(url) as client:
-        names = [
-            name async for name in client.scan_iter() if not re.search(rb"sayso:attempts|:pace|:rules$|:used$", name)
-        ]
+        beside = re.compile(rb"sayso:attempts|:pace|:rules$|:used$|:comparing$")
+        names = [name async for name in client.scan_iter() if not beside.search(name)]
         return {name: await _read_value(client, name) for name in names}
 
 
