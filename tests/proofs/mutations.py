@@ -70,7 +70,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING,
         "transitions/freezing.py": FREEZES + TABLE + UNDO + _tests("desk/test_freezing"),
-        "transitions/due.py": _tests("test_due test_doubted_time desk/test_freezing desk/test_desk"),
+        "transitions/due.py": _tests("test_due test_doubted_time test_restoring desk/test_freezing desk/test_desk"),
         "runner/revalidation.py": _tests(
             "runner/test_revalidation runner/test_revalidation_counters runner/test_revalidation_times"
             " runner/test_revalidation_mandates runner/test_kept_judgements"
@@ -115,7 +115,10 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("part", "item.permit is None"): "the permit of a call under way is redeemed",
     },
     "transitions/closing.py": {("filter", "item.outcome is not None"): "every item of a leased record has an outcome"},
-    "transitions/permits.py": {("part", "outcome is None"): "callers pass decided suspensions only"},
+    "transitions/permits.py": {
+        ("part", "outcome is None"): "callers pass decided suspensions only",
+        ("filter", "item.permit is not None"): "a lost start has a permit",
+    },
     "transitions/inquiring.py": {
         ("edge", "terms.extend_until_ms > terms.deadline_at_ms"): "a deadline at its end waits without moving"
     },

@@ -20,6 +20,7 @@ from sayso.core.transitions.closing import next_due
 from sayso.core.transitions.deciding import cancel, decide, report, suspend
 from sayso.core.transitions.execution import lease
 from sayso.core.transitions.legal import LEGAL, check_step
+from sayso.core.transitions.permits import recover_start
 from sayso.errors import AlreadyRedeemed, Conflict, DeadlinePassed, IllegalTransition, SaysoError, StaleAttempt
 from tests.sayso.samples import T0, ask, draft, person, types_of, word
 from tests.trails import append_events
@@ -324,3 +325,11 @@ def test_result_of_a_call_whose_permit_the_store_lost_is_recorded_as_of_one() ->
     assert change.record.status is Status.RESUMED
     with pytest.raises(IllegalTransition):
         conclude_lost(cancel(approved(), person("ada"), None, T0).record, "i1", "mine", DONE, T0)
+
+
+def test_permit_that_the_store_lost_is_in_its_record_again() -> None:
+    before = approved()
+    started = client_redeem(before, "i1", "mine", T0 + 1).record
+    change = recover_start(before, started, T0 + 5)
+    assert (change.record.status, change.record.items) == (Status.RESUMING, started.items)
+    assert change.record.due_at_ms == started.due_at_ms

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from sayso.core.records.decisions import Report
 from sayso.core.records.items import ItemDraft
 from sayso.core.records.suspensions import Change, ResumeSpec, Status, SuspensionRecord
-from sayso.core.transitions.client_execution import client_redeem
+from sayso.core.transitions.client_execution import client_redeem, conclude
 from sayso.core.transitions.deadlines import expire, see
 from sayso.core.transitions.deciding import decide, suspend
 from sayso.core.transitions.due import void_starts
@@ -103,6 +104,34 @@ def test_permit_that_a_client_redeemed_stays_its_own() -> None:
     assert client_redeem(redeemed, "i1", "k", T0 + 2).record == redeemed
 
 
+def test_started_call_of_a_worker_stays_in_doubt() -> None:
+    leased = lease(approve(begin()), "w1", LEASE_MS, T0).record
+    begun = redeem(leased, Fence("w1", 1, LEASE_MS), (intent(),), (), T0).record
+    voided = void(begun).record
+    assert (voided.status, voided.journal, voided.due_at_ms) == (Status.RESUMING, begun.journal, T0 + 1)
+
+
+def test_client_is_asked_about_the_one_call_without_a_result() -> None:
+    redeemed = client_redeem(approve(begin(ask(), ask(1), resume=POLL)), "i1", "k", T0).record
+    change = void(conclude(redeemed, "i1", "k", Report(success=True, at_ms=T0), T0).record)
+    assert change.following is not None
+    assert [item.call_id for item in change.following.items] == [redeemed.items[1].call_id]
+
+
+def test_client_of_two_calls_in_doubt_marks_them_itself() -> None:
+    redeemed = client_redeem(approve(begin(ask(), ask(1), resume=POLL)), "i1", "k", T0).record
+    change = void(redeemed)
+    assert (change.record.status, change.following) == (Status.RESUMING, None)
+    assert [item.permit and item.permit.holder for item in change.record.items] == ["k", "restore"]
+
+
+def test_idempotent_call_of_a_client_is_not_asked_about() -> None:
+    once = ask()
+    safe = once.model_copy(update={"tool": once.tool.model_copy(update={"idempotent": True})})
+    change = void(approve(begin(safe, resume=POLL)))
+    assert (change.record.status, change.following) == (Status.RESUMING, None)
+
+
 def test_ended_suspension_stays() -> None:
     ended = begin().model_copy(update={"status": Status.CANCELLED})
     assert void(ended).record is ended
@@ -110,7 +139,7 @@ def test_ended_suspension_stays() -> None:
 
 def test_permit_that_lapsed_is_not_in_doubt() -> None:
     record = approve(begin(ask(start_by_s=60), resume=POLL))
-    assert void(record, T0 + 60_001).record == record
+    assert void(record, T0 + 60_000).record == record
 
 
 def test_restored_item_is_approved_by_no_fallback_before_it_is_seen() -> None:

@@ -216,3 +216,13 @@ def test_event_of_the_decision_says_that_a_code_was_used() -> None:
     assert recorded.data["code_used"] is True
     plain = pending()
     assert "code_used" not in decide(plain, word(plain), T0 + 1).events[0].data
+
+
+@pytest.mark.parametrize(
+    ("step_up", "said"),
+    [("code", "a code of the reviewer's authenticator app, or their passkey. Add"), ("passkey", "passkey. Approve it")],
+)
+def test_refusal_says_what_is_needed(step_up: str, said: str) -> None:
+    record = pending(ask(step_up=step_up))
+    with pytest.raises(StepUpRequired, match=said):
+        decide(record, word(record), T0 + 1)
