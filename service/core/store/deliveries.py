@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sayso.core.clock import DAY_MS
+from sayso.core.records.events import WebhookEvent
 from sayso.errors import Unreadable
 from service.core.store.announcements import LANE, Delivery, pack_delivery, write_message
 from service.core.store.connection.commits import Commit
@@ -21,7 +22,10 @@ CLAIM_MS = 30_000  # three times as long as an attempt may take
 KEPT_MS = DAY_MS  # how long a message is kept after its delivery
 FAILED_KEPT_MS = 30 * KEPT_MS  # how long a message is kept that was not delivered
 _MOST_FAILURES = 1_000
-
+_TYPES: tuple[str, ...] = (  # in the order of events of one change
+    *(WebhookEvent.RUN_SUSPENDED, WebhookEvent.ITEM_CREATED, WebhookEvent.ITEM_ESCALATED, WebhookEvent.ITEM_DECIDED),
+    *(WebhookEvent.ITEM_WITHDRAWN, WebhookEvent.RUN_RESUMED, WebhookEvent.RUN_FINISHED),
+)
 
 DELIVERED = "delivered"
 
@@ -66,14 +70,15 @@ class Deliveries(DueList):
         return Waiting(self._readings.require_other(Delivery, body, _name(message_id)), version)
 
     async def group(self, message_ids: Sequence[str]) -> list[list[str]]:
-        """Return the messages in groups with one subject each, in their order."""
+        """Return the messages in groups with one subject each, in the order of their events."""
         raws = await self._redis.mget([self._keys.delivery(message_id) for message_id in message_ids])
-        groups: dict[str, list[str]] = {}
+        groups: dict[str, list[tuple[int, int, str]]] = {}
         for message_id, raw in zip(message_ids, raws, strict=True):
             read = self._readings.read_others(Delivery, [(_name(message_id), _split(raw)[1])] if raw else [])
-            subject = read[0].subject if read else ""
-            groups.setdefault(subject or message_id, []).append(message_id)
-        return [*groups.values()]
+            subject, at_ms, type_ = (read[0].subject, read[0].created_at_ms, read[0].type) if read else ("", 0, "")
+            place = _TYPES.index(type_) if type_ in _TYPES else 0  # an item may be created and decided in one ms
+            groups.setdefault(subject or message_id, []).append((at_ms, place, message_id))
+        return [[message_id for *_, message_id in sorted(group)] for group in groups.values()]
 
     async def claim(self, seen: Waiting, now_ms: int) -> Waiting | None:
         """Claim a message for one attempt; None if another process has it."""
