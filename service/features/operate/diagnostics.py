@@ -34,9 +34,7 @@ from service.features.rulebook.versions import describe_held_back
 from service.features.webhooks.endpoints import DISABLED_BY
 from service.features.webhooks.store import Endpoints
 
-SLOW_MS = 60_000
-"""A delivery that is queued for longer shows that no process delivers cards, or that its provider is too slow."""
-
+SLOW_MS = 60_000  # queued for longer, a delivery shows that no process delivers cards, or that its provider is slow
 _AT_ONCE = 100
 
 
@@ -154,8 +152,7 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
             yield finding
         yield await _check_endpoints(wiring)
     except SaysoError as error:
-        text = f"The store does not answer: {error.message}"
-        yield Finding("store", False, text, "Start the store, or correct its URL.")
+        yield Finding("store", False, f"The store does not answer: {error.message}", "Start it, or correct its URL.")
     yield _check_rules(wiring)
     async for finding in _check_warnings(wiring):
         yield finding
