@@ -287,7 +287,8 @@ def test_invariants_hold_in_every_interleaving(scenario: Scenario, verbs: set[st
 
 
 def test_the_scenarios_reach_every_row_of_the_table() -> None:
-    assert set().union(*(verbs for _, verbs in SCENARIOS)) == set(LEGAL) - CLIENT_STEPS
+    lossy = {"recover_start"}  # the store of the explorer never goes back; `make chaos` fails over
+    assert set().union(*(verbs for _, verbs in SCENARIOS)) == set(LEGAL) - CLIENT_STEPS - lossy
 
 
 # Faulty transitions
