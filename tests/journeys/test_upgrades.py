@@ -125,17 +125,17 @@ async def test_rolling_upgrade_and_roll_back_lose_nothing_and_run_nothing_twice(
     with running_server(tmp_path / "store") as store:
         fleet = Fleet(tmp_path, store, before)
         with fleet.running("before") as old:
-            left = await fleet.ask(old, 3)
+            asked = await fleet.ask(old, 3)
             with fleet.running("after") as new:
                 made = await fleet.ask(new, 3)
-                await asyncio.gather(fleet.decide(new, left[:1]), fleet.decide(old, made[:1]))
+                await asyncio.gather(fleet.decide(new, asked[:1]), fleet.decide(old, made[:1]))
                 await asyncio.gather(fleet.load(old, new), fleet.load(new, old))
         with fleet.running("after") as new:
-            await fleet.decide(new, left[1:2] + made[1:2])
+            await fleet.decide(new, asked[1:2] + made[1:2])
             newest = await fleet.ask(new, 2)
             await check_ready(new)
         with fleet.running("before") as old:
-            await fleet.decide(old, left[2:] + made[2:] + newest)
+            await fleet.decide(old, asked[2:] + made[2:] + newest)
             await fleet.end_all(old)
             await check_ready(old)
 

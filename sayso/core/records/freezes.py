@@ -28,9 +28,9 @@ class Loss(Immutable):
 
     def describe(self) -> str:
         """Name the commits and the window, to the second."""
-        many = f"{self.commits} commits" if self.commits != 1 else "1 commit"
+        many, are = (f"{self.commits} commits", "are") if self.commits != 1 else ("1 commit", "is")
         begin = f"between {_show(self.from_ms)} and" if self.from_ms else "before"
-        return f"The store went back: {many} {begin} {_show(self.to_ms)} are gone"
+        return f"The store went back: {many} {begin} {_show(self.to_ms)} {are} gone"
 
 
 class Freeze(Stored):

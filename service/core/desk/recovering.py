@@ -17,7 +17,6 @@ from service.core.store.runs.runs import Runs
 _BY = Actor(id="desk", kind=ActorKind.POLICY, channel="desk")
 _MARGIN_MS = 5_000
 _AGAIN_S = 0.5
-_ROUNDS = 600
 _REASON = "The store went back, and calls of this run that it has as unspent may have run"
 
 log = structlog.get_logger(__name__)
@@ -42,15 +41,18 @@ class Recovery:
 
     async def _run(self, loss: Loss) -> None:
         for start in self._desk.suspensions.starts.list_since(loss.from_ms - _MARGIN_MS):
-            for _ in range(_ROUNDS):
-                try:
-                    await self.recover(start)
-                    break
-                except Unavailable:
-                    await asyncio.sleep(_AGAIN_S)
-                except (SaysoError, ValueError) as error:
-                    log.warning("start_not_recovered", suspension=start.suspension_id, why=str(error))
-                    break
+            await self._recover_through_outages(start)
+
+    async def _recover_through_outages(self, start: Start) -> None:
+        while True:
+            try:
+                await self.recover(start)
+                return
+            except Unavailable:
+                await asyncio.sleep(_AGAIN_S)
+            except (SaysoError, ValueError) as error:
+                log.warning("start_not_recovered", suspension=start.suspension_id, why=str(error))
+                return
 
     async def recover(self, start: Start) -> None:
         """Put the calls of one start in doubt, or cancel its run where that cannot be, unless the store has it."""

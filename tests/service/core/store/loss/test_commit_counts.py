@@ -67,7 +67,8 @@ async def find_lost(wiring: Wiring) -> list[Freeze]:
     return [freeze for freeze in await wiring.freezes.in_force(fresh=True) if freeze.lost is not None]
 
 
-async def test_a_second_redeem_after_a_lagging_replica_took_over_is_refused(wiring: Wiring, address: Address) -> None:
+async def lose_redeem(wiring: Wiring, address: Address) -> SuspensionRecord:
+    """Redeem a permit that the next primary lacks, and that it refuses to a second client; return its suspension."""
     record = await put(wiring)
     address.add_replica()
     address.part_replica()
@@ -75,6 +76,11 @@ async def test_a_second_redeem_after_a_lagging_replica_took_over_is_refused(wiri
     address.fail_over()
     with pytest.raises(REFUSED):
         await redeem(wiring, record, "another")
+    return record
+
+
+async def test_a_second_redeem_after_a_lagging_replica_took_over_is_refused(wiring: Wiring, address: Address) -> None:
+    await lose_redeem(wiring, address)
     (freeze,) = await find_lost(wiring)
     assert (freeze.scope, freeze.by) == ("all", "desk")
     assert freeze.lost is not None
@@ -114,13 +120,7 @@ async def test_all_processes_notice_an_old_copy_when_they_start_again(open_proce
 
 
 async def test_a_call_of_the_lost_window_is_in_doubt_and_asks_a_person(wiring: Wiring, address: Address) -> None:
-    record = await put(wiring)
-    address.add_replica()
-    address.part_replica()
-    await redeem(wiring, record)
-    address.fail_over()
-    with pytest.raises(REFUSED):
-        await redeem(wiring, record, "another")
+    record = await lose_redeem(wiring, address)
     await wiring.recovery.finish()
     (freeze,) = await find_lost(wiring)
     await wiring.freezes.unfreeze(freeze.id, person("root"), checked="The bank shows a refund.")
