@@ -30,7 +30,7 @@ async def open_process(settings: Settings) -> AsyncIterator[Process]:
             if store.counts.folder is not None:
                 store.starts.keep_in(store.counts.folder, settings.tenant)
             yield process
-            await process.wiring.recovery.finish()
+            await process.wiring.recovery.end()
     finally:
         connections.close()
         await process.posts.aclose()

@@ -63,13 +63,18 @@ class Address:
             self._servers.callback(os.kill, former, signal.SIGKILL)
         self._place, self.primary, self.replica = self._replica_place, self.replica, None
 
+    def stop(self) -> None:
+        """End the server, and lead its address nowhere."""
+        os.kill(int(self.primary.info("server")["process_id"]), signal.SIGKILL)
+        self._path.unlink()
+
     def copy(self) -> Path:
         """Return a copy of the files of the server, as of now."""
         return Path(shutil.copytree(self._place / STORED, self._folder / "copy"))
 
     def restore(self, copy: Path) -> None:
         """End the server, and lead its address to one with the files of a copy."""
-        os.kill(int(self.primary.info("server")["process_id"]), signal.SIGKILL)
+        self.stop()
         shutil.copytree(copy, self._next() / STORED)
         self._place, self.primary = self._begin()
         self._lead_to(self._place)

@@ -28,6 +28,7 @@ class Recovery:
     def __init__(self, desk: Desk, runs: Runs) -> None:
         self._desk, self._runs = desk, runs
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_ending = False
 
     def begin(self, loss: Loss) -> None:
         """Recover the starts of the lost window in the background, through outages."""
@@ -39,6 +40,11 @@ class Recovery:
         """Wait for what was begun."""
         await asyncio.gather(*self._tasks)
 
+    async def end(self) -> None:
+        """Finish what the store takes now; the next process of this home begins the rest anew."""
+        self._is_ending = True
+        await self.finish()
+
     async def _run(self, loss: Loss) -> None:
         for start in self._desk.suspensions.starts.list_since(loss.from_ms - _MARGIN_MS):
             await self._recover_through_outages(start)
@@ -48,11 +54,11 @@ class Recovery:
             try:
                 await self.recover(start)
                 return
-            except Unavailable:
-                await asyncio.sleep(_AGAIN_S)
             except (SaysoError, ValueError) as error:
-                log.warning("start_not_recovered", suspension=start.suspension_id, why=str(error))
-                return
+                if not isinstance(error, Unavailable) or self._is_ending:
+                    log.warning("start_not_recovered", suspension=start.suspension_id, why=str(error))
+                    return
+                await asyncio.sleep(_AGAIN_S)
 
     async def recover(self, start: Start) -> None:
         """Put the calls of one start in doubt, or cancel its run where that cannot be, unless the store has it."""

@@ -210,3 +210,15 @@ async def test_a_process_without_a_home_keeps_its_counts_in_memory(
         address.restore(copy)
         with pytest.raises(REFUSED):
             await redeem(wiring, record, "another")
+
+
+async def test_process_ends_while_the_store_is_away(open_process: Open, address: Address) -> None:
+    async with open_process("worker") as wiring:
+        await lose_redeem(wiring, address)
+        await wiring.recovery.finish()
+        (freeze,) = await find_lost(wiring)
+        assert freeze.lost is not None
+        address.stop()
+        wiring.recovery.begin(freeze.lost)
+    with pytest.raises(Unavailable):
+        await wiring.store.counts.compare()
