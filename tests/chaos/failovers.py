@@ -109,8 +109,8 @@ async def _unfreeze(wiring: Wiring) -> bool:
 async def _find_lost(wiring: Wiring, figures: Figures, since: int) -> set[str]:
     """Return the acknowledged decisions that the store no longer has."""
     ids = figures.decided[since:]
-    found = {record.id: record for record in await wiring.desk.suspensions.read_many(ids)}
-    return {name for name in ids if name not in found or found[name].items[0].outcome is None}
+    records = {record.id: record for record in await wiring.desk.suspensions.read_many(ids)}
+    return {name for name in ids if name not in records or records[name].items[0].outcome is None}
 
 
 async def _fail_over(address: Address, wirings: list[Wiring], figures: Figures, rng: random.Random) -> None:

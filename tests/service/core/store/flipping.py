@@ -155,24 +155,24 @@ async def _read(wiring: Wiring, suspension_id: str) -> SuspensionRecord:
 
 async def read_permissions(wiring: Wiring) -> dict[str, object]:
     """Return all that gives somebody power beside roles and suspensions, by its name; what is refused is missing."""
-    found: dict[str, object] = {}
+    held: dict[str, object] = {}
     granting, passkeys = wiring.feature(Granting), wiring.part(Passkeys)
     for kept in (granting._store, granting.mandates._store):
         with suppress(SaysoError):
-            found |= {grant.id: grant for grant in await kept.list_all()}
+            held |= {grant.id: grant for grant in await kept.list_all()}
     for name in PEOPLE:
         with suppress(SaysoError):
-            found |= {f"passkey {key.id}": key for key in await passkeys.list_of(name)}
+            held |= {f"passkey {key.id}": key for key in await passkeys.list_of(name)}
         with suppress(SaysoError):
             reviewer = await wiring.part(People).find_reviewer(name)
-            found |= {f"person {name}": reviewer} if reviewer is not None else {}
+            held |= {f"person {name}": reviewer} if reviewer is not None else {}
     with suppress(SaysoError):
-        found |= {f"emergency {taken.person}": taken for taken in await wiring.part(EmergencyStore).list_all()}
+        held |= {f"emergency {taken.person}": taken for taken in await wiring.part(EmergencyStore).list_all()}
     with suppress(SaysoError):
-        found |= {f"role {role.name}": role for role in await wiring.part(RoleStore).list_all()}
+        held |= {f"role {role.name}": role for role in await wiring.part(RoleStore).list_all()}
     with suppress(SaysoError):
-        found |= {f"key {key.id}": key for key in await wiring.part(People).list_keys()}
-    return found
+        held |= {f"key {key.id}": key for key in await wiring.part(People).list_keys()}
+    return held
 
 
 class Value(NamedTuple):
@@ -254,8 +254,8 @@ class Probe:
                 assert (await wiring.runs.read(record.run.id)).suspension_id == record.id, what
         for name, roles in PEOPLE.items():
             with suppress(SaysoError):
-                found, groups = await wiring.reviewers._people.find_with_groups(name)
-                assert found is None or found.roles == roles, what
+                reviewer, groups = await wiring.reviewers._people.find_with_groups(name)
+                assert reviewer is None or reviewer.roles == roles, what
                 assert set(groups) <= ({"payments"} if name == "anna" else set()), what
         for name in (*PEOPLE, "demo", "other"):
             try:

@@ -270,9 +270,9 @@ async def test_clock_silence_limits_and_memory_are_those_of_the_store(world: Wor
     await make_pending(world.wiring, ask())
     async with Redis.from_url(world.wiring.settings.store_url) as redis:
         await redis.config_set("maxmemory", 10**9)
-        found = await scrape(world)
+        metrics = await scrape(world)
         await redis.config_set("maxmemory", 0)
-    assert 90 <= found["sayso_clock_silence_seconds",] < 150
-    assert found["sayso_limit_used_ratio", "open_items"] == 0.25
-    assert 0 < found["sayso_store_memory_bytes",] < found["sayso_store_memory_limit_bytes",] == 10**9
-    assert found["sayso_build_info", __version__] == 1
+    assert 90 <= metrics["sayso_clock_silence_seconds",] < 150
+    assert metrics["sayso_limit_used_ratio", "open_items"] == 0.25
+    assert 0 < metrics["sayso_store_memory_bytes",] < metrics["sayso_store_memory_limit_bytes",] == 10**9
+    assert metrics["sayso_build_info", __version__] == 1
