@@ -34,8 +34,13 @@ def open_place(settings: Settings) -> Place:
     parts = urlsplit(settings.archive or "")
     if parts.scheme == "file":
         return Folder(Path(unquote(parts.path)))
-    loopback, internal = settings.aap_allow_loopback, settings.receivers
-    posts = Posts(loopback=loopback, internal=internal, attempt_s=_ATTEMPT_S, most_bytes=_MOST_BYTES)
+    posts = Posts(
+        loopback=settings.aap_allow_loopback,
+        internal=settings.receivers,
+        attempt_s=_ATTEMPT_S,
+        most_bytes=_MOST_BYTES,
+        proxy=settings.egress_proxy,
+    )
     return Bucket(settings.archive or "", posts)
 
 

@@ -13,6 +13,8 @@ from service.core.outgoing.http import Posts
 from service.core.settings import Settings
 from service.core.wiring import Wiring
 from service.features.archive.desk import describe_archive, keep_archive
+from service.features.archive.places import open_place
+from tests.service.core.outgoing.test_proxy import proxying
 from tests.service.features.archive.runs import KEYS, archive, end_a_run, keep
 
 
@@ -61,3 +63,12 @@ async def test_bucket_that_is_away_is_named(wiring: Wiring) -> None:
         await wiring.runs.read(ended.run.id)
     is_whole, text, todo = await describe_archive(wiring.store)
     assert (is_whole, "the connection failed" in text, "SAYSO_ARCHIVE" in todo) == (False, True, True)
+
+
+async def test_bucket_is_reached_through_the_egress_proxy() -> None:
+    async with proxying() as proxy:
+        proxy.refused = ("bucket.example",)
+        place = open_place(Settings(archive="s3+https://KEY:SECRET@bucket.example/runs", egress_proxy=proxy.url))
+        with pytest.raises(Unavailable, match="the egress proxy refused the connection"):
+            await place.get("name")
+    assert proxy.asked == ["bucket.example:443"]
