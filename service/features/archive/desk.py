@@ -72,17 +72,17 @@ class RunArchive(Archive):
         return {run.id: run.started_ms for run in summaries}
 
     async def list_summaries(self, begin_ms: int, end_ms: int, skip: int = 0, limit: int = 10**9) -> list[Summary]:
-        """Return what is known of archived runs that began in a time, the first first; segments before are skipped."""
+        """Return summaries of archived runs that began in a time, the first first; open no segment behind the last."""
         entries = sorted((await self.list_live()).items(), key=lambda pair: (pair[1].starts, -pair[1].made_at_ms))
-        found: dict[str, Summary] = {}
+        summaries: dict[str, Summary] = {}
         for name, entry in entries:
             if entry.starts[0] < end_ms and entry.starts[1] >= begin_ms:
+                if sum(run.started_ms < entry.starts[0] for run in summaries.values()) >= skip + limit:
+                    break
                 for run in (await self.open(name)).summaries:
                     if begin_ms <= run.started_ms < end_ms:
-                        found.setdefault(run.id, run)
-                if len(found) >= skip + limit:
-                    break
-        return sorted(found.values(), key=lambda run: (run.started_ms, run.id))[skip : skip + limit]
+                        summaries.setdefault(run.id, run)
+        return sorted(summaries.values(), key=lambda run: (run.started_ms, run.id))[skip : skip + limit]
 
     async def list_live(self) -> dict[str, Entry]:
         """Return the segments that hold runs."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from sayso.core.clock import now_ms
+from sayso.core.clock import new_id, now_ms
 from sayso.errors import NotFound, Unreadable
 from service.core.operations.runs import erase_run
 from service.core.store.inspection import find_chain_fault
@@ -172,3 +172,15 @@ async def test_days_list_what_began_on_them(wiring: Wiring) -> None:
         ended[1].run.id
     ]
     assert await archive(wiring).list_summaries(first_ms + 60_000, first_ms + 120_000) == []
+
+
+async def test_pages_of_a_day_are_in_order_over_segments_that_overlap(wiring: Wiring) -> None:
+    ended = await end_a_run(wiring)
+    await keep(wiring)
+    run = await archive(wiring).find(ended.run.id)
+    assert run is not None
+    for starts in ((1, 5, 6), (2, 3, 4)):
+        summaries = [run.summary.model_copy(update={"id": new_id("run"), "started_ms": at_ms}) for at_ms in starts]
+        await archive(wiring).write([run.model_copy(update={"summary": summary}) for summary in summaries])
+    pages = [await archive(wiring).list_summaries(0, 10, skip, 2) for skip in (0, 2, 4)]
+    assert [[summary.started_ms for summary in page] for page in pages] == [[1, 2], [3, 4], [5, 6]]
