@@ -6,13 +6,13 @@ The store has its format last, so no program starts on one whose restore did not
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from sayso.core.clock import iso_utc, new_id
 from sayso.core.key_files import SecretKey
 from sayso.core.records.freezes import ALL, Freeze
-from sayso.errors import InvalidInput
+from sayso.errors import InvalidInput, Unreadable
 from service.assembly import open_process
-from service.core.operations.voiding import void_all_starts
 from service.core.settings import Settings
 from service.core.store.connection.adoption import survey
 from service.core.store.connection.connecting import CURRENT, RESTORING, connect
@@ -37,7 +37,7 @@ async def restore(
             f"The backup {path} is of format {header.format}, and this version reads {CURRENT}. Restore it with the "
             "version of Sayso that wrote it."
         )
-    _check_tenants(path, {name async for name in _list_tenants(path, key)}, desks)
+    _check_tenants(path, _find_tenants(path, key), desks)
     async with connect(url) as redis:
         if await redis.dbsize():
             raise InvalidInput(
@@ -59,15 +59,14 @@ async def restore(
         await redis.set(FORMAT, CURRENT)
 
 
-async def _list_tenants(path: Path, key: Mapping[str, SecretKey]) -> AsyncIterator[str]:
-    """Read the whole file, so that nothing of a damaged one is restored, and yield the tenants in it."""
-    for entry in read_backup(path, key.get):
-        if found := re.match(rb"sayso:\{([^}]*)\}:", entry.name):
-            yield found[1].decode()
+def _find_tenants(path: Path, key: Mapping[str, SecretKey]) -> set[str]:
+    """Read the whole file, so that nothing of a damaged one is restored, and return the tenants in it."""
+    names = (re.match(rb"sayso:\{([^}]*)\}:", entry.name) for entry in read_backup(path, key.get))
+    return {name[1].decode() for name in names if name is not None}
 
 
-def _check_tenants(path: Path, found: set[str], desks: Mapping[str, Settings]) -> None:
-    if unknown := sorted(found - set(desks)):
+def _check_tenants(path: Path, tenants: set[str], desks: Mapping[str, Settings]) -> None:
+    if unknown := sorted(tenants - set(desks)):
         raise InvalidInput(
             f"The backup {path} holds the tenants {', '.join(unknown)}, which the settings do not name for this store. "
             "Run it with the settings of the service; nothing was changed."
@@ -82,8 +81,8 @@ async def _verify(wiring: Wiring) -> str:
     wrong += [f"{run_id}: {fault}" for run_id, fault in faults.items()]
     macs = Macs(wiring.settings.key_file)
     if macs.active:
-        found = await survey(wiring.settings.store_url, macs)
-        wrong += [f"{name}: its MAC is missing or wrong" for name in found.named]
+        named = (await survey(wiring.settings.store_url, macs)).named
+        wrong += [f"{name}: its MAC is missing or wrong" for name in named]
     if wrong:
         raise NotVerified(_describe(wiring.tenant, wrong))
     return f"{wiring.tenant}: {records} suspensions can be read, and the trails of {runs} runs are whole."
@@ -94,17 +93,42 @@ def _describe(tenant: str, wrong: Sequence[str]) -> str:
     return f"{tenant}: {'; '.join(wrong[:20])}{more}. The store stays closed. Empty it, and restore another backup."
 
 
+class _Voided(NamedTuple):
+    """How many suspensions are pending, in doubt and failed now, and the ids of the unreadable ones."""
+
+    pending: int
+    doubted: int
+    failed: int
+    unreadable: Sequence[str]
+
+
 async def _void(wiring: Wiring, at_ms: int) -> str:
     at = iso_utc(at_ms)
     why = f"This desk was restored from a backup of {at}. What happened since is not known: the call may have run."
     reason = f"The desk was restored from a backup of {at}. Check what ran since."
     freeze = Freeze(id=new_id("frz"), scope=ALL, reason=reason, by=HOLDER, at_ms=at_ms)  # deadlines move by all of it
     await wiring.part(FreezeStore).save(freeze)
-    done = await void_all_starts(wiring, HOLDER, why)
-    if done.unreadable:
-        raise NotVerified(_describe(wiring.tenant, [f"{name} cannot be read" for name in done.unreadable]))
+    voided = await _void_starts(wiring, why)
+    if voided.unreadable:
+        raise NotVerified(_describe(wiring.tenant, [f"{name} cannot be read" for name in voided.unreadable]))
     await wiring.activity.record("desk_restored", "", door="restore", at=at)
     return (
-        f"{wiring.tenant}: everything is frozen. {done.pending} suspensions wait for people, the calls of "
-        f"{done.doubted} are in doubt, {done.failed} runs failed and can be retried. Check what ran, then unfreeze."
+        f"{wiring.tenant}: everything is frozen. {voided.pending} suspensions wait for people, the calls of "
+        f"{voided.doubted} are in doubt, {voided.failed} runs failed and can be retried. Check what ran, then unfreeze."
     )
+
+
+async def _void_starts(wiring: Wiring, why: str) -> _Voided:
+    """Void the permits and leases of all suspensions that have not ended. Nothing may run meanwhile."""
+    statuses: list[str] = []
+    unreadable: list[str] = []
+    for suspension_id in await wiring.schedule.everything():
+        try:
+            statuses.append((await wiring.desk.void_starts(suspension_id, HOLDER, why)).record.status)
+        except Unreadable:
+            unreadable.append(suspension_id)
+    keys, redis = wiring.store.keys, wiring.store.redis
+    handed = [name async for name in redis.scan_iter(match=f"{keys.handed('')}*", count=1_000)]
+    await redis.delete(keys.ready, keys.waiting, *handed)
+    pending, failed = statuses.count("pending"), statuses.count("failed")
+    return _Voided(pending, len(statuses) - pending - failed, failed, unreadable)
