@@ -56,7 +56,7 @@ class RunArchive(Archive):
         for _ in range(_ROUNDS):
             version = await self.index.read_version()
             run = await self.find(any_id)
-            if run is None or await self._hot.put_back(run, version, await self._hot.now_ms()):
+            if run is None or await self._hot.put_back(run, version, await self._wiring.schedule.now_ms()):
                 return run is not None
         raise Unavailable("The archive changes too often to read it. Try again in a moment.")
 
@@ -153,10 +153,9 @@ class RunArchive(Archive):
             return 0
         hot = [Hot(records[0].id, records[0].version) for _, records in taken.values()]
         version = await self.write([run for run, _ in taken.values()], uncut=taken, hot=hot)
-        moved = 0
-        for run, records in taken.values():
-            moved += version is not None and await self._hot.remove(run, records, version)
-        return moved
+        if version is None:
+            return 0
+        return sum([await self._hot.remove(run, records, version) for run, records in taken.values()])
 
     async def tidy(self, now_ms: int) -> None:
         """Finish what was cut off, remove runs that were read back, cut out changed ones, and delete expired ones."""
@@ -198,11 +197,12 @@ class RunArchive(Archive):
     async def erase_old(self, now_ms: int) -> int:
         """Erase the contents of archived runs that are too old at `now_ms`; return their number."""
         days, erased = self._settings.keep_calls_days, 0
-        before_ms = now_ms - (days or 0) * DAY_MS
+        if days is None:
+            return 0
+        before_ms, why = now_ms - days * DAY_MS, Why(_BY, f"SAYSO_KEEP_CALLS_DAYS is {days}", now_ms)
         for name, entry in (await self.list_live()).items():
-            if days is None or not 0 < entry.unerased_ms < before_ms:
+            if not 0 < entry.unerased_ms < before_ms:
                 continue
-            why = Why(_BY, f"SAYSO_KEEP_CALLS_DAYS is {days}", now_ms)
             for run in (await self.open(name)).summaries:
                 if run.erased_ms is None and run.ended_ms < before_ms:
                     try:
@@ -215,14 +215,14 @@ class RunArchive(Archive):
 
     async def find_damage(self) -> list[str]:
         """Return a sentence for each segment that is missing, cut or altered."""
-        names, faults = list((await self.list_live()).items()), list[str]()
-        for begin in range(0, len(names), _AT_ONCE):
-            fetched = (self.fetch(name, entry) for name, entry in names[begin : begin + _AT_ONCE])
-            for read in await asyncio.gather(*fetched, return_exceptions=True):
-                if isinstance(read, Unreadable):
-                    faults.append(read.message)
-                elif isinstance(read, BaseException):
-                    raise read
+        segments, faults = list((await self.list_live()).items()), list[str]()
+        for begin in range(0, len(segments), _AT_ONCE):
+            fetched = (self.fetch(name, entry) for name, entry in segments[begin : begin + _AT_ONCE])
+            for result in await asyncio.gather(*fetched, return_exceptions=True):
+                if isinstance(result, Unreadable):
+                    faults.append(result.message)
+                elif isinstance(result, BaseException):
+                    raise result
         return faults
 
     async def _list_holders(self, any_id: str) -> list[str]:
@@ -273,7 +273,7 @@ class RunArchive(Archive):
 
         Until that is done its entry is dead, so what is cut off here is deleted later, and read by nobody.
         """
-        now_ms = await self._hot.now_ms()
+        now_ms = await self._wiring.schedule.now_ms()
         made_at_ms = now_ms if made_at_ms is None else made_at_ms
         summaries = sorted((run.summary for run in runs), key=lambda run: run.started_ms)
         name = f"{read_day(summaries[0].started_ms)}/{new_id('seg')}"

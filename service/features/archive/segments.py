@@ -92,7 +92,7 @@ def write_segment(
     lines = [_SUMMARIES.dump_json([run.summary for run in runs])]
     lines += [run.model_dump_json(exclude_defaults=True).encode() for run in runs]
     body = sealer.seal_bytes(_PURPOSE, zlib.compress(b"\n".join(lines), 6), name)
-    said = {
+    claims = {
         "at_ms": made_at_ms,
         "kind": _KIND,
         "name": name,
@@ -101,7 +101,7 @@ def write_segment(
         "tenant": sealer.tenant,
         "v": 1,
     }
-    statement = write_json({**said, "key": key.id if key else "", "sha256": sha256(body).hexdigest()})
+    statement = write_json({**claims, "key": key.id if key else "", "sha256": sha256(body).hexdigest()})
     signature = sign(key, statement) if key else ""
     return write_json({"signature": signature, "statement": statement}).encode() + b"\n" + body
 
@@ -111,9 +111,9 @@ def open_segment(name: str, raw: bytes, sealer: Sealer, keyring: Keyring) -> Seg
     head, _, body = raw.partition(b"\n")
     try:
         held = json.loads(head)
-        said = json.loads(held["statement"])
-        known = said["kind"], said["name"], said["tenant"], said["sha256"]
-        key_id, signature = str(said["key"]), str(held["signature"])
+        claims = json.loads(held["statement"])
+        known = claims["kind"], claims["name"], claims["tenant"], claims["sha256"]
+        key_id, signature = str(claims["key"]), str(held["signature"])
     except (ValueError, KeyError, TypeError) as error:
         raise Unreadable("it does not begin like a segment") from error
     if known != (_KIND, name, sealer.tenant, sha256(body).hexdigest()):

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
@@ -10,8 +11,8 @@ from pydantic import ValidationError
 from sayso.core.records.base import Stored
 from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.errors import Unavailable, Unreadable
-from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import as_ms, text, texts
+from service.core.store.connection.commits import Commit, split_values
+from service.core.store.connection.connecting import text, texts
 from service.core.store.connection.macs import REFUSED
 from service.core.store.runs.erasures import Age, read_chain
 from service.core.store.runs.retention import build_deletion
@@ -20,8 +21,8 @@ from service.core.store.tenants import StorePart, TenantStore
 from service.features.archive.segments import ArchivedRun, Filter, Summary
 
 _SHARE = "share "
-_TOGETHER = 500  # values of one command
 _PAGE = 100
+_ATTEMPTS = 100
 
 
 class Entry(Stored):
@@ -41,8 +42,12 @@ class Entry(Stored):
     unerased_ms: int = 0
     ids: str = ""
 
+    @cached_property
+    def _filter(self) -> Filter:
+        return Filter(base64.b64decode(self.ids))
+
     def may_hold(self, any_id: str) -> bool:
-        return self.state == "live" and Filter(base64.b64decode(self.ids)).may_hold(any_id)
+        return self.state == "live" and self._filter.may_hold(any_id)
 
 
 class Hot(NamedTuple):
@@ -80,8 +85,8 @@ class ArchiveIndex(StorePart):
         """Return all entries. Raises `Unreadable` for one that another program wrote."""
         version = await self.read_version()
         if version != self._version:
-            held: Any = await self._redis.hgetall(self._keys.archive)
-            self._entries = {text(name): self._parse(text(name), raw) for name, raw in held.items()}
+            raws: Any = await self._redis.hgetall(self._keys.archive)
+            self._entries = {text(name): self._parse(text(name), raw) for name, raw in raws.items()}
             self._version = version
         return self._entries
 
@@ -112,7 +117,7 @@ class ArchiveIndex(StorePart):
         `since` a version. `uncut` are runs that the store holds beside these segments.
         """
         keys, hot, uncut = self._keys, list(hot), list(uncut)
-        for _ in range(_PAGE):
+        for _ in range(_ATTEMPTS):
             version = await self.read_version() if since is None else since
             commit = Commit()
             commit.expect(keys.archive_version, version)
@@ -124,7 +129,7 @@ class ArchiveIndex(StorePart):
                     commit.write("HDEL", keys.archive, name)
                 else:
                     commit.write("HSET", keys.archive, name, entry.model_dump_json())
-            for some in _split(uncut):
+            for some in split_values(uncut):
                 commit.write("ZADD", keys.uncut, *(part for run_id in some for part in (0, run_id)))
             if await self._send(commit):
                 return version + 1
@@ -136,15 +141,12 @@ class ArchiveIndex(StorePart):
 class HotRuns(StorePart):
     """Ended runs of one tenant in the store, on their way into the archive and back."""
 
-    async def now_ms(self) -> int:
-        return as_ms(*await self._redis.time())
-
     async def list_old(self, age: Age, limit: int, *, oldest_before_ms: int) -> list[str]:
         """Return up to `limit` runs of this age; none while they are fewer and the oldest ended after a time."""
-        found, is_due = list[str](), False
+        old, is_due = list[str](), False
         for status in RunStatus:
             skip = 0
-            while status.ended and len(found) < limit:
+            while status.ended and len(old) < limit:
                 index = self._keys.runs(status)
                 ids = texts(await self._redis.zrangebyscore(index, "-inf", age.ended_before_ms, start=skip, num=_PAGE))
                 if not ids:
@@ -153,9 +155,9 @@ class HotRuns(StorePart):
                 for run_id in await self._list_settled(ids):
                     record = await self._read_latest(run_id)
                     if record is not None and record.run_status.ended and age.reached(record):
-                        found.append(run_id)
+                        old.append(run_id)
                         is_due = is_due or record.updated_at_ms < oldest_before_ms
-        return found[:limit] if is_due or len(found) >= limit else []
+        return old[:limit] if is_due or len(old) >= limit else []
 
     async def _list_settled(self, run_ids: list[str]) -> list[str]:
         """Return those that no checkpoint has yet to cover, and that nobody reads back."""
@@ -240,7 +242,7 @@ class HotRuns(StorePart):
             commit.write("SET", keys.suspension(suspension_id), packed)
         lists = ((keys.trail, run.trail), (keys.external_events, run.external), (keys.comments, run.comments))
         for key, values in lists:
-            for some in _split(values):
+            for some in split_values(values):
                 commit.write("RPUSH", key(summary.id), *some)
         contents = {name: base64.b64decode(content) for name, content in run.file_contents.items()}
         seen = ((keys.external_events_seen, run.external_seen), (keys.comments_seen, run.comments_seen))
@@ -280,11 +282,11 @@ class HotRuns(StorePart):
         """Return runs to cut out of the segments that hold them, with their records where they are in the store."""
         run_ids = sorted(texts(await self._redis.zrange(self._keys.uncut, 0, -1)))
         records = [await self._read_latest(run_id) for run_id in run_ids]
-        found = (Hot(record.id, record.version) if record is not None else None for record in records)
-        return dict(zip(run_ids, found, strict=True))
+        latest = (Hot(record.id, record.version) if record is not None else None for record in records)
+        return dict(zip(run_ids, latest, strict=True))
 
     async def note_cut(self, run_ids: Sequence[str]) -> None:
-        for some in _split(run_ids):
+        for some in split_values(run_ids):
             await self._redis.zrem(self._keys.uncut, *some)
 
 
@@ -311,7 +313,3 @@ def _write_record(stored: Unpacked) -> str:
 
 def _decode(held: Mapping[bytes, bytes]) -> dict[str, str]:
     return {text(name): text(value) for name, value in held.items()}
-
-
-def _split(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (values[begin : begin + _TOGETHER] for begin in range(0, len(values), _TOGETHER))

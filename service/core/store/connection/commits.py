@@ -1,13 +1,16 @@
 """Guards and writes, as the script of commits takes them, and the hook by which features add theirs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from service.core.store.connection.macs import Macs
 from service.core.store.keys import TenantKeys
+
+Value = TypeVar("Value")
+_MOST_VALUES = 500
 
 MOST_HANDED = 32
 """The most runs that wait for one worker at a time; others go to the ready list, from which any worker takes them."""
@@ -116,3 +119,9 @@ class Update(NamedTuple):
 
 
 Writer = Callable[[Commit, TenantKeys, Update], None]  # adds guards and writes to the commit of an update
+
+
+def split_values(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
+    """Yield values in parts, each small enough for one command."""
+    for begin in range(0, len(values), _MOST_VALUES):
+        yield values[begin : begin + _MOST_VALUES]

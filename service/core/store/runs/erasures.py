@@ -1,6 +1,6 @@
 """Erasure of the contents of ended runs, each in one commit, and what remains: decisions, and a chain of tombstones."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import structlog
@@ -16,7 +16,7 @@ from sayso.core.records.suspensions import RunStatus, SuspensionRecord
 from sayso.core.records.terms import DECIDING
 from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Unreadable
 from service.core.store.announcements import list_event_ids
-from service.core.store.connection.commits import Commit
+from service.core.store.connection.commits import Commit, split_values
 from service.core.store.connection.connecting import text
 from service.core.store.keys import CHANGES
 from service.core.store.precedents import list_forgotten
@@ -155,7 +155,6 @@ async def read_chain(store: TenantStore, run_id: str) -> list[Unpacked]:
 
 _ROUNDS = 10  # attempts for a run that changes at the same time, as with a second look
 _PAGE = 100
-_TOGETHER = 500  # values of one command
 
 _LOG = structlog.get_logger(__name__)
 
@@ -193,7 +192,8 @@ class Erasures(StorePart):
                 return before
             endpoints: list[Any] = await self._redis.hkeys(self._keys.endpoints)
             ids = [id_ for stored in run.records for id_ in list_event_ids(stored.record)] if endpoints else []
-            for some in _split([self._keys.delivery(f"{id_}.{text(place)}") for id_ in ids for place in endpoints]):
+            deliveries = [self._keys.delivery(f"{id_}.{text(place)}") for id_ in ids for place in endpoints]
+            for some in split_values(deliveries):
                 await self._redis.unlink(*some)  # messages that endpoints received, or have yet to receive
             erasure = Erasure(by=why.by, at_ms=why.at_ms, reason=why.reason, seq=run.head.seq + 1)
             if await self._send(await self._build(run, erasure)):
@@ -279,7 +279,7 @@ class Erasures(StorePart):
             commit.expect(keys.head(run_id), run.head.seq)
             commit.write("SET", keys.head(run_id), f"{head.seq}|{head.hash}")
         commit.write("DEL", keys.trail(run_id))
-        for some in _split([*map(write_entry, trail), *added]):
+        for some in split_values([*map(write_entry, trail), *added]):
             commit.write("RPUSH", keys.trail(run_id), *some)
         commit.write("HINCRBY", keys.unchecked, run_id, 1)
         commit.write("DEL", keys.state(run_id))
@@ -296,11 +296,6 @@ async def write_deletions(commit: Commit, store: TenantStore, run: EndedRun) -> 
     for delete in store.hooks.deletions:
         for command, key, *args in await delete(store, run):
             commit.write(command, key, *args)
-
-
-def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    for begin in range(0, len(values), _TOGETHER):
-        yield values[begin : begin + _TOGETHER]
 
 
 def read_erasure(entry: TrailEntry) -> Erasure:
