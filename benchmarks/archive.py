@@ -29,22 +29,10 @@ from tests.builders import approve, ask, finish, make_pending
 
 RUNS, COPIES, READS = 1_000, 100_000, 100
 _AT_ONCE, _LATER_MS = 4, 40 * DAY_MS
-_WORDS = [
-    "parcel",
-    "arrived",
-    "damaged",
-    "customer",
-    "asks",
-    "refund",
-    "order",
-    "carrier",
-    "replaced",
-    "invoice",
-    "sent",
-    "again",
-    "address",
-    "late",
-]
+_WORDS = (
+    *("parcel", "arrived", "damaged", "customer", "asks", "refund", "order"),
+    *("carrier", "replaced", "invoice", "sent", "again", "address", "late"),
+)
 
 
 async def end_run(wiring: Wiring, number: int) -> None:
@@ -83,31 +71,32 @@ async def _measure(url: str, home: Path, scale: float) -> dict[str, float]:
     settings = SETTINGS.model_copy(
         update={"redis_url": url, "archive": f"file://{home}/archive", "key_file": home / "keys", "home": home}
     )
-    count, found = max(100, round(RUNS * scale)), dict[str, float]()
+    count, figures = max(100, round(RUNS * scale)), dict[str, float]()
     with Redis.from_url(url) as redis:
         async with assemble(settings) as wiring:
             archive = archive_of(wiring.store)
             assert archive is not None  # noqa: S101
             await end_run(wiring, -1)
-            before, appended = read_memory(redis), _read_file(redis)
+            memory_before, file_before = read_memory(redis), _read_file(redis)
             await end_runs(wiring, count)
-            found["memory of an ended run"] = (read_memory(redis) - before) / count
-            found["appended by a run"] = (_read_file(redis) - appended) / count
+            figures["memory of an ended run"] = (read_memory(redis) - memory_before) / count
+            figures["appended by a run"] = (_read_file(redis) - file_before) / count
             redis.delete(keys_of(settings.tenant).unchecked)
             began_ms = monotonic_ms()
             while await keep_archive(wiring, await wiring.schedule.now_ms() + _LATER_MS):
                 pass
-            found["runs archived a second"] = count / (monotonic_ms() - began_ms) * 1000
+            figures["runs archived a second"] = count / (monotonic_ms() - began_ms) * 1000
             entries = await archive.list_live()
-            found["archive of a run"] = sum(entry.bytes for entry in entries.values()) / count
-            before = read_memory(redis)
+            figures["archive of a run"] = sum(entry.bytes for entry in entries.values()) / count
+            memory_before = read_memory(redis)
             copies = await _fill(archive, max(MOST_RUNS, round(COPIES * scale)))
-            found["index of an archived run"] = (read_memory(redis) - before) / copies
-            found["reading back, ms"] = await _read_back(wiring, archive)
-    return found
+            figures["index of an archived run"] = (read_memory(redis) - memory_before) / copies
+            figures["reading back, ms"] = await _read_back(wiring, archive)
+    return figures
 
 
 def _read_file(redis: Redis) -> int:
+    """Return the size of the store's file, bytes."""
     return int(cast("dict[str, int]", redis.info("persistence"))["aof_current_size"])
 
 
@@ -122,15 +111,15 @@ async def _fill(archive: RunArchive, count: int) -> int:
 
 async def _read_back(wiring: Wiring, archive: RunArchive) -> float:
     """Return the median time to read an archived run by id, ms, each from another segment."""
-    took = []
+    took_ms = []
     for name in list(await archive.list_live())[:READS]:
         run = (await archive.open(name)).summaries[-1]
         archive.forget_opened()
         began_ms = monotonic_ms()
-        found = await archive.find(run.id)
-        took.append(monotonic_ms() - began_ms)
-        assert found is not None  # noqa: S101
-    return median(took)
+        archived = await archive.find(run.id)
+        took_ms.append(monotonic_ms() - began_ms)
+        assert archived is not None  # noqa: S101
+    return median(took_ms)
 
 
 def main(scale: float) -> int:
@@ -139,15 +128,14 @@ def main(scale: float) -> int:
         tempfile.TemporaryDirectory(prefix="sayso-archive-") as folder,
         running_server(Path(folder) / "store") as url,
     ):
-        found = uvloop.run(_measure(url, Path(folder), scale))
-    for name, value in found.items():
+        figures = uvloop.run(_measure(url, Path(folder), scale))
+    for name, value in figures.items():
         print(f"{name:<26} {value:>10,.1f}")
     known = {"memory of an ended run": HOT, "appended by a run": APPENDED, "archive of a run": ARCHIVED}
-    wrong = [name for name, value in known.items() if abs(found[name] / value - 1) > 0.2]
-    month = 30 * 48_000 * found["memory of an ended run"]
-    million = 1_000_000 * found["index of an archived run"]
-    print(f"1,000,000 archived runs beside 30 days of 2,000 an hour: {1 + million / month:.3f} x their memory")
-    print(
-        f"index: {found['index of an archived run']:.1f} of {INDEXED} bytes. Constants over 20 % off: {wrong or 'none'}"
-    )
+    wrong = [name for name, value in known.items() if abs(figures[name] / value - 1) > 0.2]
+    month = 30 * 48_000 * figures["memory of an ended run"]
+    index = figures["index of an archived run"]
+    more = 1 + 1_000_000 * index / month
+    print(f"1,000,000 archived runs beside 30 days of 2,000 an hour: {more:.3f} x their memory")
+    print(f"index: {index:.1f} of {INDEXED} bytes. Constants over 20 % off: {wrong or 'none'}")
     return int(bool(wrong))

@@ -186,13 +186,13 @@ async def suspend_one(wiring: Wiring) -> str:
 def _measure(certificate: str, count: int, pace: Pace, asks: int) -> dict[str, list[Figures]]:
     well: list[Behaviour] = ["well"] * ENDPOINTS
     mixed = [*islice(cycle(_BAD), MISBEHAVING), *well[MISBEHAVING:]]
-    rounds: dict[str, list[Figures]] = {"all well": [], "30 misbehave": [], "one": [], "asking": []}
+    rounds: dict[str, list[Figures]] = {"all well": [], "30 misbehave": [], "one slow": [], "asking": []}
     for _ in range(count):
         for name, behaviours in (("all well", well), ("30 misbehave", mixed)):
             with tempfile.TemporaryDirectory() as home:
                 rounds[name].append(uvloop.run(measure_endpoints(certificate, behaviours, pace, Path(home))))
         with tempfile.TemporaryDirectory() as home:
-            rounds["one"].append(uvloop.run(measure_rate(certificate, asks // 2, Path(home))))
+            rounds["one slow"].append(uvloop.run(measure_rate(certificate, asks // 2, Path(home))))
         with tempfile.TemporaryDirectory() as home:
             rounds["asking"].append(uvloop.run(measure_asking(Path(home), asks)))
         print(json.dumps({name: figures[-1] for name, figures in rounds.items()}), flush=True)
@@ -204,9 +204,9 @@ def main(rounds: int, scale: float) -> int:
     configure_logs("error")
     pace = Pace(max(_FEWEST, round(EVENTS * scale)), EVERY_S)
     with tempfile.TemporaryDirectory() as home:
-        found = _measure(make_certificate(Path(home)), rounds, pace, max(100, round(ASKS * scale)))
-    well, mixed, one, asking = (partial(_find_median, found[name]) for name in found)
-    missing = sum(figure.get("missing", 0) for figures in found.values() for figure in figures)
+        measured = _measure(make_certificate(Path(home)), rounds, pace, max(100, round(ASKS * scale)))
+    well, mixed, slow, asking = (partial(_find_median, measured[name]) for name in measured)
+    missing = sum(figures.get("missing", 0) for all_figures in measured.values() for figures in all_figures)
     return report(
         [
             Row("100 well: arrival p50, ms", well("p50_ms")),
@@ -215,7 +215,7 @@ def main(rounds: int, scale: float) -> int:
             Row("30 misbehave: arrival at the others p99, ms", mixed("p99_ms")),
             Row("p99 with 30 misbehaving, relative to 100 well", mixed("p99_ms") / well("p99_ms"), MOST_SLOWER),
             Row("events missing at the others", missing, 0),
-            Row("seconds for 100 events to one endpoint that takes 100 ms", 100 / one("events_per_s"), 1),
+            Row("seconds for 100 events to one endpoint that takes 100 ms", 100 / slow("events_per_s"), 1),
             Row("asks a second without an endpoint", asking("asks_per_s_without_endpoint")),
             Row("asks a second with one", asking("asks_per_s_with_endpoint")),
         ]
@@ -223,4 +223,4 @@ def main(rounds: int, scale: float) -> int:
 
 
 def _find_median(rounds: Sequence[Figures], name: str) -> float:
-    return median(one[name] for one in rounds)
+    return median(figures[name] for figures in rounds)
