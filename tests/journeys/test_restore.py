@@ -68,8 +68,8 @@ class Desk:
         return sum(len(page["runs"]) for page in pages)
 
     def list_freezes(self) -> list[dict[str, Any]]:
-        found = self._http.get("/freezes", headers=self.admin).raise_for_status().json()
-        return [freeze for freeze in found["freezes"] if freeze["unfrozen_at"] is None]
+        page = self._http.get("/freezes", headers=self.admin).raise_for_status().json()
+        return [freeze for freeze in page["freezes"] if freeze["unfrozen_at"] is None]
 
     def unfreeze(self, freeze: dict[str, Any]) -> None:
         self._http.post(f"/freezes/{freeze['id']}/unfreeze", headers=self.admin).raise_for_status()

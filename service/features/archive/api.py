@@ -23,7 +23,7 @@ PAGE = 50
 Day = Annotated[str, Query(max_length=10, description="A day in UTC, such as 2026-10-31; empty for the last one.")]
 
 
-class _Found(NamedTuple):
+class _RunsOfDay(NamedTuple):
     """Some archived runs of a day, and the days with runs before and after it; `day` is empty without an archive."""
 
     day: str
@@ -32,19 +32,19 @@ class _Found(NamedTuple):
     later: str = ""
 
 
-async def read_archive(wiring: Wiring, day: str, skip: int, limit: int) -> _Found:
+async def read_archive(wiring: Wiring, day: str, skip: int, limit: int) -> _RunsOfDay:
     """Return archived runs that began on a day, the first first. Raises `InvalidInput`, and as `RunArchive.open`."""
     archive = archive_of(wiring.store)
     day = day or await wiring.store.archive.find_last_day()
     if archive is None or not day:
-        return _Found("", [])
+        return _RunsOfDay("", [])
     try:
         begin = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
     except ValueError:
         raise InvalidInput(f"{day!r} is no day. Give one such as 2026-10-31.", parameter="day") from None
     begin_ms, end_ms = (round((begin + timedelta(days=days)).timestamp() * 1000) for days in (0, 1))
     earlier, later = await archive.find_days_beside(begin_ms, end_ms)
-    return _Found(day, await archive.list_summaries(begin_ms, end_ms, skip, limit), earlier, later)
+    return _RunsOfDay(day, await archive.list_summaries(begin_ms, end_ms, skip, limit), earlier, later)
 
 
 router = APIRouter(prefix="/archive", tags=["runs"], route_class=SignedInRoute)
@@ -55,8 +55,8 @@ async def list_archived_runs(
     _caller: Person, parts: Parts, day: Day = "", skip: Skip = 0, limit: Limit = 50
 ) -> ArchivedRunPage:
     """List archived runs that began on a day, the first first. `getRun` reads one back by its id."""
-    found = await read_archive(parts, day, skip, limit)
-    return ArchivedRunPage(day=found.day, runs=[ArchivedRunView.model_validate(run) for run in found.runs])
+    archived = await read_archive(parts, day, skip, limit)
+    return ArchivedRunPage(day=archived.day, runs=[ArchivedRunView.model_validate(run) for run in archived.runs])
 
 
 pages = APIRouter(route_class=RecordedRoute)
@@ -67,19 +67,19 @@ async def show_archive(
     request: Request, visitor: SignedIn, day: Day = "", skip: Annotated[int, Query(ge=0, le=10**7)] = 0
 ) -> Response:
     """Show the archived runs that began on a day."""
-    problem, found = "", _Found("", [])
+    problem, archived = "", _RunsOfDay(day, [])
     try:
-        found = await read_archive(wiring_of(request), day, skip, PAGE + 1)
+        archived = await read_archive(wiring_of(request), day, skip, PAGE + 1)
     except SaysoError as error:
-        problem, found = error.message, _Found(day, [])
+        problem = error.message
     return await show(
         request,
         visitor,
         "pages/archive.html",
         title=_("Archive"),
-        found=found,
-        runs=found.runs[:PAGE],
+        archived=archived,
+        runs=archived.runs[:PAGE],
         skip=skip,
-        following=skip + PAGE if len(found.runs) > PAGE else None,
+        following=skip + PAGE if len(archived.runs) > PAGE else None,
         problem=problem,
     )

@@ -128,10 +128,10 @@ class NotVerified(SaysoError):
     """The restored store is not what was backed up."""
 
 
-async def load(redis: Redis, whole: Iterable[Entry]) -> Counter[str]:
+async def load(redis: Redis, backup: Iterable[Entry]) -> Counter[str]:
     """Restore all entries but the format; return how many keys without an end there are of each kind."""
     counts: Counter[str] = Counter()
-    entries = (entry for entry in whole if entry.name != FORMAT.encode() and find_kind(entry.name) not in _EXPIRED)
+    entries = (entry for entry in backup if entry.name != FORMAT.encode() and find_kind(entry.name) not in _EXPIRED)
     while some := list(islice(entries, _AT_ONCE)):
         async with redis.pipeline(transaction=False) as pipe:
             for entry in some:
@@ -156,7 +156,7 @@ def _put(pipe: Any, entry: Entry) -> None:
 
 async def compare(redis: Redis, counts: Counter[str]) -> None:
     """Raise `NotVerified` where the store has other keys than these."""
-    found: Counter[str] = Counter()
+    present: Counter[str] = Counter()
     cursor: Any = 0
     while True:
         cursor, names = await redis.scan(cursor, match="sayso:*", count=1_000)
@@ -164,12 +164,12 @@ async def compare(redis: Redis, counts: Counter[str]) -> None:
             for name in names:
                 pipe.pttl(name)
             ends = await pipe.execute()
-        found.update(find_kind(name) for name, end in zip(names, ends, strict=True) if end == -1)
+        present.update(find_kind(name) for name, end in zip(names, ends, strict=True) if end == -1)
         if not int(cursor):
             break
-    found[find_kind(FORMAT)] -= 1
+    present[find_kind(FORMAT)] -= 1
     if wrong := [
-        f"{kind}: {found[kind]} of {counts[kind]}" for kind in {*found, *counts} if found[kind] != counts[kind]
+        f"{kind}: {present[kind]} of {counts[kind]}" for kind in {*present, *counts} if present[kind] != counts[kind]
     ]:
         raise NotVerified(
             f"Keys are missing or too many: {'; '.join(sorted(wrong))}. Empty the store, and restore again."

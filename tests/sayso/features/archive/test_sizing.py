@@ -3,17 +3,15 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
 
 from sayso.features.archive.sizing import APPENDED, ARCHIVED, HOT, INDEXED, estimate_size
-from service.core.settings import Settings
 from service.core.wiring import Wiring
 from service.features.archive.segments import Filter
 from tests.builders import approve, ask, finish, make_pending
-from tests.service.features.archive.conftest import wiring  # noqa: F401
+from tests.service.features.archive.conftest import settings, wiring  # noqa: F401
 from tests.service.features.archive.runs import archive, keep
 
 _NOTE = "The parcel arrived damaged, and the customer asks for a refund. The carrier was told, and the invoice sent. "
@@ -21,10 +19,8 @@ RUNS = 150
 
 
 @pytest.fixture
-def settings(clean_store_url: str, tmp_path: Path) -> Settings:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
-    return Settings(home=tmp_path, redis_url=clean_store_url, policy=policy, archive=f"file://{tmp_path}/archive")
+def key_file() -> None:
+    """No key file: sizes are near without one."""
 
 
 async def read_sizes(url: str) -> tuple[int, int]:

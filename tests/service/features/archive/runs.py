@@ -1,4 +1,4 @@
-"""Ended runs with all that may belong to one, and passes over the archive."""
+"""Ended runs with all that may belong to one, and their move into the archive."""
 
 from pathlib import Path
 from typing import Any
@@ -32,13 +32,13 @@ async def end_a_run(wiring: Wiring, **result: Any) -> SuspensionRecord:
 
 
 def archive(wiring: Wiring) -> RunArchive:
-    found = archive_of(wiring.store)
-    assert found is not None
-    return found
+    run_archive = archive_of(wiring.store)
+    assert run_archive is not None
+    return run_archive
 
 
 async def keep(wiring: Wiring, days: float = LATER_DAYS) -> None:
-    """Make passes as if this many days had passed, until nothing more is to be moved."""
+    """Move all runs that are old enough after this many days."""
     await wiring.store.redis.delete(KEYS.unchecked)
     now_ms = await wiring.schedule.now_ms() + int(days * DAY_MS) + HOUR_MS
     while await keep_archive(wiring, now_ms):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from sayso.core.clock import new_id, now_ms
+from sayso.core.clock import DAY_MS, new_id, now_ms
 from sayso.errors import NotFound, Unreadable
 from service.core.operations.runs import erase_run
 from service.core.store.inspection import find_chain_fault
@@ -125,7 +125,7 @@ async def test_segments_are_deleted_after_the_retention_of_trails(
     wiring: Wiring, clean_store_url: str, tmp_path: Path
 ) -> None:
     ended = await end_a_run(wiring)
-    await forget_old(wiring, now_ms() + 32 * 86_400_000)
+    await forget_old(wiring, now_ms() + 32 * DAY_MS)
     assert (await wiring.runs.read(ended.run.id)).id == ended.run.id, "an archive takes what was deleted before"
     await keep(wiring)
     await keep(wiring, days=364)
@@ -150,7 +150,7 @@ async def test_damaged_segment_is_named_and_its_runs_are_not_absent(wiring: Wiri
     file.unlink()
     if harm in harmed:
         file.write_bytes(harmed[harm])
-    archive(wiring)._opened.clear()
+    archive(wiring).forget_opened()
     with pytest.raises(Unreadable, match="cannot be read"):
         await wiring.runs.read(ended.run.id)
     (fault,) = await archive(wiring).find_damage()

@@ -97,7 +97,7 @@ async def test_erasure_that_dies_is_completed(wiring: Wiring, tmp_path: Path, di
     ended, other = await end_a_run(wiring, secret="swordfish"), await end_a_run(wiring)
     await keep(wiring)
     await wiring.runs.read(ended.run.id)
-    archive(wiring)._opened.clear()
+    archive(wiring).forget_opened()
     whole, dying = archive(wiring).place, DyingFolder(tmp_path / "archive")
     archive(wiring).place, dying.dies_at = dying, dies_at
     with pytest.raises(Death):
@@ -148,7 +148,7 @@ async def test_pass_and_erasure_at_once_lose_nothing(wiring: Wiring, tmp_path: P
     await keep(wiring)
     await keep(wiring)
     await expect_each_once(wiring, [record.run.id for record in runs], tmp_path)
-    found = [await archive(wiring).find(record.run.id) for record in runs]
-    assert [run is not None and "swordfish" not in run.model_dump_json() for run in found] == [
+    archived = [await archive(wiring).find(record.run.id) for record in runs]
+    assert [run is not None and "swordfish" not in run.model_dump_json() for run in archived] == [
         place % 3 == 0 for place in range(12)
     ]
