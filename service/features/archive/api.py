@@ -41,7 +41,7 @@ async def read_archive(wiring: Wiring, day: str, skip: int, limit: int) -> _Runs
     try:
         begin = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
     except ValueError:
-        raise InvalidInput(f"{day!r} is no day. Give one such as 2026-10-31.", parameter="day") from None
+        raise InvalidInput(f"{day!r} is not a day. Give one such as 2026-10-31.", parameter="day") from None
     begin_ms, end_ms = (round((begin + timedelta(days=days)).timestamp() * 1000) for days in (0, 1))
     earlier, later = await archive.find_days_beside(begin_ms, end_ms)
     return _RunsOfDay(day, await archive.list_summaries(begin_ms, end_ms, skip, limit), earlier, later)

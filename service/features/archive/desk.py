@@ -51,8 +51,8 @@ class RunArchive(Archive):
         if await self.find(any_id) is None:
             return False
         if await self._hot.count_recalled() >= MOST_RECALLED:
-            full = f"{MOST_RECALLED:,} archived runs are open already. Read this one again within the hour"
-            raise Unavailable(f"{full}, or export fewer at once.")
+            full = f"{MOST_RECALLED:,} archived runs are open already"
+            raise Unavailable(f"{full}. Try again in an hour, or export fewer at once.")
         for _ in range(_ROUNDS):
             version = await self.index.read_version()
             run = await self.find(any_id)
@@ -285,7 +285,7 @@ class RunArchive(Archive):
         read = await self.fetch(name, entry)
         checked = await asyncio.to_thread(open_segment, name, read, self._sealer, self._keyring)
         if checked.list_runs() != list(runs):
-            raise Altered(f"The segment {name} reads back otherwise than it was written. Nothing was moved.")
+            raise Altered(f"The segment {name} does not read back as it was written. Nothing was moved.")
         return await self.index.change({name: entry, **(instead or {})}, uncut, hot, since)
 
     def _describe_damage(self, name: str, error: Unreadable) -> Unreadable:
@@ -318,7 +318,11 @@ async def describe_archive(store: TenantStore) -> tuple[bool, str, str]:
     """Return whether the archive is whole, a sentence about it, and what to do."""
     archive = archive_of(store)
     if archive is None:
-        return True, "No run leaves the store before it is deleted. SAYSO_ARCHIVE moves old ones.", ""
+        return (
+            True,
+            "There is no archive. Set SAYSO_ARCHIVE to move old runs out of the store.",
+            "",
+        )
     try:
         segments, faults = await archive.list_live(), await archive.find_damage()
     except SaysoError as error:

@@ -37,7 +37,9 @@ def _choose(desks: Mapping[str, Settings], tenant: str | None) -> Mapping[str, S
         raise InvalidInput(f"There is no tenant {tenant!r}. Name one of {', '.join(desks)}.")
     urls = {desk.store_url for desk in desks.values()} if tenant is None else {desks[tenant].store_url}
     if len(urls) > 1:
-        raise InvalidInput(f"The tenants lie in {len(urls)} stores. Name one with --tenant, for each store a file.")
+        raise InvalidInput(
+            f"The tenants lie in {len(urls)} stores. Name a tenant with --tenant, and use one file for each store."
+        )
     return {name: desk for name, desk in desks.items() if desk.store_url in urls}
 
 
