@@ -7,17 +7,21 @@ from contextlib import suppress
 
 from service.core.environ import erase
 from service.core.logs import Trouble
-from service.core.settings import Settings, load
+from service.core.settings import Settings, load, variable_of
 from service.core.settings.tenants import find_desk
 
-_STORE = {"SAYSO_REDIS_URL", "SAYSO_KEY_FILE", "SAYSO_CHECKPOINTS", "SAYSO_CHECKPOINTS_REQUIRED_H"}
+_HIDDEN = {
+    *(variable_of(name) for name, field in Settings.model_fields.items() if not field.repr),  # URLs with passwords
+    "SAYSO_KEY_FILE",
+    "SAYSO_CHECKPOINTS_REQUIRED_H",  # which is invalid without the checkpoints
+}
 _held: list[Settings] = []
 
 
 def hold_settings(settings: Settings) -> None:
-    """Keep the settings for the jobs that this process forks, and the store out of the environment of their tools."""
+    """Keep the settings for the jobs that this process forks, and passwords out of the environment of their tools."""
     is_named = "SAYSO_REDIS_URL" in map(str.upper, os.environ)
-    erase(_STORE if is_named else {*_STORE, "REDIS_URL"})  # which may otherwise be the tools' own
+    erase(_HIDDEN if is_named else {*_HIDDEN, "REDIS_URL"})  # which may otherwise be the tools' own
     _held[:] = [settings]
 
 

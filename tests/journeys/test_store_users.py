@@ -45,6 +45,11 @@ FORBIDDEN = (
     ("FUNCTION", "FLUSH"),
     ("SET", "elsewhere", "1"),
 )
+URLS = {
+    "archive": "s3+https://key:the-password-of-the-archive@127.0.0.1/desk",
+    "checkpoints": "s3+https://key:the-password-of-the-sink@127.0.0.1/desk",
+    "egress_proxy": "http://out:the-password-of-the-proxy@127.0.0.1:9",
+}
 ROLES = ("service", "worker", "clock", "reader")
 
 
@@ -113,7 +118,7 @@ def running(store: GuardedStore, home: Path) -> Iterator[Stack]:
     )
     with ExitStack() as programs:
         child = programs.enter_context(service(store.url("service"), port=str(port), **settings))
-        programs.enter_context(started("workers", store.url("worker"), **settings, **secrets))
+        programs.enter_context(started("workers", store.url("worker"), **settings, **secrets, **URLS))
         programs.enter_context(started("workers.clock", store.url("clock"), **settings))
         assert wait_until(lambda: is_healthy("127.0.0.1", port), PATIENCE_S)
         assert wait_until(lambda: count_workers(store.url("service")) == 1, PATIENCE_S)
@@ -136,5 +141,12 @@ async def test_each_process_works_with_its_own_user(store: GuardedStore, tmp_pat
         assert store.refused() == []
         seen = (home / SEEN).read_text(errors="surrogateescape")
     assert "SAYSO_HOME" in seen
-    for secret in ("CHANGE-ME", "REDIS_URL=redis", "KEY_FILE=/", "the admin's password", "the-key-of-the-agent"):
+    for secret in (
+        "CHANGE-ME",
+        "REDIS_URL=redis",
+        "KEY_FILE=/",
+        "the admin's password",
+        "the-key-of-the-agent",
+        "the-password",
+    ):
         assert secret not in seen
