@@ -20,7 +20,7 @@ VALUES: dict[str, Any] = {
     "existingSecret": "sayso",
     "config": {"configMap": "sayso-config"},
 }
-ALL_KEYS = ["redis-url", "key-file", "checkpoints", "model-key", "metrics-token", "webhook-secret", "admin-password"]
+ALL_KEYS = ["key-file", *(name.replace("_", "-") for name in FILED)]
 FULL = VALUES | {
     "agents": "refunds:agent",
     "trustedProxies": ["10.0.0.0/8"],
@@ -95,7 +95,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"existingSecret": ""}, "existingSecret"),
     ({"existingSecret": "CHANGE-ME"}, "a placeholder"),
     ({"secretKeys": ["key-file"]}, "secretKeys"),
-    ({"settings": {"SAYSO_KEY": "secret"}}, "holds a secret"),
+    ({"settings": {"SAYSO_KEY": "secret"}}, "settings.SAYSO_KEY holds a secret"),
+    (
+        {"settings": {"SAYSO_EGRESS_PROXY": "http://out:secret@proxy:3128"}},
+        "settings.SAYSO_EGRESS_PROXY holds a secret",
+    ),
     ({"serviceMonitor": {"enabled": True}}, "needs metrics-token"),
     ({"valkey": {"enabled": True}, "networkPolicy": {"enabled": False}}, "needs networkPolicy"),
     ({"replicas": 3}, "replicas"),

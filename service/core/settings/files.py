@@ -3,7 +3,16 @@
 from collections.abc import MutableMapping
 from pathlib import Path
 
-FILED = ("admin_password", "redis_url", "checkpoints", "model_key", "metrics_token", "webhook_secret")
+FILED = (
+    "admin_password",
+    "redis_url",
+    "checkpoints",
+    "archive",
+    "egress_proxy",
+    "model_key",
+    "metrics_token",
+    "webhook_secret",
+)
 """Settings that a file can hold. `SAYSO_KEY_FILE` is another setting, so `SAYSO_KEY` has none."""
 
 LARGEST_BYTES = 65_536

@@ -26,8 +26,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- fail (printf "%s is %q, a placeholder. Set it to your own." $name (toString $value)) }}
 {{- end }}
 {{- end }}
-{{- range $name := list "SAYSO_REDIS_URL" "SAYSO_ADMIN_PASSWORD" "SAYSO_KEY" "SAYSO_METRICS_TOKEN" "SAYSO_WEBHOOK_SECRET" "SAYSO_MODEL_KEY" "SAYSO_CHECKPOINTS" }}
-{{- if hasKey $.Values.settings $name }}
+{{- $secrets := list "SAYSO_REDIS_URL" "SAYSO_ADMIN_PASSWORD" "SAYSO_KEY" "SAYSO_METRICS_TOKEN" "SAYSO_WEBHOOK_SECRET" "SAYSO_MODEL_KEY" "SAYSO_CHECKPOINTS" }}
+{{- range $name, $value := .Values.settings }}
+{{- if or (has $name $secrets) (regexMatch "://[^/]*@" (toString $value)) }}
 {{- fail (printf "settings.%s holds a secret. Put it into the Secret %s, and its key into secretKeys." $name $.Values.existingSecret) }}
 {{- end }}
 {{- end }}
@@ -39,7 +40,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{/* The keys of the Secret that a program gets. */}}
 {{- define "sayso.keys" -}}
 {{- $own := dict "service" (list "metrics-token" "webhook-secret") "setup" (list "admin-password") }}
-{{- $wanted := concat (list "redis-url" "key-file" "checkpoints" "model-key") (get $own .name | default list) }}
+{{- $wanted := concat (list "redis-url" "key-file" "checkpoints" "archive" "egress-proxy" "model-key") (get $own .name | default list) }}
 {{- range .root.Values.secretKeys }}{{ if has . $wanted }}{{ . }} {{ end }}{{ end }}
 {{- end }}
 

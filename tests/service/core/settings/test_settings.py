@@ -325,6 +325,13 @@ def test_every_setting_is_described() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
+def test_each_secret_but_the_key_of_the_demo_can_be_in_a_file() -> None:
+    secret = {
+        name for name, field in Settings.model_fields.items() if not field.repr or "SecretStr" in str(field.annotation)
+    }
+    assert secret == {*FILED, "key"}
+
+
 def test_secrets_are_read_from_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given = {"redis_url": "rediss://:secret@store/0", "metrics_token": "m" * 32, "webhook_secret": f"{SECRET},{SECRET}"}
     for name, value in given.items():
