@@ -2,8 +2,9 @@
 
 from launch.programs import SETUP, programs_for
 from launch.stacks import run
-from service.core.logs import SECRETS, start
+from service.core.logs import start
 from service.core.settings import Settings
+from service.core.settings.secrets import SECRETS
 
 
 def main(settings: Settings) -> int:

@@ -6,8 +6,8 @@ from functools import partial
 from itertools import chain
 
 from launch.checks import is_clock_ticking, is_healthy
-from service.core.logs import SECRETS
 from service.core.settings import Settings, variable_of
+from service.core.settings.secrets import SECRETS
 from service.core.settings.tenants import list_desks
 
 

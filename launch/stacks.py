@@ -19,8 +19,8 @@ from launch.programs import CHECK_EVERY_S, SERVER, WORKER, Program, Watch, watch
 from launch.stops import StopSignals, catch_stop_signals, wait_until
 from launch.supervision import STOP_GRACE_S, ProgramState, Supervisor, startup_log
 from service.core.jobs import worker_pids
-from service.core.logs import SECRETS
 from service.core.settings import CHECKOUT, Settings, variable_of
+from service.core.settings.secrets import SECRETS
 from service.core.settings.stores import hide_password
 from service.core.settings.tenants import list_desks
 

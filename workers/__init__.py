@@ -5,9 +5,9 @@ import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from service.core.environ import erase
 from service.core.logs import Trouble
 from service.core.settings import Settings, load, variable_of
+from service.core.settings.secrets import erase
 from service.core.settings.tenants import find_desk
 
 _HIDDEN = {

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection
 import structlog
 
 from sayso.core.clock import monotonic_ms
-from service.core.environ import erase
 from service.core.settings import LAUNCHED_FROM, InvalidSettings, Settings, list_unknown, load, variable_of
+from service.core.settings.secrets import SECRETS, erase
 from service.core.settings.tenants import find_desk
 
 LOGGED_AGAIN_MS = 60_000  # how often a lasting fault is logged
@@ -58,10 +58,6 @@ class Trouble:
         if self._times:
             log.info(f"{self._name}_no_longer", times=self._times)
             self._times, self._logged = 0, ""
-
-
-SECRETS = ("admin_password", "key", "metrics_token", "webhook_secret")
-"""Settings that only some programs may see: tools run in workers and can read the environment."""
 
 
 def start(program: Callable[[Settings], int], sees: Collection[str] = (), *, several: bool = False) -> int:

@@ -10,7 +10,7 @@ import yaml
 from launch.checks import PROBES
 from sayso import __version__
 from service.core.settings import Settings, variable_of
-from service.core.settings.files import FILED, file_variable_of
+from service.core.settings.secrets import FILED, file_variable_of
 from tests.distribution.tools import DISTRIBUTION, run
 
 CHART = DISTRIBUTION / "chart" / "sayso"

@@ -12,7 +12,7 @@ import pytest
 from launch.programs import SETUP, WORKER
 from launch.watched import MODULES
 from service.core.settings import Settings, variable_of
-from service.core.settings.files import FILED, file_variable_of
+from service.core.settings.secrets import FILED, file_variable_of
 from tests.distribution.tools import DISTRIBUTION, find_tool
 
 FOLDER = DISTRIBUTION / "systemd"

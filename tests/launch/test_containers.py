@@ -13,7 +13,7 @@ from launch.programs import CLOCK, DEMO_MODEL, SERVICE, SETUP, WORKER, Program
 from launch.server import DURABILITY
 from launch.watched import MODULES
 from service.core.settings import CHECKOUT, Settings, variable_of
-from service.core.settings.files import FILED, file_variable_of
+from service.core.settings.secrets import FILED, file_variable_of
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from sayso.core.records.terms import UNDO_PATTERN
 from sayso.errors import InvalidInput
 from service.core.settings.evidence import EvidenceSettings
-from service.core.settings.files import FILED, file_variable_of, read_files
 from service.core.settings.limits import EdgeSettings, LimitSettings, PeriodSettings, WebhookSettings, Words
+from service.core.settings.secrets import FILED, file_variable_of, read_files
 from service.core.settings.stores import check_port, check_store_url, find_exposure
 
 FILES = ("policy", "channels", "drills", "assessors", "token_issuers", "sign_in")

@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from launch.programs import CLOCK, DEMO_MODEL, SERVER, SERVICE, SETUP, WORKER
-from service.core.logs import SECRETS, start
+from service.core.logs import start
 from service.core.settings import CHECKOUT, Settings, load
+from service.core.settings.secrets import SECRETS
 
 SECRET = "whsec_" + "c2VjcmV0" * 6
 

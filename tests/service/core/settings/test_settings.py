@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from service.core.settings import CHECKOUT, InvalidSettings, Settings, load, socket_path, store_url_at, variable_of
-from service.core.settings.files import FILED, file_variable_of
 from service.core.settings.limits import SIZES
+from service.core.settings.secrets import FILED, file_variable_of
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 24).decode()
 

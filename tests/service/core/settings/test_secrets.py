@@ -9,7 +9,7 @@ from service.core.settings import CHECKOUT
 PROGRAM = """
 import os
 from pathlib import Path
-from service.core.environ import erase
+from service.core.settings.secrets import erase
 erase({"SECRET"})
 print(dict(os.environ), Path("/proc/self/environ").read_text())
 """

@@ -1,6 +1,11 @@
-"""Secret settings in files: `SAYSO_METRICS_TOKEN_FILE` names a file that holds what `SAYSO_METRICS_TOKEN` would."""
+"""Secret settings: which files hold them, which programs see them, and their removal from the environment.
 
-from collections.abc import MutableMapping
+`SAYSO_METRICS_TOKEN_FILE` names a file that holds what `SAYSO_METRICS_TOKEN` would.
+"""
+
+import ctypes
+import os
+from collections.abc import Collection, MutableMapping
 from pathlib import Path
 
 FILED = (
@@ -14,6 +19,9 @@ FILED = (
     "webhook_secret",
 )
 """Settings that a file can hold. `SAYSO_KEY_FILE` is another setting, so `SAYSO_KEY` has none."""
+
+SECRETS = ("admin_password", "key", "metrics_token", "webhook_secret")
+"""Settings that only some programs may see: tools run in workers and can read the environment."""
 
 LARGEST_BYTES = 65_536
 
@@ -55,3 +63,22 @@ def _read(path: Path) -> str:
     if not text or "\0" in text or len(content) > LARGEST_BYTES:
         raise ValueError(f"{path} holds no value. Write the value into it, and nothing else.")
     return text
+
+
+_BEGIN, _END = 47, 48  # of the environment's memory, among the fields after the name in /proc/self/stat
+
+
+def erase(names: Collection[str]) -> None:
+    """Remove variables, in capitals or not, and overwrite what the kernel shows of them in `/proc/self/environ`."""
+    for name in [name for name in os.environ if name.upper() in names]:
+        del os.environ[name]
+    try:
+        stat = Path("/proc/self/stat").read_bytes()
+    except OSError:  # a system without /proc
+        return
+    fields = stat.rpartition(b")")[2].split()
+    begin, end = int(fields[_BEGIN]), int(fields[_END])
+    for variable in ctypes.string_at(begin, end - begin).split(b"\0"):
+        if os.fsdecode(variable.partition(b"=")[0]).upper() in names:
+            ctypes.memset(begin, 0, len(variable))
+        begin += len(variable) + 1
