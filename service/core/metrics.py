@@ -1,6 +1,6 @@
 """The counters and histograms of one process. Each process counts for itself, from zero at its start."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -21,6 +21,21 @@ LIMITS = ("backlog", "open_items", "pace", "other")  # all values of the labels:
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _REPLY_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
 
+
+def _counter(name: str, text: str, label: str, values: Sequence[str]) -> Callable[[object], None]:
+    """Return a function that counts by the value of a label; all but the `values` count as `other`."""
+    counter = Counter(name, text, (label,), registry=PROCESS)
+    children = {value: counter.labels(value) for value in values}
+
+    def note(value: object) -> None:
+        children.get(str(value), children["other"]).inc()
+
+    return note
+
+
+_note_refused_request = _counter(
+    "sayso_refused_requests", "Requests to suspend, start or propose that got 429, by the limit.", "limit", LIMITS
+)
 _DURATIONS = Histogram(
     "sayso_operation_duration_seconds",
     "How long the service took for an operation, by result.",
@@ -29,13 +44,6 @@ _DURATIONS = Histogram(
     buckets=_SECONDS,
 )
 _DURATION = {(name, result): _DURATIONS.labels(name, result) for name in OPERATIONS for result in RESULTS}
-_REFUSALS = Counter(
-    "sayso_refused_requests",
-    "Requests to suspend, start or propose that got 429, by the limit.",
-    ("limit",),
-    registry=PROCESS,
-)
-_REFUSAL = {limit: _REFUSALS.labels(limit) for limit in LIMITS}
 _REPLIES = Histogram(
     "sayso_store_reply_seconds",
     "Time from a command on a pipelined connection to the store's reply.",
@@ -51,20 +59,10 @@ _REFUSED_RECORDS = Counter(
 )
 note_refused_record: Callable[[], None] = _REFUSED_RECORDS.inc  # count a value whose MAC is wrong
 
-
-REFUSALS_OF_STORE = ("loading", "misconf", "noreplicas", "oom", "readonly", "other")
-_REFUSED_WRITES = Counter(
-    "sayso_refused_writes",
-    "Commands that the store refused for its state, by its reason.",
-    ("reason",),
-    registry=PROCESS,
+_REASONS = ("loading", "misconf", "noreplicas", "oom", "readonly", "other")
+note_refused_write = _counter(  # count a command that the store refused, by its reason
+    "sayso_refused_writes", "Commands that the store refused for its state, by its reason.", "reason", _REASONS
 )
-_REFUSED_WRITE = {reason: _REFUSED_WRITES.labels(reason) for reason in REFUSALS_OF_STORE}
-
-
-def note_refused_write(reason: str) -> None:
-    """Count a command that the store refused; an unknown reason counts as `other`."""
-    _REFUSED_WRITE.get(reason, _REFUSED_WRITE["other"]).inc()
 
 
 def timed(operation: str, run: Operation) -> Operation:
@@ -79,8 +77,7 @@ def timed(operation: str, run: Operation) -> Operation:
         except SaysoError as error:
             result = "failed" if isinstance(error, Unavailable) else "refused"
             if isinstance(error, TooManyRequests) and operation != "decide":
-                limit = error.facts.get("limit")
-                _REFUSAL[limit if isinstance(limit, str) and limit in _REFUSAL else "other"].inc()
+                _note_refused_request(error.facts.get("limit"))
             raise
         finally:
             _DURATION[operation, result].observe((monotonic_ms() - began_ms) / 1000)

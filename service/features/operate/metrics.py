@@ -129,8 +129,8 @@ class Readings:
             unreadable=len(await wiring.inspections.sample()),
             lost=sum(freeze.lost.commits for freeze in await wiring.freezes.in_force() if freeze.lost is not None),
             silence_s=await _find_silence_s(wiring),
-            limits={near.name: near.share for near in await find_limits(wiring, queue)},
-            memory=await wiring.schedule.sizes.read_memory(),
+            limits={limit.name: limit.share for limit in await find_limits(wiring, queue)},
+            memory=await sizes.read_memory(),
             totals=await wiring.part(TotalsStore).read(),
         )
 
