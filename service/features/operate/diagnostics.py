@@ -245,13 +245,13 @@ async def _check_limits(wiring: Wiring) -> Finding:
     text = f"{opened.all} of {limits.pending_limit} items are open"
     text += f"; {opened.owner} has most, {opened.most} of {limits.pending_per_key}." if opened.most else "."
     text += f" A key may send {limits.asks_per_minute_per_key} requests a minute."
-    used = max(await find_limits(wiring, await wiring.schedule.read_queue()), key=lambda limit: limit.share)
-    if used.share < NEAR:
+    nearest = max(await find_limits(wiring, await wiring.schedule.read_queue()), key=lambda limit: limit.share)
+    if nearest.share < NEAR:
         return Finding("limits", True, text)
-    if used.share < 1:
-        text += f" {used.setting} ({used.most}) is {used.share:.0%} used."
-        return Finding("limits", False, text, f"Raise {used.setting} before requests are refused with 429.")
-    todo = f"Decide or cancel open items, or raise {used.setting}. New ones are refused with 429."
+    if nearest.share < 1:
+        text += f" {nearest.setting} ({nearest.most}) is {nearest.share:.0%} used."
+        return Finding("limits", False, text, f"Raise {nearest.setting} before requests are refused with 429.")
+    todo = f"Decide or cancel open items, or raise {nearest.setting}. New ones are refused with 429."
     return Finding("limits", False, text, todo)
 
 

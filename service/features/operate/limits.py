@@ -9,7 +9,7 @@ NEAR = 0.8
 """The share of a limit from which it is nearly used up."""
 
 
-class Used(NamedTuple):
+class LimitUse(NamedTuple):
     """How much of a limit is used, and the setting that raises it."""
 
     name: str
@@ -22,13 +22,13 @@ class Used(NamedTuple):
         return self.used / self.most
 
 
-async def find_limits(wiring: Wiring, queue: Queue) -> list[Used]:
+async def find_limits(wiring: Wiring, queue: Queue) -> list[LimitUse]:
     """Return how much of each limit of the whole desk is used."""
     limits, opened = wiring.settings, await wiring.intake.count_open()
     file_bytes = await wiring.schedule.sizes.count_file_bytes()
     return [
-        Used("open_items", opened.all, limits.pending_limit, "SAYSO_PENDING_LIMIT"),
-        Used("open_items_of_one_key", opened.most, limits.pending_per_key, "SAYSO_PENDING_PER_KEY"),
-        Used("backlog", queue.runs, limits.backlog_runs, "SAYSO_BACKLOG_RUNS"),
-        Used("attachments", file_bytes, limits.attachments_limit_bytes, "SAYSO_ATTACHMENTS_LIMIT_BYTES"),
+        LimitUse("open_items", opened.all, limits.pending_limit, "SAYSO_PENDING_LIMIT"),
+        LimitUse("open_items_of_one_key", opened.most, limits.pending_per_key, "SAYSO_PENDING_PER_KEY"),
+        LimitUse("backlog", queue.runs, limits.backlog_runs, "SAYSO_BACKLOG_RUNS"),
+        LimitUse("attachments", file_bytes, limits.attachments_limit_bytes, "SAYSO_ATTACHMENTS_LIMIT_BYTES"),
     ]

@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from typing import NamedTuple
@@ -158,7 +158,7 @@ class MetricsPage(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from PROCESS.collect()
-        yield _by("sayso_build_info", "1, with the version of this service.", "version", [(__version__, 1)])
+        yield _by("sayso_build_info", "1, with the version of this service.", "version", {__version__: 1})
         yield _gauge("sayso_store_up", "1 while the store answers.", int(self._reading is not None))
         held = "1 while the rules file is invalid and its last valid rules stay in force."
         yield _gauge("sayso_rules_held", held, int(self._rules_held))
@@ -181,46 +181,48 @@ def _describe_metrics(reading: Reading) -> Iterator[Metric]:
     yield _histogram(
         "sayso_decision_seconds", "Time from the question to a person's decision.", BOUNDS_S, totals.decisions
     )
-    yield _count("sayso_verdicts", "Calls that rules let run, asked about or denied.", "verdict", totals.verdicts)
+    verdicts = "Calls that rules let run, asked about or denied."
+    yield _by("sayso_verdicts", verdicts, "verdict", totals.verdicts, CounterMetricFamily)
     outcomes = "Items by how they ended; `fallback` when their time was over."
-    yield _count("sayso_outcomes", outcomes, "outcome", totals.outcomes)
-    yield _by(
-        "sayso_open_items", "Open items and active runs, as limits count them.", "age", reading.open_by_age.items()
-    )
+    yield _by("sayso_outcomes", outcomes, "outcome", totals.outcomes, CounterMetricFamily)
+    yield _by("sayso_open_items", "Open items and active runs, as limits count them.", "age", reading.open_by_age)
     if reading.in_doubt is not None:
         yield _gauge("sayso_in_doubt_items", "Open items about a call that may have run.", reading.in_doubt)
     yield _gauge("sayso_overdue_suspensions", "Suspensions whose due time has passed.", overdue.total)
     yield _gauge(
         "sayso_overdue_oldest_seconds", "How long the first is due; over 5 s no clock runs.", overdue.since_ms / 1000
     )
-    runs = [(status.value, count) for status, count in reading.runs.items()]
-    yield _by("sayso_runs", "Runs that are kept, by status.", "status", runs)
+    yield _by(
+        "sayso_runs",
+        "Runs that are kept, by status.",
+        "status",
+        {status.value: count for status, count in reading.runs.items()},
+    )
     yield _gauge("sayso_workers", "Workers that are registered.", reading.workers)
     lost = "Commits that are gone since the store went back, until an admin unfreezes."
     yield _gauge("sayso_lost_commits", lost, reading.lost)
     yield _gauge("sayso_unreadable_records", "Stored records that this version cannot read.", reading.unreadable)
     yield _cards(reading)
     yield _gauge("sayso_clock_silence_seconds", "Time since the last sign of a clock.", reading.silence_s)
-    yield _by("sayso_limit_used_ratio", "Share of a limit that is used; 1 refuses.", "limit", reading.limits.items())
+    yield _by("sayso_limit_used_ratio", "Share of a limit that is used; 1 refuses.", "limit", reading.limits)
     yield _gauge("sayso_store_memory_bytes", "Memory that the store uses.", reading.memory.used)
     yield _gauge("sayso_store_memory_limit_bytes", "Its maxmemory; 0 for none.", reading.memory.limit)
     messages = {"queued": reading.messages.queued, "failed": reading.messages.failed}
-    yield _by("sayso_webhook_messages", "Signed messages, by state.", "state", messages.items())
+    yield _by("sayso_webhook_messages", "Signed messages, by state.", "state", messages)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, text, value=value)
 
 
-def _by(name: str, text: str, label: str, values: Iterable[tuple[str, float]]) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=(label,))
-    for value, count in values:
-        family.add_metric([value], count)
-    return family
-
-
-def _count(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
-    family = CounterMetricFamily(name, text, labels=(label,))
+def _by(
+    name: str,
+    text: str,
+    label: str,
+    values: Mapping[str, float],
+    kind: type[GaugeMetricFamily | CounterMetricFamily] = GaugeMetricFamily,
+) -> Metric:
+    family = kind(name, text, labels=(label,))
     for value, count in values.items():
         family.add_metric([value], count)
     return family
