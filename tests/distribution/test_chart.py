@@ -57,8 +57,11 @@ def test_chart_follows_the_schemas_of_kubernetes(tmp_path: Path, values: dict[st
 @pytest.fixture
 def pods(tmp_path: Path) -> dict[str, Any]:
     """The pods of Sayso's programs, by name."""
-    made = [one for one in read(render(tmp_path, FULL)) if one["kind"] in ("Deployment", "Job")]
-    return {one["metadata"]["labels"]["app.kubernetes.io/component"]: one["spec"]["template"]["spec"] for one in made}
+    return {
+        document["metadata"]["labels"]["app.kubernetes.io/component"]: document["spec"]["template"]["spec"]
+        for document in read(render(tmp_path, FULL))
+        if document["kind"] in ("Deployment", "Job")
+    }
 
 
 def test_pods_are_hardened_and_probed(pods: dict[str, Any]) -> None:

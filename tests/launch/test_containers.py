@@ -19,8 +19,8 @@ from service.core.settings.secrets import FILED, file_variable_of
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
     text = (CHECKOUT / "compose.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = yaml.safe_load(text)["services"]
-    return found
+    document: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return document["services"]
 
 
 @pytest.mark.parametrize("program", [SERVICE, CLOCK], ids=lambda program: program.name)
@@ -36,7 +36,8 @@ def test_container_runs_the_command_of_its_program(services: dict[str, Any], pro
 
 
 def test_container_of_the_service_gives_way_to_the_others(services: dict[str, Any]) -> None:
-    assert {name: one["cpu_shares"] for name, one in services.items() if "cpu_shares" in one} == {"service": 341}
+    shares = {name: row["cpu_shares"] for name, row in services.items() if "cpu_shares" in row}
+    assert shares == {"service": 341}
 
 
 def test_containers_are_the_programs_and_the_store(services: dict[str, Any]) -> None:

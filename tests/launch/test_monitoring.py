@@ -39,8 +39,9 @@ def test_each_alert_leads_to_its_section_of_the_runbook() -> None:
 
 def test_each_alert_is_tested_firing_and_silent() -> None:
     groups = yaml.safe_load((FOLDER / "alerts.test.yaml").read_text())["tests"]
-    fired = {one["alertname"] for group in groups for one in group["alert_rule_test"] if one["exp_alerts"]}
-    silent = {one["alertname"] for group in groups for one in group["alert_rule_test"] if not one["exp_alerts"]}
+    checks = [check for group in groups for check in group["alert_rule_test"]]
+    fired = {check["alertname"] for check in checks if check["exp_alerts"]}
+    silent = {check["alertname"] for check in checks if not check["exp_alerts"]}
     assert fired == silent == {rule["alert"] for rule in RULES}
 
 

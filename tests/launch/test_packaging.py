@@ -84,8 +84,8 @@ def assert_types_are_known(python: Path, folder: Path) -> None:
 
 
 def split_pins(lock: str) -> list[tuple[str, str]]:
-    found = (re.match(r"([\w.-]+)(?:\[[^]]*\])?(==[^\s;]+)", pin) for pin in pins(lock))
-    return [(match[1], match[2]) for match in found if match is not None]
+    matches = (re.match(r"([\w.-]+)(?:\[[^]]*\])?(==[^\s;]+)", pin) for pin in pins(lock))
+    return [(match[1], match[2]) for match in matches if match is not None]
 
 
 def test_dev_lock_contains_the_runtime_lock() -> None:

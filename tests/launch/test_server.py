@@ -47,8 +47,8 @@ def set_key(home: Path, value: str) -> None:
 
 def get_key(home: Path) -> bytes | str | None:
     with Redis.from_url(store_url_at(socket_path(home))) as client:
-        found: bytes | str | None = client.get("key")
-        return found
+        value: bytes | str | None = client.get("key")
+        return value
 
 
 def test_server_argv_uses_a_socket_and_syncs_every_write() -> None:

@@ -120,8 +120,8 @@ def test_up_gives_the_webhook_secret_only_to_the_service(launch: Launch) -> None
     assert wait_for_line(launch.up("service", "worker", SAYSO_WEBHOOK_SECRET=secret), "Sayso is ready")
 
     for name, there in (("standin_service", True), ("standin_worker", False)):
-        found = [Path(f"/proc/{pid}") for pid in find_leftovers(launch.home)]
-        named = [process for process in found if name.encode() in (process / "cmdline").read_bytes()]
+        leftovers = [Path(f"/proc/{pid}") for pid in find_leftovers(launch.home)]
+        named = [process for process in leftovers if name.encode() in (process / "cmdline").read_bytes()]
         environs = [(process / "environ").read_bytes() for process in named]
         assert environs
         assert [secret.encode() in environ for environ in environs] == [there] * len(environs), name
@@ -275,5 +275,5 @@ def test_up_imports_agents_from_the_current_directory(launch: Launch, tmp_path: 
 
 def test_find_python_path_makes_relative_folders_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    found = find_python_path({"PYTHONPATH": f"src{os.pathsep}/opt/agents"})
-    assert found.split(os.pathsep) == [str(tmp_path / "src"), "/opt/agents", str(tmp_path)]
+    path = find_python_path({"PYTHONPATH": f"src{os.pathsep}/opt/agents"})
+    assert path.split(os.pathsep) == [str(tmp_path / "src"), "/opt/agents", str(tmp_path)]
