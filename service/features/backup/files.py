@@ -57,7 +57,8 @@ def write_backup(path: Path, format_: str, at_ms: int, key: SecretKey | None, en
     if path.exists():
         raise InvalidInput(f"{path} exists already. Name a new file.")
     try:
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        part.unlink(missing_ok=True)  # of a backup that was cut off, or with another mode
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise InvalidInput(f"{part} cannot be written ({error.strerror}). Name a file in a folder of yours.") from error
     with os.fdopen(handle, "wb") as file:

@@ -180,3 +180,12 @@ async def test_damaged_file_restores_nothing(clean_store_url: str, store: Any, t
     write_backup(tmp_path / "other", "2", 1, key, read_store(clean_store_url))
     with pytest.raises(InvalidInput, match="encrypted with the key"):
         list(read_backup(tmp_path / "other", lambda _: None))
+
+
+def test_backup_is_private_beside_a_part_that_others_can_read(clean_store_url: str, tmp_path: Path) -> None:
+    part = tmp_path / "backup.part"
+    part.write_bytes(b"of a backup that was cut off")
+    part.chmod(0o644)
+    write_backup(tmp_path / "backup", "2", 1, None, read_store(clean_store_url))
+    assert ((tmp_path / "backup").stat().st_mode & 0o777, part.exists()) == (0o600, False)
+    assert list(read_backup(tmp_path / "backup", lambda _: None)) == []
