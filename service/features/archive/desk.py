@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import structlog
 
-from sayso.core.clock import DAY_MS, new_id
+from sayso.core.clock import DAY_MS, HOUR_MS, monotonic_ms, new_id
 from sayso.core.records.decisions import Actor, ActorKind
 from sayso.errors import Altered, Conflict, NotFound, SaysoError, Unavailable, Unreadable
 from service.core.store.runs.erasures import PROMISED_MS, Age, Why
@@ -39,6 +39,7 @@ class RunArchive(Archive):
         self.place, self.index = open_place(wiring.settings), ArchiveIndex(wiring.store)
         self._hot = HotRuns(wiring.store)
         self._opened: OrderedDict[str, Segment] = OrderedDict()
+        self._whole_at_ms: dict[str, float] = {}
 
     async def find(self, any_id: str) -> ArchivedRun | None:
         """Return an archived run by its id or that of a suspension, as last archived; None for one that is not."""
@@ -213,16 +214,28 @@ class RunArchive(Archive):
             await self.cut_changed()
         return erased
 
-    async def find_damage(self) -> list[str]:
-        """Return a sentence for each segment that is missing, cut or altered."""
-        segments, faults = list((await self.list_live()).items()), list[str]()
-        for begin in range(0, len(segments), _AT_ONCE):
-            fetched = (self.fetch(name, entry) for name, entry in segments[begin : begin + _AT_ONCE])
-            for result in await asyncio.gather(*fetched, return_exceptions=True):
+    async def find_damage(self, *, fresh: bool = True) -> list[str]:
+        """Return a sentence for each segment that is missing, cut or altered.
+
+        Without `fresh`, one that this process found whole in the last hour is not read again.
+        """
+        now_ms, faults, live = monotonic_ms(), list[str](), await self.list_live()
+        self._whole_at_ms = {
+            name: at_ms
+            for name, at_ms in self._whole_at_ms.items()
+            if name in live and not fresh and at_ms > now_ms - HOUR_MS
+        }
+        names = [name for name in live if name not in self._whole_at_ms]
+        for begin in range(0, len(names), _AT_ONCE):
+            some = names[begin : begin + _AT_ONCE]
+            results = await asyncio.gather(*(self.fetch(name, live[name]) for name in some), return_exceptions=True)
+            for name, result in zip(some, results, strict=True):
                 if isinstance(result, Unreadable):
                     faults.append(result.message)
                 elif isinstance(result, BaseException):
                     raise result
+                else:
+                    self._whole_at_ms[name] = now_ms
         return faults
 
     async def _list_holders(self, any_id: str) -> list[str]:
@@ -289,6 +302,7 @@ class RunArchive(Archive):
         return await self.index.change({name: entry, **(instead or {})}, uncut, hot, since)
 
     def _describe_damage(self, name: str, error: Unreadable) -> Unreadable:
+        self._whole_at_ms.pop(name, None)
         kind = Altered if isinstance(error, Altered) else Unreadable
         return kind(
             f"The archived segment {name} in {self.place.name} cannot be read: {error.message.rstrip('.')}. Ask the "
@@ -314,8 +328,8 @@ def archive_of(store: TenantStore) -> RunArchive | None:
     return store.archive if isinstance(store.archive, RunArchive) else None
 
 
-async def describe_archive(store: TenantStore) -> tuple[bool, str, str]:
-    """Return whether the archive is whole, a sentence about it, and what to do."""
+async def describe_archive(store: TenantStore, *, fresh: bool = True) -> tuple[bool, str, str]:
+    """Return whether the archive is whole, as `find_damage`, a sentence about it, and what to do."""
     archive = archive_of(store)
     if archive is None:
         return (
@@ -324,7 +338,7 @@ async def describe_archive(store: TenantStore) -> tuple[bool, str, str]:
             "",
         )
     try:
-        segments, faults = await archive.list_live(), await archive.find_damage()
+        segments, faults = await archive.list_live(), await archive.find_damage(fresh=fresh)
     except SaysoError as error:
         return False, error.message, "Correct SAYSO_ARCHIVE, or start what it names."
     text = f"{sum(entry.runs for entry in segments.values())} runs lie in {len(segments)} segments"

@@ -109,8 +109,7 @@ CLOCK_DRIFT_MS = 2_000
 QUEUED_MS = 60_000  # idle workers take a ready run at once
 OVERDUE_MS = 5_000  # a running clock ticks ten times a second, so nothing stays due for this long
 LATE_CHECKPOINT_MS = 2 * HOUR_MS  # one is made each hour
-_NAMED = 5
-_MOST_MACS = 50_000
+_NAMED, _MOST_MACS = 5, 50_000
 
 
 class Finding(NamedTuple):
@@ -122,8 +121,10 @@ class Finding(NamedTuple):
     todo: str = ""
 
 
-async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyType({})) -> AsyncIterator[Finding]:
-    """Yield a finding for each part that this process can see. `channels` has the kind of each configured channel."""
+async def diagnose(
+    wiring: Wiring, channels: Mapping[str, str] = MappingProxyType({}), *, fresh: bool = True
+) -> AsyncIterator[Finding]:
+    """Yield a finding for each part; `channels` has their kinds. Only with `fresh`, the whole archive is read again."""
     yield await _check_durability(wiring)
     yield _check_secrets(wiring)
     try:
@@ -142,7 +143,7 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_activity(wiring)
         if wiring.settings.checkpoints:
             yield await _check_checkpoints(wiring)
-        yield Finding("archive", *await describe_archive(wiring.store))
+        yield Finding("archive", *await describe_archive(wiring.store, fresh=fresh))
         yield await _check_holders(wiring)
         if (held := wiring.rules.held_back) is not None:
             yield Finding("rules held back", False, *describe_held_back(held))

@@ -57,7 +57,7 @@ class Checks:
         async with self._lock:
             known, at_ms = self._checked.get(wiring.tenant), now_ms()
             if fresh or known is None or not 0 <= at_ms - known.at_ms < KEPT_MS:
-                known = Checked(tuple([finding async for finding in diagnose(wiring, kinds)]), at_ms)
+                known = Checked(tuple([finding async for finding in diagnose(wiring, kinds, fresh=fresh)]), at_ms)
                 self._checked[wiring.tenant] = known
             return known
 

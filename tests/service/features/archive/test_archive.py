@@ -11,6 +11,7 @@ from service.core.operations.runs import erase_run
 from service.core.store.inspection import find_chain_fault
 from service.core.wiring import Wiring
 from service.features.archive.desk import read_day
+from service.features.archive.places import Folder
 from service.features.discussions.discussing import add_comment
 from service.features.discussions.store import Attachments, Comments
 from service.features.evidence.exporting import make_file
@@ -158,6 +159,31 @@ async def test_damaged_segment_is_named_and_its_runs_are_not_absent(wiring: Wiri
     assert (await wiring.runs.read(other.run.id)).id == other.run.id
     file.write_bytes(raw)
     assert (await wiring.runs.read(ended.run.id)).id == ended.run.id
+
+
+class CountingFolder(Folder):
+    """A folder that counts the segments that are read."""
+
+    reads = 0
+
+    async def get(self, path: str) -> bytes | None:
+        self.reads += 1
+        return await super().get(path)
+
+
+async def test_pages_that_refresh_do_not_read_whole_segments_again(wiring: Wiring, tmp_path: Path) -> None:
+    ended = await end_a_run(wiring)
+    await keep(wiring)
+    archive(wiring).place = folder = CountingFolder(tmp_path / "archive")
+    for fresh, reads in ((False, 1), (False, 1), (True, 2), (False, 2)):
+        assert (await archive(wiring).find_damage(fresh=fresh), folder.reads) == ([], reads)
+    (file,) = list_files(tmp_path)
+    file.write_bytes(b"")
+    with pytest.raises(Unreadable, match="cannot be read"):
+        await wiring.runs.read(ended.run.id)
+    for reads in (4, 5):
+        assert len(await archive(wiring).find_damage(fresh=False)) == 1
+        assert folder.reads == reads, "a damaged one is read until it is restored"
 
 
 async def test_days_list_what_began_on_them(wiring: Wiring) -> None:
