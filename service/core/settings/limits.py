@@ -18,29 +18,17 @@ _Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
 _MB = 1024 * 1024
-SIZES: Mapping[str, Mapping[str, int]] = {
-    "team": {
-        "pending_per_key": 200,
-        "pending_limit": 2_000,
-        "asks_per_minute_per_key": 600,
-        "asks_per_minute": 6_000,
-        "backlog_runs": 1_000,
-        "waits_per_key": 1_000,
-        "attachments_limit_bytes": 256 * _MB,
-        "attachments_per_key_bytes": 64 * _MB,
-    },
-    "company": {
-        "pending_per_key": 2_000,
-        "pending_limit": 20_000,
-        "asks_per_minute_per_key": 3_000,
-        "asks_per_minute": 30_000,
-        "backlog_runs": 10_000,
-        "waits_per_key": 5_000,
-        "attachments_limit_bytes": 2_048 * _MB,
-        "attachments_per_key_bytes": 256 * _MB,
-    },
+COMPANY: Mapping[str, int] = {
+    "pending_per_key": 2_000,
+    "pending_limit": 20_000,
+    "asks_per_minute_per_key": 3_000,
+    "asks_per_minute": 30_000,
+    "backlog_runs": 10_000,
+    "waits_per_key": 5_000,
+    "attachments_limit_bytes": 2_048 * _MB,
+    "attachments_per_key_bytes": 256 * _MB,
 }
-"""The limits of each size; those of a team are the defaults."""
+"""The limits of the size `company`; those of `team` are the defaults."""
 
 
 class LimitSettings(BaseSettings, use_attribute_docstrings=True):
@@ -89,7 +77,7 @@ class LimitSettings(BaseSettings, use_attribute_docstrings=True):
     @classmethod
     def _take_size(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Add the limits of the size, unless they are given."""
-        return {**SIZES.get(str(given.get("size")), {}), **given}
+        return {**COMPANY, **given} if given.get("size") == "company" else given
 
 
 _PENDING, _PACES = ("pending_per_key", "pending_limit"), ("asks_per_minute_per_key", "asks_per_minute")

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from service.core.settings import CHECKOUT, InvalidSettings, Settings, load, socket_path, store_url_at, variable_of
-from service.core.settings.limits import SIZES
+from service.core.settings.limits import COMPANY
 from service.core.settings.secrets import FILED, file_variable_of
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 24).decode()
@@ -376,9 +376,10 @@ def test_file_of_a_wrong_value_is_a_wrong_value(monkeypatch: pytest.MonkeyPatch,
 
 def test_size_sets_the_limits_that_are_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     defaults = load()
-    assert {name: getattr(defaults, name) for name in SIZES["team"]} == SIZES["team"]
+    assert Settings(size="team") == defaults
+    assert all(getattr(defaults, name) < limit for name, limit in COMPANY.items())
     monkeypatch.setenv("SAYSO_SIZE", "company")
     monkeypatch.setenv("SAYSO_PENDING_LIMIT", "500")
     company = load()
-    assert {name: getattr(company, name) for name in SIZES["company"]} == {**SIZES["company"], "pending_limit": 500}
+    assert {name: getattr(company, name) for name in COMPANY} == {**COMPANY, "pending_limit": 500}
     assert "SAYSO_SIZE" in fault_of(monkeypatch, SAYSO_SIZE="huge")
