@@ -54,17 +54,18 @@ def sign_request(
     method: str, url: SplitResult, credentials: SplitResult, body: bytes, at: datetime
 ) -> Mapping[str, str]:
     """Return the headers of a request to a bucket, by AWS Signature Version 4; the query may name a region."""
-    key, secret = unquote(credentials.username or ""), unquote(credentials.password or "")
+    access_key, secret = unquote(credentials.username or ""), unquote(credentials.password or "")
     region = credentials.query.removeprefix("region=") or "us-east-1"
     day, digest = f"{at:%Y%m%d}", sha256(body).hexdigest()
     scope = f"{day}/{region}/s3/aws4_request"
     signed = {"host": url.netloc, "x-amz-content-sha256": digest, "x-amz-date": f"{at:%Y%m%dT%H%M%SZ}"}
     lines = "".join(f"{name}:{value}\n" for name, value in signed.items())
-    request = f"{method}\n{url.path}\n{url.query}\n{lines}\n{';'.join(signed)}\n{digest}"
+    names = ";".join(signed)
+    request = f"{method}\n{url.path}\n{url.query}\n{lines}\n{names}\n{digest}"
     text = f"AWS4-HMAC-SHA256\n{signed['x-amz-date']}\n{scope}\n{sha256(request.encode()).hexdigest()}"
-    made = f"AWS4{secret}".encode()
+    signing_key = f"AWS4{secret}".encode()
     for part in (day, region, "s3", "aws4_request"):
-        made = hmac.digest(made, part.encode(), "sha256")
-    signature = hmac.digest(made, text.encode(), "sha256").hex()
-    said = f"AWS4-HMAC-SHA256 Credential={key}/{scope},SignedHeaders={';'.join(signed)},Signature={signature}"
-    return {name: value for name, value in signed.items() if name != "host"} | {"Authorization": said}
+        signing_key = hmac.digest(signing_key, part.encode(), "sha256")
+    signature = hmac.digest(signing_key, text.encode(), "sha256").hex()
+    authorization = f"AWS4-HMAC-SHA256 Credential={access_key}/{scope},SignedHeaders={names},Signature={signature}"
+    return {name: value for name, value in signed.items() if name != "host"} | {"Authorization": authorization}
