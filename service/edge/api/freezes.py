@@ -78,6 +78,5 @@ async def unfreeze(
     freeze_id: FreezeName, caller: Person, parts: Parts, body: Annotated[UnfreezeRequest | None, Body()] = None
 ) -> FreezeView:
     """End a freeze. Waiting runs continue immediately, and deadlines move by the time they were held."""
-    said = body or UnfreezeRequest()
-    by = caller.actor("api")
-    return FreezeView.model_validate(await parts.freezes.unfreeze(freeze_id, by, said.deadlines, said.checked))
+    body, by = body or UnfreezeRequest(), caller.actor("api")
+    return FreezeView.model_validate(await parts.freezes.unfreeze(freeze_id, by, body.deadlines, body.checked))

@@ -21,7 +21,7 @@ from service.core.outgoing.connections import host_and_port
 from service.core.outgoing.http import OpenCircuit
 from service.core.store.channels import ChannelNotes
 from service.core.store.connection.adoption import survey
-from service.core.store.connection.connecting import UNTOLD, check_durability
+from service.core.store.connection.connecting import UNCHECKED, check_durability
 from service.core.store.connection.macs import Macs
 from service.core.store.deliveries import Deliveries
 from service.core.store.suspensions.buckets import Buckets
@@ -168,7 +168,7 @@ async def _check_durability(wiring: Wiring) -> Finding:
         return Finding("durability", False, error.message, "Start the store, or correct its URL.")
     if weakness is None:
         return Finding("durability", True, "The store keeps confirmed writes.")
-    if weakness == UNTOLD and wiring.settings.states_durability:
+    if weakness == UNCHECKED and wiring.settings.states_durability:
         text = "The operator states that the store keeps confirmed writes (SAYSO_STORE_DURABILITY=stated)"
         return Finding("durability", True, f"{text}; {weakness}.")
     text = f"The store may lose confirmed writes: {weakness}."

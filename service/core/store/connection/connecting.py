@@ -279,7 +279,7 @@ WANTED = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noe
 """Settings of the server with which a confirmed write survives any crash."""
 
 
-UNTOLD = "it does not tell how it is set up (CONFIG GET is refused)"
+UNCHECKED = "it does not tell how it is set up (CONFIG GET is refused)"
 """The weakness of a store that cannot be checked; its operator may state what it keeps."""
 
 
@@ -307,7 +307,7 @@ async def check_durability(
     if any(isinstance(reply, LOST) for reply in replies):  # it began to load its data meanwhile
         raise Unavailable()
     if any(isinstance(reply, ResponseError) for reply in replies):
-        weakness = None if stated else UNTOLD
+        weakness = None if stated else UNCHECKED
     else:
         options = {text(key): text(value) for reply in replies for key, value in reply.items()}
         wrong = [(name, value) for name, value in WANTED.items() if options.get(name) != value]
@@ -319,7 +319,7 @@ async def check_durability(
         state = "or set SAYSO_STORE_DURABILITY=stated if its provider keeps every confirmed write, "
         raise WeakDurability(
             f"The store may forget what it confirmed: {weakness}. Set it up as docs/operations.md says, "
-            f"{state if weakness == UNTOLD else ''}or set SAYSO_ALLOW_WEAK_DURABILITY=true if that may happen here."
+            f"{state if weakness == UNCHECKED else ''}or set SAYSO_ALLOW_WEAK_DURABILITY=true if that may happen here."
         )
     return weakness
 
