@@ -2,7 +2,7 @@
 #
 #   make wheels && docker build --build-arg VERSION=0.2.0 --build-arg REVISION=$(git rev-parse HEAD) -t sayso .
 #
-# Own agents get an image FROM sayso; docs/production.md shows it.
+# Build the image of your agents FROM sayso, as docs/production.md shows.
 FROM python:3.11-slim-bookworm AS packages
 
 # The same bytecode for the same wheels.
