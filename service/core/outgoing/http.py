@@ -111,33 +111,34 @@ class Posts:
         parts = urlsplit(url)
         internal = self._internal.names(parts.hostname or "", parts.port or PORTS[parts.scheme])
         if self._proxy_url is not None and not internal:
-            self._proxied = self._proxied or open_proxied(self._proxy_url)
+            self._proxied = self._proxied or _open_pool(proxy=_read_proxy(self._proxy_url))
             return self._proxied
         if self._pool is None:
             self._backend = GuardedBackend(loopback=self._loopback, internal=self._internal)
-            self._pool = httpcore.AsyncConnectionPool(
-                ssl_context=_trust(),
-                max_connections=_MOST_CONNECTIONS,
-                max_keepalive_connections=0,
-                network_backend=self._backend,
-            )
+            self._pool = _open_pool(network_backend=self._backend)
         return self._pool
 
 
 _FAILURES = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError, OSError)
 
 
-def open_proxied(proxy_url: str) -> httpcore.AsyncConnectionPool:
-    """Return connections through a proxy, which resolves the names."""
-    parts = urlsplit(proxy_url)
-    login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-    return httpcore.AsyncHTTPProxy(
-        f"http://{parts.netloc.rpartition('@')[2]}",
-        proxy_auth=login,
+def _open_pool(
+    *, proxy: httpcore.Proxy | None = None, network_backend: GuardedBackend | None = None
+) -> httpcore.AsyncConnectionPool:
+    """Return connections through a proxy, which resolves the names, or of a backend."""
+    return httpcore.AsyncConnectionPool(
         ssl_context=_trust(),
+        proxy=proxy,
         max_connections=_MOST_CONNECTIONS,
         max_keepalive_connections=0,
+        network_backend=network_backend,
     )
+
+
+def _read_proxy(url: str) -> httpcore.Proxy:
+    parts = urlsplit(url)
+    login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    return httpcore.Proxy(f"http://{parts.netloc.rpartition('@')[2]}", auth=login)
 
 
 def export_proxy(proxy_url: str | None, internal: InternalReceivers) -> None:
