@@ -10,6 +10,7 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -58,22 +59,29 @@ def write_backup(path: Path, format_: str, at_ms: int, key: SecretKey | None, en
         raise InvalidInput(f"{path} exists already. Name a new file.")
     try:
         part.unlink(missing_ok=True)  # of a backup that was cut off, or with another mode
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            _write_all(file, header, key, entries)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(path)
     except OSError as error:
-        raise InvalidInput(f"{part} cannot be written ({error.strerror}). Name a file in a folder of yours.") from error
-    with os.fdopen(handle, "wb") as file:
-        raw = _MAGIC + header.model_dump_json().encode() + b"\n"
-        file.write(raw)
-        frames, seal = _pack(entries), _sealer(raw, header, key)
-        number, held = 0, next(frames, b"")
-        for number, frame in enumerate(frames, start=1):
-            _write_frame(file, seal(number - 1, False, zlib.compress(held, 1)))
-            held = frame
-        _write_frame(file, seal(number, True, zlib.compress(held, 1)))
-        file.flush()
-        os.fsync(file.fileno())
-    part.rename(path)
+        with suppress(OSError):
+            part.unlink()  # it may have filled the disk
+        raise InvalidInput(
+            f"{part} cannot be written ({error.strerror}). Name a file in a folder of yours with enough space."
+        ) from error
     return header
+
+
+def _write_all(file: BinaryIO, header: Header, key: SecretKey | None, entries: Iterable[Entry]) -> None:
+    raw = _MAGIC + header.model_dump_json().encode() + b"\n"
+    file.write(raw)
+    frames, seal = _pack(entries), _sealer(raw, header, key)
+    number, held = 0, next(frames, b"")
+    for number, frame in enumerate(frames, start=1):
+        _write_frame(file, seal(number - 1, False, zlib.compress(held, 1)))
+        held = frame
+    _write_frame(file, seal(number, True, zlib.compress(held, 1)))
 
 
 def read_header(path: Path) -> Header:

@@ -1,6 +1,7 @@
 """A backup is the store at one instant, and opens with its key alone; a restore voids what may have run since."""
 
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -189,3 +190,16 @@ def test_backup_is_private_beside_a_part_that_others_can_read(clean_store_url: s
     write_backup(tmp_path / "backup", "2", 1, None, read_store(clean_store_url))
     assert ((tmp_path / "backup").stat().st_mode & 0o777, part.exists()) == (0o600, False)
     assert list(read_backup(tmp_path / "backup", lambda _: None)) == []
+
+
+def test_backup_without_enough_space_says_so(clean_store_url: str, store: Any, tmp_path: Path) -> None:
+    """A limit of the size of files stands for a full disk; Python ignores the signal that comes with its error."""
+    store.set(KEYS.suspension("a"), os.urandom(200_000))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(InvalidInput, match="with enough space"):
+            write_backup(tmp_path / "backup", "2", 1, None, read_store(clean_store_url))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
