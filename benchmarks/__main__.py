@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import archive, memory, replays, soak
+from benchmarks import archive, load, memory, replays, soak
 from benchmarks.channels import deliveries, slack, webhooks
 from benchmarks.desk import main as desk
 from benchmarks.holds import main as holds
@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("--memory", action="store_true", help="measure what rules that remember cost a call")
     parser.add_argument("--archive", action="store_true", help="measure memory and disk of runs, and an archive")
     parser.add_argument("--turns", type=Path, help="with --desk: a file of real calls, as JSON lines")
+    parser.add_argument("--load", type=float, metavar="MINUTES", help="measure a company's load, and several programs")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="measure the memory of a service that refuses")
     options = parser.parse_args()
     own: dict[str, Callable[[], int]] = {
@@ -47,6 +48,7 @@ def main() -> int:
         "replay": lambda: replays.main(options.scale),
         "memory": lambda: memory.main(options.scale),
         "archive": lambda: archive.main(options.scale),
+        "load": lambda: load.main(options.load, options.scale),
         "soak": lambda: soak.main(options.soak),
     }
     for name, run in own.items():

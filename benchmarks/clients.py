@@ -70,9 +70,9 @@ class Clients:
             self._free.put_nowait(connection)
 
     @classmethod
-    async def open(cls, port: int, headers: Mapping[str, str], count: int) -> Self:
-        """Open `count` connections."""
-        return cls([await Connection.open(port, headers) for _ in range(count)])
+    async def open(cls, port: int, headers: Mapping[str, str], count: int, services: int = 1) -> Self:
+        """Open `count` connections, to each of so many services in turn, the first of which has the port."""
+        return cls([await Connection.open(port + number % services, headers) for number in range(count)])
 
     async def call(self, method: str, path: str, body: Any = None, expect: tuple[int, ...] = (200, 201)) -> bytes:
         """Send one request on a free connection. Raise `RuntimeError` for an unexpected status."""

@@ -24,7 +24,7 @@ _TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 class Start(Protocol):
     """Starts a program: a module of this repository, or a command."""
 
-    def __call__(self, *command: str) -> "subprocess.Popen[bytes]":
+    def __call__(self, *command: str, **environ: str) -> "subprocess.Popen[bytes]":
         """Start the command; one that ends in no path is a Python module with its arguments."""
         ...
 
@@ -79,9 +79,9 @@ def starting(environ: dict[str, str], folder: Path = CHECKOUT) -> Iterator[Start
     """Let the block start programs, and end them after it."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(*command: str) -> "subprocess.Popen[bytes]":
+    def start(*command: str, **own: str) -> "subprocess.Popen[bytes]":
         argv = command if os.sep in command[0] else (sys.executable, "-m", *command)
-        process = subprocess.Popen(argv, env={**os.environ, **environ}, cwd=folder, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(argv, env={**os.environ, **environ, **own}, cwd=folder, stdout=subprocess.DEVNULL)
         started.append(process)
         return process
 

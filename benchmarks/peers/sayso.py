@@ -98,8 +98,10 @@ def point_to(name: str, suspension_id: str, digest: str) -> SuspendedCall:
 
 
 @contextmanager
-def running_sayso(home: Path, port: int, stamps: str, fsync: str, workers: int = 1) -> Iterator[Running]:
-    """Run Sayso for the duration of the block."""
+def running_sayso(
+    home: Path, port: int, stamps: str, fsync: str, workers: int = 1, services: int = 1
+) -> Iterator[Running]:
+    """Run Sayso for the duration of the block. Each further service has the next port."""
     password, key = secrets.token_hex(12), secrets.token_hex(24)
     with running_server(home) as url:
         environ = {
@@ -124,19 +126,21 @@ def running_sayso(home: Path, port: int, stamps: str, fsync: str, workers: int =
         with starting(environ) as start:
             programs = {"service": start("service"), "clock": start("workers.clock")}
             programs |= {f"worker-{number}": start("workers") for number in range(workers)}
+            further = range(port + 1, port + services)
+            programs |= {f"service-{one}": start("service", SAYSO_PORT=str(one)) for one in further}
             running = Running(port, url, programs, password, key)
             running.set_fsync(fsync)
-            wait_ready(lambda: answers(port, "/readyz") and _registered(url))
+            wait_ready(lambda: all(answers(one, "/readyz") for one in (port, *further)) and _registered(url))
             yield running
 
 
-async def connect_sayso(running: Running, count: int) -> tuple[Sayso, list[Clients]]:
-    """Return Sayso with `count` connections of an agent and as many of a reviewer."""
+async def connect_sayso(running: Running, count: int, services: int = 1) -> tuple[Sayso, list[Clients]]:
+    """Return Sayso with `count` connections of an agent and as many of a reviewer, to each service in turn."""
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}") as http:
         signed_in = await http.post("/api/v1/sessions", json={"name": "admin", "password": running.password})
     token = signed_in.json()["token"]
-    agent = await Clients.open(running.port, {"Authorization": f"Bearer {running.key}"}, count)
-    reviewer = await Clients.open(running.port, {"Authorization": f"Bearer {token}"}, count)
+    agent = await Clients.open(running.port, {"Authorization": f"Bearer {running.key}"}, count, services)
+    reviewer = await Clients.open(running.port, {"Authorization": f"Bearer {token}"}, count, services)
     return Sayso(agent, reviewer), [agent, reviewer]
 
 

@@ -20,7 +20,7 @@ from benchmarks.speed.closed_loop import AT_ONCE
 from service.core.store.connection.connecting import connect
 
 CONNECTIONS = 64
-_PORTS = {"sayso": 17_711, "floor_a": 17_712, "restate": 17_713}
+_PORTS = {"sayso": 17_700, "floor_a": 17_712, "restate": 17_713}
 
 Fill = Callable[[str, int], Awaitable[list[SuspendedCall]]]
 """Suspends as many calls, whose names begin with the text."""
@@ -41,14 +41,14 @@ Open = Callable[[Stamps, str], AbstractAsyncContextManager[System]]
 
 
 @asynccontextmanager
-async def open_sayso(stamps: Stamps, fsync: str, workers: int = 1) -> AsyncIterator[System]:
+async def open_sayso(stamps: Stamps, fsync: str, workers: int = 1, services: int = 1) -> AsyncIterator[System]:
     """Run Sayso; `runs` is its own runner."""
     with (
         tempfile.TemporaryDirectory() as home,
-        running_sayso(Path(home), _PORTS["sayso"], stamps.path, fsync, workers) as running,
+        running_sayso(Path(home), _PORTS["sayso"], stamps.path, fsync, workers, services) as running,
     ):
         async with connect(running.url) as redis:
-            calls, clients = await connect_sayso(running, CONNECTIONS)
+            calls, clients = await connect_sayso(running, CONNECTIONS, services)
             runs = SaysoRuns(calls, redis)
             listening = asyncio.create_task(runs.listen())
             yield System(running, calls, partial(fill, running.url), 100_000, runs)
