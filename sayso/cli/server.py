@@ -12,6 +12,10 @@ import typer
 from sayso.errors import InvalidInput
 
 FileArgument = Annotated[Path, typer.Argument(help="The file of the backup.")]
+NewFileArgument = Annotated[Path, typer.Argument(help="A new file, or a folder for a file named by the time.")]
+KeepOption = Annotated[
+    int | None, typer.Option(min=1, help="How many backups stay in the folder; older ones are deleted.")
+]
 KeyOption = Annotated[
     Path | None, typer.Option(help="The key file of the backup; by default that in SAYSO_KEY_FILE, or none.")
 ]
@@ -85,9 +89,12 @@ def macs() -> None:
     _run("service.macs")
 
 
-def backup(file: FileArgument, key_file: KeyOption = None, tenant: TenantOption = None) -> None:
+def backup(
+    file: NewFileArgument, keep: KeepOption = None, key_file: KeyOption = None, tenant: TenantOption = None
+) -> None:
     """Back up the live store to a new file, with the settings of the service. Processes go on meanwhile."""
-    _run("service.features.backup", "save", os.path.abspath(file), *_list_options(key_file, tenant))
+    kept = ["--keep", str(keep)] if keep is not None else []
+    _run("service.features.backup", "save", os.path.abspath(file), *kept, *_list_options(key_file, tenant))
 
 
 def restore(

@@ -30,6 +30,7 @@ FULL = VALUES | {
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     "settings": {"SAYSO_ENVIRONMENT": "staging"},
     "valkey": {"enabled": True},
+    "backup": {"enabled": True, "claim": "backups", "keySecret": "backup-key"},
 }
 ONLY = {"metrics-token": "service", "webhook-secret": "service", "admin-password": "setup"}
 
@@ -58,14 +59,15 @@ def test_chart_follows_the_schemas_of_kubernetes(tmp_path: Path, values: dict[st
 def pods(tmp_path: Path) -> dict[str, Any]:
     """The pods of Sayso's programs, by name."""
     return {
-        document["metadata"]["labels"]["app.kubernetes.io/component"]: document["spec"]["template"]["spec"]
+        document["metadata"]["labels"]["app.kubernetes.io/component"]: spec["template"]["spec"]
         for document in read(render(tmp_path, FULL))
-        if document["kind"] in ("Deployment", "Job")
+        if document["kind"] in ("Deployment", "Job", "CronJob")
+        for spec in [document["spec"].get("jobTemplate", document)["spec"]]
     }
 
 
 def test_pods_are_hardened_and_probed(pods: dict[str, Any]) -> None:
-    assert set(pods) == {*PROBES, "setup"}
+    assert set(pods) == {*PROBES, "setup", "backup"}
     for name, pod in pods.items():
         (container,) = pod["containers"]
         assert pod["securityContext"]["runAsNonRoot"]
@@ -75,7 +77,7 @@ def test_pods_are_hardened_and_probed(pods: dict[str, Any]) -> None:
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         if name == "service":
             assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-        elif name != "setup":
+        elif name in PROBES:
             assert container["livenessProbe"]["exec"]["command"] == ["python", "-m", "launch.checks", name]
 
 
@@ -88,6 +90,24 @@ def test_pods_get_settings_that_exist_and_the_secrets_that_they_need(pods: dict[
         wanted = {key for key in ALL_KEYS if ONLY.get(key, name) == name}
         assert {item["key"] for item in volume["items"]} == wanted
         assert {value.rpartition("/")[2] for value in environment.values() if "/run/secrets/" in value} == wanted
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_backup_writes_into_its_claim_with_a_key(tmp_path: Path, own: bool) -> None:
+    values = VALUES | {"backup": {"enabled": True, "schedule": "@daily", "claim": "disks", "keep": 7}}
+    values["backup"] |= {"keySecret": "other"} if own else {}
+    (job,) = [document for document in read(render(tmp_path, values)) if document["kind"] == "CronJob"]
+    assert (job["spec"]["schedule"], job["spec"]["concurrencyPolicy"]) == ("@daily", "Forbid")
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    command = pod["containers"][0]["command"]
+    assert command[:5] == ["python", "-m", "service.features.backup", "save", "/backups/"]
+    assert command[5:] == ["--keep", "7", *(["--key-file", "/run/secrets/backup/key-file"] if own else [])]
+    places = {volume["name"]: volume for volume in pod["volumes"]}
+    mounts = {mount["mountPath"]: places[mount["name"]] for mount in pod["containers"][0]["volumeMounts"]}
+    assert mounts["/backups"]["persistentVolumeClaim"] == {"claimName": "disks"}
+    assert ("/run/secrets/backup" in mounts) == own
+    if own:
+        assert mounts["/run/secrets/backup"]["secret"]["secretName"] == "other"
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -105,6 +125,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"serviceMonitor": {"enabled": True}}, "needs metrics-token"),
     ({"valkey": {"enabled": True}, "networkPolicy": {"enabled": False}}, "needs networkPolicy"),
+    ({"backup": {"enabled": True}}, "backup needs a claim"),
+    ({"backup": {"enabled": True, "claim": "disks"}, "secretKeys": ["redis-url"]}, "would write in clear"),
+    ({"backup": {"enabled": True, "claim": "disks", "schedule": "often"}}, "schedule"),
     ({"replicas": 3}, "replicas"),
 ]
 

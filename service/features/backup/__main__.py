@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from sayso.core.clock import monotonic_ms, now_ms
+from sayso.core.clock import iso_utc, monotonic_ms, now_ms
 from sayso.core.key_files import SecretKey, read_key_file
 from sayso.errors import InvalidInput, SaysoError
 from service.core.logs import start
@@ -15,7 +15,7 @@ from service.core.settings import Settings
 from service.core.settings.tenants import list_desks
 from service.core.store.connection.connecting import CURRENT, check_format
 from service.core.store.connection.macs import Macs
-from service.features.backup.files import write_backup
+from service.features.backup.files import SUFFIX, list_old, write_backup
 from service.features.backup.restoring import restore
 from service.features.backup.store import read_store
 
@@ -52,10 +52,17 @@ async def _save(given: argparse.Namespace, desks: Mapping[str, Settings]) -> Non
     await check_format(desk.store_url, Macs(desk.key_file))
     keys = _read_keys(given.key_file or desk.key_file)
     begun_ms, path = monotonic_ms(), given.file
+    if given.keep is not None and (given.keep < 1 or not path.is_dir()):
+        raise InvalidInput(f"--keep {given.keep} needs a number from 1 on, and a folder; {path} may be none.")
+    if path.is_dir():
+        path /= f"{iso_utc(now_ms()).replace(':', '-')}{SUFFIX}"
     header = write_backup(path, str(CURRENT), now_ms(), keys[0] if keys else None, read_store(desk.store_url))
     took_s = (monotonic_ms() - begun_ms) / 1000
     held = f"encrypted with the key {header.key}" if header.key else "in clear: name a key with --key-file"
     print(f"{path}: {path.stat().st_size} bytes in {took_s:.1f} s, {held}.")
+    for old in list_old(path, given.keep) if given.keep is not None else ():
+        old.unlink()
+        print(f"{old}: deleted, as more than {given.keep} are there.")
 
 
 async def _restore(given: argparse.Namespace, desks: Mapping[str, Settings]) -> None:
@@ -72,6 +79,7 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--verify", action="store_true")
     parser.add_argument("--key-file", type=Path)
     parser.add_argument("--tenant")
+    parser.add_argument("--keep", type=int)
     return parser.parse_args()
 
 

@@ -7,6 +7,7 @@ cover the header, the number of the frame and the mark, so a file that was cut, 
 import hmac
 import json
 import os
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,8 @@ _MAGIC = b"sayso backup 1\n"
 _LENGTH, _ENTRY = struct.Struct(">I"), struct.Struct(">IqI")
 _FRAME_BYTES = 1 << 20
 _REMOVED = 0xFFFFFFFF
+SUFFIX = ".sayso"
+_NAMED = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(\.\d+)?Z\.sayso")
 _DAMAGED = "The backup {path} is damaged: {what}. Use another copy; nothing was restored."
 
 
@@ -82,6 +85,12 @@ def _write_all(file: BinaryIO, header: Header, key: SecretKey | None, entries: I
         _write_frame(file, seal(number - 1, False, zlib.compress(held, 1)))
         held = frame
     _write_frame(file, seal(number, True, zlib.compress(held, 1)))
+
+
+def list_old(path: Path, keep: int) -> list[Path]:
+    """Return the backups beside this one that are named by their time, but for the latest `keep`."""
+    named = sorted(file for file in path.parent.glob(f"*{SUFFIX}") if _NAMED.fullmatch(file.name))
+    return named[: max(0, len(named) - keep)]
 
 
 def read_header(path: Path) -> Header:

@@ -35,6 +35,14 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if and .Values.serviceMonitor.enabled (not (has "metrics-token" .Values.secretKeys)) }}
 {{- fail "serviceMonitor needs metrics-token in secretKeys and in the Secret." }}
 {{- end }}
+{{- with .Values.backup }}
+{{- if and .enabled (not .claim) }}
+{{- fail "backup needs a claim: the name of a PersistentVolumeClaim of yours, on other disks than the store's." }}
+{{- end }}
+{{- if and .enabled (not .keySecret) (not (has "key-file" $.Values.secretKeys)) }}
+{{- fail "backup would write in clear: name a Secret in backup.keySecret, or put key-file into secretKeys." }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* The keys of the Secret that a program gets. */}}
@@ -60,7 +68,7 @@ securityContext:
   fsGroup: 10001
   seccompProfile: {type: RuntimeDefault}
 terminationGracePeriodSeconds: {{ .grace }}
-{{- if ne .name "setup" }}
+{{- if has .name (list "service" "worker" "clock") }}
 topologySpreadConstraints:
   - maxSkew: 1
     topologyKey: kubernetes.io/hostname
@@ -117,7 +125,7 @@ containers:
       periodSeconds: 2
       timeoutSeconds: 2
       failureThreshold: 1
-    {{- else if ne .name "setup" }}
+    {{- else if has .name (list "worker" "clock") }}
     startupProbe:
       exec: {command: [python, -m, launch.checks, {{ .name }}]}
       periodSeconds: 10
@@ -136,6 +144,12 @@ containers:
       - {name: home, mountPath: /home/sayso/data}
       - {name: config, mountPath: /etc/sayso, readOnly: true}
       - {name: secrets, mountPath: /run/secrets/sayso, readOnly: true}
+      {{- if eq .name "backup" }}
+      - {name: backups, mountPath: /backups}
+      {{- if $own.keySecret }}
+      - {name: backup-key, mountPath: /run/secrets/backup, readOnly: true}
+      {{- end }}
+      {{- end }}
 volumes:
   - name: tmp
     emptyDir: {medium: Memory, sizeLimit: 64Mi}
@@ -151,6 +165,14 @@ volumes:
         {{- range splitList " " (include "sayso.keys" . | trim) }}
         - {key: {{ . }}, path: {{ . }}}
         {{- end }}
+  {{- if eq .name "backup" }}
+  - name: backups
+    persistentVolumeClaim: {claimName: {{ $own.claim | quote }}}
+  {{- with $own.keySecret }}
+  - name: backup-key
+    secret: {secretName: {{ . | quote }}, defaultMode: 0440, items: [{key: key-file, path: key-file}]}
+  {{- end }}
+  {{- end }}
 {{- end }}
 
 {{/* The addresses of the sentinels, as a store's URL names them. */}}

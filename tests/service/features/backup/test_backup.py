@@ -192,6 +192,23 @@ def test_backup_is_private_beside_a_part_that_others_can_read(clean_store_url: s
     assert list(read_backup(tmp_path / "backup", lambda _: None)) == []
 
 
+def test_backups_in_a_folder_are_named_by_their_time_and_the_oldest_deleted(
+    clean_store_url: str, store: Any, tmp_path: Path
+) -> None:
+    store.set(FORMAT, "2")
+    kept = ["2026-11-28.sayso", "2020-01-01T00-00-00Z.txt"]
+    for name in (*kept, "2020-01-01T00-00-00Z.sayso", "2020-01-02T00-00-00Z.sayso"):
+        (tmp_path / name).touch()
+    done = run("save", str(tmp_path), "--keep", "2", SAYSO_REDIS_URL=clean_store_url)
+    assert done.returncode == 0, done.stderr
+    old, new = sorted(path.name for path in tmp_path.iterdir() if path.name not in kept)
+    assert old == "2020-01-02T00-00-00Z.sayso"
+    assert new > "2026"
+    assert list(read_backup(tmp_path / new, lambda _: None))
+    done = run("save", str(tmp_path / "file"), "--keep", "2", SAYSO_REDIS_URL=clean_store_url)
+    assert (done.returncode, "needs a number from 1 on, and a folder" in done.stderr) == (1, True)
+
+
 def test_backup_without_enough_space_says_so(clean_store_url: str, store: Any, tmp_path: Path) -> None:
     """A limit of the size of files stands for a full disk; Python ignores the signal that comes with its error."""
     store.set(KEYS.suspension("a"), os.urandom(200_000))
