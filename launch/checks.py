@@ -7,10 +7,10 @@ import http.client
 import socket as sockets
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from redis.backoff import NoBackoff
-from redis.exceptions import BusyLoadingError, RedisError
+from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from launch import PortTaken
@@ -29,13 +29,6 @@ MAX_TICK_AGE_MS = 5_000
 """The clock writes a tick once a second."""
 
 ONCE = Retry(NoBackoff(), 0)
-
-
-class StoreFault(NamedTuple):
-    """Why a store is not ready. It is temporary while the store loads its data."""
-
-    sentence: str
-    is_temporary: bool
 
 
 def check_port(host: str, port: int) -> None:
@@ -65,13 +58,13 @@ def is_healthy(host: str, port: int) -> bool:
         connection.close()
 
 
-def find_store_fault(url: str) -> StoreFault | None:
-    """Return why the store is not ready, or None if it is."""
+def find_store_fault(url: str) -> str | None:
+    """Return a sentence that says why the store is not ready, or None if it is."""
     try:
         with connect_blocking(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S, retry=ONCE) as client:
             client.ping()
     except RedisError as error:
-        return StoreFault(describe_fault(url, error), is_temporary=isinstance(error, BusyLoadingError))
+        return describe_fault(url, error)
     return None
 
 

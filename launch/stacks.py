@@ -4,6 +4,7 @@ The order is: lock the home, end leftovers, start the store, run the set-up, sta
 `/healthz`. To stop, the supervisor ends its programs. Processes that still have the home's mark are killed.
 """
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -18,11 +19,13 @@ from launch.homes import end_leftovers, locked, logs_folder, mark, prepare_home
 from launch.programs import CHECK_EVERY_S, SERVER, WORKER, Program, Watch, watches_for
 from launch.stops import StopSignals, catch_stop_signals, wait_until
 from launch.supervision import STOP_GRACE_S, ProgramState, Supervisor, startup_log
+from sayso.errors import Unavailable
 from service.core.jobs import worker_pids
 from service.core.settings import CHECKOUT, Settings, variable_of
 from service.core.settings.secrets import SECRETS
 from service.core.settings.stores import hide_password
 from service.core.settings.tenants import list_desks
+from service.core.store.connection.connecting import await_store
 
 READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = STOP_GRACE_S + 2
@@ -98,10 +101,13 @@ def _bring_up_store(supervisor: Supervisor, settings: Settings, *, embedded: boo
     _wait(supervisor, supervisor.is_listening, "The supervisor")
     if embedded:
         supervisor.start_server()
-    elif (fault := find_store_fault(settings.store_url)) and not fault.is_temporary:
-        raise NotReady(f"{fault.sentence} Start it, or correct SAYSO_REDIS_URL.")
-    shown = hide_password(settings.store_url)
-    _wait(supervisor, lambda: find_store_fault(settings.store_url) is None, f"The store at {shown}")
+        shown = hide_password(settings.store_url)
+        _wait(supervisor, lambda: find_store_fault(settings.store_url) is None, f"The store at {shown}")
+        return
+    try:
+        asyncio.run(await_store(settings.store_url, note=lambda fault: print(f"{fault} Waiting for it.", flush=True)))
+    except Unavailable as error:
+        raise NotReady(error.message) from None
 
 
 def _set_up(setup: Program, environ: Mapping[str, str]) -> None:

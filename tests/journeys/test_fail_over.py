@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from demo.clients import Client
 from demo.journeys import connected
 from launch.stops import wait_until
@@ -17,12 +19,13 @@ RUNS = 4
 PROGRAMS = ("service", "worker", "clock")
 
 
-async def test_runs_go_on_after_a_fail_over_to_the_replica(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+async def test_runs_go_on_after_a_fail_over_to_the_replica(tmp_path: Path, tls: bool) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
     (tmp_path / "servers").mkdir()
     with (
-        running_group(tmp_path / "servers", password="pa55word") as group,
+        running_group(tmp_path / "servers", password="pa55word", tls=tls) as group,
         quick_stack(
             tmp_path / "home",
             SAYSO_REDIS_URL=group.url,

@@ -19,6 +19,7 @@ from launch.server import answers
 from launch.stacks import READY_TIMEOUT_S, find_python_path
 from launch.stops import wait_until
 from service.core.settings import CHECKOUT, socket_path
+from tests.sentinels import running_group
 
 PATIENCE_S = 30
 STANDINS = Path(__file__).parent / "standins"
@@ -271,6 +272,29 @@ def test_up_imports_agents_from_the_current_directory(launch: Launch, tmp_path: 
     (tmp_path / "mine.py").write_text("from demo.agents import support as agent\n", encoding="utf-8")
     child = real_launch(launch, tmp_path, SAYSO_AGENTS="mine:agent")
     assert wait_for_line(child, "Sayso is ready")
+
+
+def test_up_says_that_it_waits_for_the_primary_and_starts_after_the_fail_over(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "servers").mkdir()
+    with running_group(tmp_path / "servers", password="pa55word") as group:
+        replica, primary = *group.replicas(), group.find_primary()
+        for port in (replica, primary):  # no server can become the primary until one is back
+            group.stop(port)
+        child = real_launch(launch, tmp_path, SAYSO_REDIS_URL=group.url, SAYSO_POLICY="")
+        said = wait_for_line(child, "Waiting for it.")
+        assert "127.0.0.1" in said
+        assert "pa55word" not in said
+        for port in (replica, primary):
+            group.start(port)
+        assert wait_for_line(child, "Sayso is ready")
+
+
+def test_up_ends_after_it_waited_for_a_store_that_is_not_there(launch: Launch, tmp_path: Path) -> None:
+    child = real_launch(launch, tmp_path, SAYSO_REDIS_URL="redis://127.0.0.1:1/0")
+    output = child.communicate(timeout=4 * PATIENCE_S)[0]
+    assert child.returncode == 1
+    assert "The store at redis://127.0.0.1:1/0 does not answer: nothing listens there. Waiting for it." in output
+    assert "Start it, or correct SAYSO_REDIS_URL." in output
 
 
 def test_find_python_path_makes_relative_folders_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -214,8 +214,15 @@ def describe_fault(url: str, error: BaseException) -> str:
     return f"The store at {hide_password(url)} does not answer: {_find_cause(error)}."
 
 
-async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
-    """Wait until the store takes writes; raises `Unavailable` after the limit, and at once for a refused password."""
+def _log_away(fault: str) -> None:
+    _LOG.warning("store_away", reason=fault)
+
+
+async def await_store(url: str, wait_s: float | None = WAIT_S, note: Callable[[str], None] = _log_away) -> None:
+    """Wait until the store takes writes; raises `Unavailable` after the limit, and at once for a refused password.
+
+    `note` gets each reason to wait, as a sentence.
+    """
     until_ms = None if wait_s is None else monotonic_ms() + wait_s * 1000
     logged = ""
     async with connect(url) as redis:
@@ -231,10 +238,10 @@ async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
                     fault += f" Of the sentinels, {await describe_sentinels(url)}."
                 raise Unavailable(f"{fault} Nothing changed within {wait_s:g} s. Start it, or correct SAYSO_REDIS_URL.")
             if fault != logged:
-                _LOG.warning("store_away", reason=fault)
+                note(fault)
                 logged = fault
             await asyncio.sleep(_AGAIN_S)
-    if logged:
+    if logged and note is _log_away:
         _LOG.info("store_back", address=hide_password(url))
 
 

@@ -88,8 +88,9 @@ def test_backup_of_a_changing_store_is_one_instant(clean_store_url: str, store: 
         assert not store.exists(f"sayso:{{{TENANT}}}:r:{number + 2}")
 
 
-def test_backup_finds_the_primary_through_sentinels(tmp_path: Path) -> None:
-    with running_group(tmp_path, password="the-right-one") as group:
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_backup_finds_the_primary_through_sentinels(tmp_path: Path, tls: bool) -> None:
+    with running_group(tmp_path, password="the-right-one", tls=tls) as group:
         with group.client(group.find_primary()) as client:
             client.set(KEYS.suspension("a"), "x")
         assert [entry.name.decode() for entry in read_store(group.url)] == [KEYS.suspension("a")]

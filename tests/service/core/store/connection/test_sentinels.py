@@ -13,15 +13,16 @@ from sayso.errors import Unavailable
 from service.core.jobs import DrainQueue
 from service.core.store.connection.connecting import await_store, connect, connect_blocking, is_refusal
 from service.core.store.connection.pipeline import Pipeline, Script
+from tests.receivers import make_certificate
 from tests.sentinels import NAME, Group, running_group, unused_ports
 from tests.waits import until
 
 INCREMENT = Script("return redis.call('INCR', KEYS[1])")
 
 
-@pytest.fixture(scope="module")
-def group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Group]:
-    with running_group(tmp_path_factory.mktemp("group"), password="the-right-one") as group:
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "tls"])
+def group(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Group]:
+    with running_group(tmp_path_factory.mktemp("group"), password="the-right-one", tls=request.param) as group:
         yield group
 
 
@@ -44,7 +45,8 @@ async def test_all_clients_find_the_new_primary_after_a_fail_over(group: Group) 
         queue.put_back()
         new = group.await_primary(other_than=old)
         with connect_blocking(group.url) as blocking:
-            assert blocking.config_get("port") == {"port": str(new)}
+            name = "tls-port" if group.tls else "port"
+            assert blocking.config_get(name) == {name: str(new)}
         pipeline.close()
     queue.close()
     group.start(old)
@@ -55,17 +57,17 @@ async def test_all_clients_find_the_new_primary_after_a_fail_over(group: Group) 
 @pytest.mark.parametrize("database", [0, 1])
 async def test_a_sentinel_given_as_a_store_is_named_with_the_right_url(group: Group, database: int) -> None:
     port = group.sentinels[0]
-    right = f"Set SAYSO_REDIS_URL to redis\\+sentinel://127.0.0.1:{port}/{NAME} with all sentinels"
+    right = f"Set SAYSO_REDIS_URL to {group.scheme}\\+sentinel://127.0.0.1:{port}/{NAME} with all sentinels"
     for login in ("", ":the-right-one@"):
         with pytest.raises(Unavailable, match=right):
-            await await_store(f"redis://{login}127.0.0.1:{port}/{database}", wait_s=3_600)
+            await await_store(f"{group.scheme}://{login}127.0.0.1:{port}/{database}{group.end}", wait_s=3_600)
 
 
 async def test_each_sentinel_is_named_with_what_it_knows(group: Group) -> None:
     (port,) = unused_ports(1)
     known = group.sentinels[0]
     with pytest.raises(Unavailable) as refused:
-        await await_store(f"redis+sentinel://127.0.0.1:{port},127.0.0.1:{known}/dask", wait_s=0)
+        await await_store(f"{group.scheme}+sentinel://127.0.0.1:{port},127.0.0.1:{known}/dask{group.end}", wait_s=0)
     assert "no sentinel that answers names a primary that lives" in refused.value.message
     assert f"127.0.0.1:{known} knows '{NAME}', not 'dask'" in refused.value.message
     assert f"127.0.0.1:{port} does not answer" in refused.value.message
@@ -74,6 +76,16 @@ async def test_each_sentinel_is_named_with_what_it_knows(group: Group) -> None:
 async def test_a_wrong_password_behind_sentinels_ends_the_wait(group: Group) -> None:
     with pytest.raises(Unavailable, match="refuses the user or the password"):
         await await_store(group.url.replace("the-right-one", "wrong"), wait_s=3_600)
+
+
+async def test_sentinels_with_a_certificate_of_an_unknown_authority_are_refused(group: Group, tmp_path: Path) -> None:
+    if group.tls is None:
+        with pytest.raises(Unavailable, match="no sentinel that answers"):
+            await await_store(group.url.replace("redis+", "rediss+"), wait_s=0)
+        return
+    _, other = make_certificate(tmp_path)
+    with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+        await await_store(group.url.replace(str(group.tls.authority), str(other)), wait_s=0)
 
 
 async def test_connections_to_a_demoted_primary_are_dropped(tmp_path: Path) -> None:
