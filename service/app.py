@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from sayso import __version__
@@ -49,6 +49,7 @@ _ABOUT = (
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
 _MACHINES = ("/api", "/scim", "/channels", "/hooks", "/sdk", "/healthz", "/readyz", "/metrics")
+_SERVED_ANYWAY = ("/healthz", "/readyz", "/metrics", "/static/")
 _CHANNELS_PAGE = "/channels"  # the routes of providers are below it
 _SUSPENSIONS = "/api/v1/suspensions"  # these requests may include the state of a framework's run, in base64
 _PROVIDERS = (kind.router for kind in KINDS.values() if kind.router is not None)
@@ -110,6 +111,7 @@ def create_app(settings: Settings, weak_durability: str | None = None, *, quick:
         framed=("/items/",),
         secure=settings.secure_cookies,
         upload_bytes=settings.body_limit_bytes + 4 * settings.attachment_limit_bytes // 3,
+        check=partial(_check_live, app),
     )
     app.add_middleware(guard)
     app.add_middleware(RequestIds)
@@ -118,6 +120,12 @@ def create_app(settings: Settings, weak_durability: str | None = None, *, quick:
     if quick:
         app.quicken(guard)
     return app
+
+
+def _check_live(app: FastAPI, scope: Scope) -> None:
+    """Raise `Unavailable` where the tenant's copy in this store is not live; probes and assets are served anyway."""
+    if not scope["path"].startswith(_SERVED_ANYWAY):
+        app.state.process.wiring.store.counts.check_live()
 
 
 def begin_closing(app: FastAPI) -> None:
@@ -162,6 +170,7 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         app.state.channels = open_channels(settings).attach(process.wiring)
         with suppress(Unavailable):
             await process.tokens.check_store()
+            await process.wiring.store.counts.compare()  # finds a move before the first request
             await note_settings(process.wiring)
         app.state.checks = Checks()
         app.state.readings = Readings(process.wiring, app.state.channels.by_name)

@@ -78,6 +78,7 @@ class DrainWorker(Worker):
 async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> None:
     """Save the agents' names and tools for the service."""
     async with assemble(settings) as wiring:
+        await wiring.store.counts.require()  # nothing is saved in a copy that has moved
         for agent in agents.values():
             manifest = agent.manifest()
             await wiring.runs.save_definitions(list(manifest.tools))

@@ -28,6 +28,7 @@ COMMANDS: Commands = {
     "macs": ("cli.server:macs", "Add MACs to stored records that have none, or new ones after a rotation."),
     "backup": ("cli.server:backup", "Back up the live store to a new file, with the settings of the service."),
     "restore": ("cli.server:restore", "Restore a backup into an empty store, with the settings of the service."),
+    "move-tenant": ("cli.server:move_tenant", "Move a tenant to another store, with the settings of the service."),
     "recover": ("cli.server:recover", "Remove the authenticator app and passkeys of a person who lost them."),
     "demo": ("cli.server:demo", "Show the whole job once, unattended, on free ports."),
     "inbox": ("cli.reviews:inbox", "Show the items that wait for reviewers, live."),

@@ -108,6 +108,21 @@ def restore(
     _run("service.features.backup", "restore", os.path.abspath(file), *verified, *_list_options(key_file, tenant))
 
 
+def move_tenant(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tenant.")],
+    to: Annotated[str, typer.Option(help="The URL of the other store; `-` reads it from the standard input.")],
+    back: Annotated[bool, typer.Option("--back", help="Go back, unless a program has started there.")] = False,
+    erase: Annotated[
+        bool, typer.Option("--erase", help="Delete what is left in that store of a tenant that moved from there.")
+    ] = False,
+) -> None:
+    """Move a tenant to another store, with the settings of the service. Others are served meanwhile."""
+    if back and erase:
+        raise InvalidInput("Give --back or --erase, not both.")
+    act = "back" if back else "erase" if erase else "move"
+    _run("service.features.backup", act, to, "--tenant", name)
+
+
 def _list_options(key_file: Path | None, tenant: str | None) -> list[str]:
     keys = ["--key-file", os.path.abspath(key_file)] if key_file is not None else []
     return [*keys, *(["--tenant", tenant] if tenant is not None else [])]

@@ -129,15 +129,22 @@ async def run_loops(clock: Clock) -> None:
 
 async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
     """Tick until stopped, through any outage; raises `OtherFormat` for a store that this version cannot read."""
+    while not stopping.is_set():
+        await _run_while_live(settings, stopping, queue)
+
+
+async def _run_while_live(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
+    """Tick until stopped, or until the tenant moves to another store; wait first where it does."""
+    ending = asyncio.Event()
     async with assemble(settings) as wiring:
         drills_of(settings.drills)  # a faulty file is found now
         channels = open_channels(settings).attach(wiring)
         settle_memory()
-        await _await_format(settings, stopping)
+        await _await_live(wiring, stopping)
         jumps, rush, trouble = JumpDetector(wiring), Rush(wiring.schedule), Trouble("tick_failed")
         precomputing = Precomputing(wiring, rush)
-        beside = asyncio.create_task(run_loops(Clock(wiring, channels, queue, rush, stopping)))
-        while not stopping.is_set():
+        beside = asyncio.create_task(run_loops(Clock(wiring, channels, queue, rush, ending)))
+        while not stopping.is_set() and wiring.store.counts.move is None:
             try:
                 now_ms = await jumps.read_now_ms()
                 await precomputing.fulfil(now_ms)
@@ -149,15 +156,17 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
                 wait_s = TICK_S
             if wait_s:
                 await wait(stopping, wait_s)
+        ending.set()
         await beside
         await channels.aclose()
 
 
-async def _await_format(settings: Settings, stopping: asyncio.Event) -> None:
-    trouble = Trouble("clock_waits_for_store")
+async def _await_live(wiring: Wiring, stopping: asyncio.Event) -> None:
+    settings, trouble = wiring.settings, Trouble("clock_waits_for_store")
     while not stopping.is_set():
         try:
             await check_format(settings.store_url, Macs(settings.key_file))
+            await wiring.store.counts.require()
             trouble.over()
             return
         except Unavailable as error:

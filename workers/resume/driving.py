@@ -120,6 +120,10 @@ class Drain:
         while not stopping.is_set() and os.getppid() == self._parent:
             if monotonic_ms() - began_ms >= (window_ms * _HARD_WINDOWS if self._driving else window_ms):
                 break
+            if self._wiring.store.counts.move is not None:
+                await self._stop_waiting()
+                await wait(stopping, _TAKE_S)
+                continue
             free = self._wiring.settings.drain_concurrency - len(self._driving)
             if free <= 0:
                 await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)

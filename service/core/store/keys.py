@@ -114,7 +114,7 @@ class TenantKeys:
         self.freezes = f"{prefix}freezes"
         self.groups, self.roles = f"{prefix}groups", f"{prefix}roles"  # groups, and roles that admins made, by name
         self.emergencies, self.inbox = f"{prefix}emergencies", f"{prefix}inbox"  # by person; open suspensions
-        self.next_drill = f"{prefix}next-drill"  # kept until the next scheduled drill is due
+        self.moving, self.next_drill = f"{prefix}moving", f"{prefix}next-drill"  # see `loss/moves.py`; until one is due
         self.open = f"{prefix}open"
         self.owners = f"{prefix}owners"
         self.pace = f"{prefix}pace"

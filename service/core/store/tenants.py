@@ -178,15 +178,15 @@ class TenantStore:
         self.count(commit)
         names, args = commit.arguments(self.connections.macs)
         failed_guard, *reply = await self._commit(keys=names, args=args)
-        if failed_guard == commit.counted:
-            await self.counts.compare()
+        if commit.is_uncounted(failed_guard):
+            await self.counts.require()
         elif not failed_guard:
             self.counts.note(reply[2], as_ms(*reply[:2]))
         return not failed_guard
 
     def count(self, commit: Commit) -> None:
         """Count the commit as one of this process, whose earlier ones the store must have."""
-        commit.count(self.keys.commits, self.counts.process, self.counts.own())
+        commit.count(self.keys, self.counts.process, self.counts.own())
 
 
 class StorePart:

@@ -74,6 +74,7 @@ class Guards:
     framed: tuple[str, ...] = ()
     secure: bool = False
     upload_bytes: int = 0  # of paths that end in /attachments
+    check: Callable[[Scope], None] = lambda _scope: None  # raises what every request of the tenant is answered with now
     unverified: Slots = field(default_factory=lambda: Slots(LARGE_UNVERIFIED))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,6 +95,7 @@ class Guards:
         scope[_EXCHANGE] = exchange
         try:
             try:
+                self.check(scope)
                 await self.app(scope, exchange.receive, exchange.send)
             except TooLarge:
                 if not exchange.over:

@@ -1,4 +1,4 @@
-"""`python -m service.features.backup save|restore FILE`: back up a live store, or restore one into an empty store."""
+"""`python -m service.features.backup save|restore|move|back|erase PLACE`: copies in a file or another store."""
 
 import argparse
 import asyncio
@@ -16,6 +16,7 @@ from service.core.settings.tenants import list_desks
 from service.core.store.connection.connecting import CURRENT, check_format
 from service.core.store.connection.macs import Macs
 from service.features.backup.files import SUFFIX, list_old, write_backup
+from service.features.backup.moving import between
 from service.features.backup.restoring import restore
 from service.features.backup.store import read_store
 
@@ -24,7 +25,7 @@ def main(given: argparse.Namespace, settings: Settings) -> int:
     """Do what the arguments say; return 1 on failure."""
     try:
         desks = _choose(list_desks(settings), given.tenant)
-        asyncio.run((_save if given.act == "save" else _restore)(given, desks))
+        asyncio.run(_ACTS[given.act](given, desks))
     except SaysoError as error:
         print(error.message, file=sys.stderr)
         return 1
@@ -72,15 +73,30 @@ async def _restore(given: argparse.Namespace, desks: Mapping[str, Settings]) -> 
         print(line, flush=True)
 
 
+async def _move(given: argparse.Namespace, desks: Mapping[str, Settings]) -> None:
+    url = sys.stdin.readline().strip() if given.place == "-" else given.place
+    async with between(desks[given.tenant], url) as pair:
+        if given.act == "move":
+            async for line in pair.run():
+                print(line, flush=True)
+        else:
+            print(await (pair.go_back() if given.act == "back" else pair.erase()))
+
+
+_ACTS = {"save": _save, "restore": _restore, "move": _move, "back": _move, "erase": _move}
+
+
 def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m service.features.backup")
-    parser.add_argument("act", choices=("save", "restore"))
-    parser.add_argument("file", type=Path)
+    parser.add_argument("act", choices=_ACTS)
+    parser.add_argument("place")
     parser.add_argument("--verify", action="store_true")
     parser.add_argument("--key-file", type=Path)
     parser.add_argument("--tenant")
     parser.add_argument("--keep", type=int)
-    return parser.parse_args()
+    given = parser.parse_args()
+    given.file = Path(given.place)
+    return given
 
 
 if __name__ == "__main__":

@@ -16,14 +16,15 @@ from service.assembly import open_process
 from service.core.settings import Settings
 from service.core.store.connection.adoption import survey
 from service.core.store.connection.connecting import CURRENT, RESTORING, connect
-from service.core.store.connection.macs import Macs
+from service.core.store.connection.macs import Macs, find_kind
 from service.core.store.freezes import FreezeStore
 from service.core.store.keys import FORMAT, STORE
 from service.core.wiring import Wiring
-from service.features.backup.files import read_backup, read_header
-from service.features.backup.store import NotVerified, compare, load
+from service.features.backup.files import Entry, read_backup, read_header
+from service.features.backup.store import EXPIRED, NotVerified, compare, load
 
 HOLDER = "restore"
+_MARK = "moving"
 _ALL = 10**9
 
 
@@ -37,7 +38,7 @@ async def restore(
             f"The backup {path} is of format {header.format}, and this version reads {CURRENT}. Restore it with the "
             "version of Sayso that wrote it."
         )
-    _check_tenants(path, _find_tenants(path, key), desks)
+    gone = _check_tenants(path, key, desks)
     async with connect(url) as redis:
         if await redis.dbsize():
             raise InvalidInput(
@@ -45,7 +46,8 @@ async def restore(
                 "nothing was changed."
             )
         await redis.set(FORMAT, RESTORING)
-        counts = await load(redis, read_backup(path, key.get))
+        entries = (entry for entry in read_backup(path, key.get) if _is_restored(entry, gone))
+        counts = await load(redis, entries)
         yield f"{counts.total()} keys restored, as they were at {iso_utc(header.at_ms)} or moments later."
         if verify:
             await compare(redis, counts)
@@ -53,27 +55,44 @@ async def restore(
     for settings in desks.values():
         async with open_process(settings) as process:
             if verify:
-                yield await _verify(process.wiring)
+                yield await verify_tenant(process.wiring)
             yield await _void(process.wiring, header.at_ms)
     async with connect(url) as redis:
         await redis.set(FORMAT, CURRENT)
 
 
-def _find_tenants(path: Path, key: Mapping[str, SecretKey]) -> set[str]:
-    """Read the whole file, so that nothing of a damaged one is restored, and return the tenants in it."""
-    names = (re.match(rb"sayso:\{([^}]*)\}:", entry.name) for entry in read_backup(path, key.get))
-    return {name[1].decode() for name in names if name is not None}
+def _is_restored(entry: Entry, gone: set[str]) -> bool:
+    kind = find_kind(entry.name)
+    if kind == _MARK:
+        return entry.expires_ms < 0  # that of a move under way is void
+    return entry.name != FORMAT.encode() and kind not in EXPIRED and _find_tenant(entry) not in gone
 
 
-def _check_tenants(path: Path, tenants: set[str], desks: Mapping[str, Settings]) -> None:
-    if unknown := sorted(tenants - set(desks)):
+def _find_tenant(entry: Entry) -> str:
+    named = re.match(rb"sayso:\{([^}]*)\}:", entry.name)
+    return named[1].decode() if named is not None else ""
+
+
+def _check_tenants(path: Path, key: Mapping[str, SecretKey], desks: Mapping[str, Settings]) -> set[str]:
+    """Read the whole file, so that nothing of a damaged one is restored; return the tenants that moved elsewhere."""
+    tenants, marked = set[str](), set[str]()
+    for entry in read_backup(path, key.get):
+        tenants.add(_find_tenant(entry))
+        if find_kind(entry.name) == _MARK and entry.dump is not None and entry.expires_ms < 0:
+            marked.add(_find_tenant(entry))
+    gone = marked - set(desks)
+    if unknown := sorted(tenants - {""} - gone - set(desks)):
         raise InvalidInput(
             f"The backup {path} holds the tenants {', '.join(unknown)}, which the settings do not name for this store. "
             "Run it with the settings of the service; nothing was changed."
         )
+    return gone
 
 
-async def _verify(wiring: Wiring) -> str:
+_RESTORED = "The store stays closed. Empty it, and restore another backup."
+
+
+async def verify_tenant(wiring: Wiring, prefix: str = "sayso:", advice: str = _RESTORED) -> str:
     """Check all records, MACs, trails and their chains of a tenant; raises `NotVerified`."""
     records, unreadable = await wiring.inspections.look_through(most=_ALL)
     runs, faults = await wiring.inspections.look_through_trails(most=_ALL)
@@ -81,16 +100,16 @@ async def _verify(wiring: Wiring) -> str:
     wrong += [f"{run_id}: {fault}" for run_id, fault in faults.items()]
     macs = Macs(wiring.settings.key_file)
     if macs.active:
-        named = (await survey(wiring.settings.store_url, macs)).named
+        named = (await survey(wiring.settings.store_url, macs, prefix=prefix)).named
         wrong += [f"{name}: its MAC is missing or wrong" for name in named]
     if wrong:
-        raise NotVerified(_describe(wiring.tenant, wrong))
+        raise NotVerified(_describe(wiring.tenant, wrong, advice))
     return f"{wiring.tenant}: {records} suspensions can be read, and the trails of {runs} runs are whole."
 
 
-def _describe(tenant: str, wrong: Sequence[str]) -> str:
+def _describe(tenant: str, wrong: Sequence[str], advice: str = _RESTORED) -> str:
     more = f", and {len(wrong) - 20} more" if len(wrong) > 20 else ""
-    return f"{tenant}: {'; '.join(wrong[:20])}{more}. The store stays closed. Empty it, and restore another backup."
+    return f"{tenant}: {'; '.join(wrong[:20])}{more}. {advice}"
 
 
 class _Voided(NamedTuple):

@@ -5,8 +5,9 @@ read again, until one script reads the rest at an instant at which nothing else 
 of changes is what it was before the last names came. The copy is the store at that instant.
 """
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import closing
 from itertools import islice
 from typing import Any
@@ -17,9 +18,9 @@ from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
 from sayso.errors import SaysoError, Unavailable
-from service.core.store.connection.connecting import connect_blocking, describe_fault
-from service.core.store.connection.macs import find_kind
-from service.core.store.keys import FORMAT
+from service.core.store.connection.connecting import connect_blocking, describe_fault, text
+from service.core.store.connection.macs import MAC, find_kind
+from service.core.store.keys import FORMAT, INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.features.backup.files import Entry
 
 _PREFIX = "sayso:"
@@ -44,32 +45,10 @@ return values
 def read_store(url: str) -> Iterator[Entry]:
     """Yield the entries of a consistent copy; raises `Unavailable`, also where the store does not name changed keys."""
     try:
-        with closing(_Link(url)) as link:
-            yield from _read(link)
+        with closing(Link(url)) as link:
+            yield from link.read_all()
     except (RedisError, OSError) as error:
         raise Unavailable(describe_fault(url, error)) from error
-
-
-def _read(link: "_Link") -> Iterator[Entry]:
-    link.ask(("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", _PREFIX))
-    cursor: Any = b"0"
-    while True:
-        ((cursor, names),) = link.ask(("SCAN", cursor, "MATCH", f"{_PREFIX}*", "COUNT", _SCANNED))
-        yield from link.read(names)
-        if int(cursor) == 0:
-            break
-    for _ in range(_ROUNDS):
-        while len(link.changed) > _FEW:
-            names = [link.changed.pop() for _ in range(_SCANNED)]
-            yield from link.read(names)
-        (count,) = link.ask(("EVAL", _READ_COUNT, 0))
-        link.ask(("PING",))  # the names of what changed before that count come before this answer
-        names = list(link.changed)
-        (values,) = link.ask(("EVAL", _READ, len(names), *names, count))
-        if values is not None:
-            yield from _list(names, values)
-            return
-    raise Unavailable("The store changes too fast for a consistent copy. Make the backup at a quieter time.")
 
 
 def _list(names: Iterable[bytes], values: Iterable[Any]) -> Iterator[Entry]:
@@ -77,10 +56,11 @@ def _list(names: Iterable[bytes], values: Iterable[Any]) -> Iterator[Entry]:
         yield Entry(name, expires_ms, dump[0] if dump else None)
 
 
-class _Link:
-    """One connection, and the names of the keys that have changed since they were read."""
+class Link:
+    """One connection, and the names of the keys with a prefix that have changed since they were read."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, prefix: str = _PREFIX) -> None:
+        self._prefix = prefix
         self._client = connect_blocking(url, protocol=3, socket_timeout=60, retry=Retry(NoBackoff(), 0))
         self._connection: Any = self._client.connection_pool.get_connection()
         self._connection._parser.set_invalidation_push_handler(self._note)
@@ -92,8 +72,34 @@ class _Link:
         self._connection.send_packed_command(self._connection.pack_commands(commands))
         replies = [self._connection.read_response() for _ in commands]
         if self._emptied:
-            raise Unavailable("The store was emptied meanwhile, so there is no backup.")
+            raise Unavailable("The store was emptied meanwhile, so there is no copy of it.")
         return replies
+
+    def read_all(self) -> Iterator[Entry]:
+        """Yield the entries of a consistent copy; raises `Unavailable` where the store changes too fast."""
+        self.ask(("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", self._prefix))
+        cursor: Any = b"0"
+        while True:
+            ((cursor, names),) = self.ask(("SCAN", cursor, "MATCH", f"{self._prefix}*", "COUNT", _SCANNED))
+            yield from self.read(names)
+            if int(cursor) == 0:
+                break
+        yield from self.read_changed()
+
+    def read_changed(self) -> Iterator[Entry]:
+        """Yield what has changed since it was read, the last of it at one instant."""
+        for _ in range(_ROUNDS):
+            while len(self.changed) > _FEW:
+                yield from self.read([self.changed.pop() for _ in range(_SCANNED)])
+            (count,) = self.ask(("EVAL", _READ_COUNT, 0))
+            self.ask(("PING",))  # the names of what changed before that count come before this answer
+            names = list(self.changed)
+            (values,) = self.ask(("EVAL", _READ, len(names), *names, count))
+            if values is not None:
+                self.changed.difference_update(names)
+                yield from _list(names, values)
+                return
+        raise Unavailable("The store changes too fast for a consistent copy. Try again at a quieter time.")
 
     def read(self, names: list[bytes]) -> Iterator[Entry]:
         """Yield keys as they are now; one that changes from now on is in `changed`."""
@@ -115,7 +121,7 @@ class _Link:
             self.changed.update(push[1])
 
 
-_EXPIRED = frozenset(
+EXPIRED = frozenset(
     (
         *("sessions", "sessions-of", "provider-sessions", "sign-in", "password-given", "app-begun", "attempts"),
         *("passkey-challenge", "contact-code", "mailed-code", "install-state", "lease", "presence"),
@@ -128,12 +134,20 @@ class NotVerified(SaysoError):
     """The restored store is not what was backed up."""
 
 
-async def load(redis: Redis, backup: Iterable[Entry]) -> Counter[str]:
-    """Restore all entries but the format; return how many keys without an end there are of each kind."""
+async def load(redis: Redis, entries: Iterable[Entry], mark: tuple[str, str] | None = None) -> Counter[str]:
+    """Write all entries; return how many more keys without an end there are of each kind.
+
+    With the key and the text of a mark, it writes only while the store has that; raises `Unavailable`.
+    """
     counts: Counter[str] = Counter()
-    entries = (entry for entry in backup if entry.name != FORMAT.encode() and find_kind(entry.name) not in _EXPIRED)
+    entries = iter(entries)
     while some := list(islice(entries, _AT_ONCE)):
-        async with redis.pipeline(transaction=False) as pipe:
+        async with redis.pipeline(transaction=mark is not None) as pipe:
+            if mark is not None:
+                await pipe.watch(mark[0])
+                if text(await pipe.get(mark[0]) or b"") != mark[1]:
+                    raise Unavailable("Another move, or a way back, began meanwhile. Run the command again.")
+                pipe.multi()  # type: ignore[no-untyped-call]
             for entry in some:
                 pipe.pttl(entry.name)
                 _put(pipe, entry)
@@ -144,7 +158,7 @@ async def load(redis: Redis, backup: Iterable[Entry]) -> Counter[str]:
             if isinstance(reply, Exception):
                 raise Unavailable from reply
             counts[find_kind(entry.name)] += (entry.dump is not None and entry.expires_ms < 0) - (before == -1)
-    return +counts
+    return counts
 
 
 def _put(pipe: Any, entry: Entry) -> None:
@@ -154,12 +168,12 @@ def _put(pipe: Any, entry: Entry) -> None:
         pipe.restore(entry.name, max(0, entry.expires_ms), entry.dump, replace=True, absttl=entry.expires_ms >= 0)
 
 
-async def compare(redis: Redis, counts: Counter[str]) -> None:
-    """Raise `NotVerified` where the store has other keys than these."""
+async def compare(redis: Redis, counts: Counter[str], prefix: str = _PREFIX, besides: str = FORMAT) -> None:
+    """Raise `NotVerified` where the store has other keys with the prefix than these, and one besides."""
     present: Counter[str] = Counter()
     cursor: Any = 0
     while True:
-        cursor, names = await redis.scan(cursor, match="sayso:*", count=1_000)
+        cursor, names = await redis.scan(cursor, match=f"{prefix}*", count=1_000)
         async with redis.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.pttl(name)
@@ -167,10 +181,92 @@ async def compare(redis: Redis, counts: Counter[str]) -> None:
         present.update(find_kind(name) for name, end in zip(names, ends, strict=True) if end == -1)
         if not int(cursor):
             break
-    present[find_kind(FORMAT)] -= 1
+    present[find_kind(besides)] -= 1
     if wrong := [
         f"{kind}: {present[kind]} of {counts[kind]}" for kind in {*present, *counts} if present[kind] != counts[kind]
     ]:
         raise NotVerified(
             f"Keys are missing or too many: {'; '.join(sorted(wrong))}. Empty the store, and restore again."
         )
+
+
+_SWAP = """
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+if ARGV[2] == '' then
+  redis.call('DEL', KEYS[1])
+elseif ARGV[3] == '0' then
+  redis.call('SET', KEYS[1], ARGV[2])
+else
+  redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+end
+return 1
+"""
+
+
+class Copy:
+    """One tenant's keys in one store, also those without its hash tag, and the mark of its move."""
+
+    def __init__(self, redis: Redis, tenant: str) -> None:
+        self.redis, self.keys = redis, keys_of(tenant)
+
+    async def read_mark(self) -> str:
+        """Return the text of the mark; empty for none."""
+        return text(await self.redis.get(self.keys.moving) or b"")
+
+    async def swap(self, before: str, after: str, end_ms: int = 0) -> bool:
+        """Replace the mark in one step; return False where it is not `before`. With an end it expires then."""
+        return bool(await self.redis.eval(_SWAP, 1, self.keys.moving, before, after, str(end_ms)))
+
+    async def list_active(self, within_ms: int) -> list[str]:
+        """Return the processes that compared their commits lately, and so do not know of the move."""
+        time: Any = await self.redis.time()
+        said: Any = await self.redis.hgetall(self.keys.comparing)
+        since_ms = int(time[0]) * 1000 - within_ms
+        return [text(name) for name, value in said.items() if int(text(value).rpartition(" ")[2]) > since_ms]
+
+    async def is_confirmed(self, replicas: int, within_ms: int) -> bool:
+        """Return whether so many replicas have all that was written before."""
+        return not replicas or int(await self.redis.wait(replicas, within_ms)) >= replicas
+
+    async def is_empty(self) -> bool:
+        """Return whether the store has nothing of the tenant but marks of processes."""
+        async for name in self.redis.scan_iter(match=f"{self.keys.prefix}*", count=1_000):
+            if text(name) not in (self.keys.moving, self.keys.comparing):
+                return False
+        return True
+
+    async def list_others(self) -> list[bytes]:
+        """Return the tenant's keys without its hash tag: its API keys, instance keys and sessions."""
+        return [name async for name, owner in self._walk_others() if owner == self.keys.tenant]
+
+    async def find_taken(self, names: Collection[bytes]) -> bool:
+        """Return whether another tenant has one of these keys in this store."""
+        wanted = set(names)
+        owners = [owner async for name, owner in self._walk_others() if name in wanted]
+        return any(owner != self.keys.tenant for owner in owners)
+
+    async def delete(self) -> None:
+        """Delete all of the tenant's keys but the mark."""
+        names = [name async for name in self.redis.scan_iter(match=f"{self.keys.prefix}*", count=1_000)]
+        await self.remove([name for name in names if text(name) != self.keys.moving] + await self.list_others())
+
+    async def remove(self, names: list[bytes]) -> None:
+        for begin in range(0, len(names), _AT_ONCE):
+            await self.redis.unlink(*names[begin : begin + _AT_ONCE])
+
+    async def _walk_others(self) -> AsyncIterator[tuple[bytes, str]]:
+        for prefix in (KEYS, INSTANCE_KEYS, SESSIONS):
+            names = [name async for name in self.redis.scan_iter(match=f"{prefix}*", count=1_000)]
+            for begin in range(0, len(names), _AT_ONCE):
+                some = names[begin : begin + _AT_ONCE]
+                for name, raw in zip(some, await self.redis.mget(some), strict=True):
+                    yield name, _find_owner(raw)
+
+
+def _find_owner(raw: Any) -> str:
+    """Return the tenant that a credential names; nothing where it cannot be read."""
+    try:
+        owner = json.loads(MAC.sub(b"", raw or b"")).get("tenant")
+    except (ValueError, AttributeError):
+        return ""
+    return owner if isinstance(owner, str) else ""

@@ -61,11 +61,11 @@ class Survey:
         return self.absent + self.wrong
 
 
-async def survey(url: str, macs: Macs, *, add: bool = False, most: int = 0) -> Survey:
-    """Count values by their MACs, up to `most`; with `add`, give those without one or of an earlier key theirs."""
+async def survey(url: str, macs: Macs, *, add: bool = False, most: int = 0, prefix: str = "sayso:") -> Survey:
+    """Count values of keys by their MACs, up to `most`; with `add`, give those with none or an earlier one theirs."""
     counts = Survey()
     async with connect(url) as redis:
-        async for value in _walk(redis):
+        async for value in _walk(redis, prefix):
             if most and counts.current + counts.earlier + counts.refused >= most:
                 counts.cut = True
                 break
@@ -97,9 +97,9 @@ async def _count(redis: Redis, macs: Macs, value: _Value, counts: Survey, *, add
         await redis.eval(_REPLACE, 1, value.key, value.type, value.place, value.raw, after)
 
 
-async def _walk(redis: Redis) -> AsyncIterator[_Value]:
+async def _walk(redis: Redis, prefix: str) -> AsyncIterator[_Value]:
     """Yield the values of all keys that have MACs, and the copies of records."""
-    async for name in redis.scan_iter(match="sayso:*", count=_SCANNED):
+    async for name in redis.scan_iter(match=f"{prefix}*", count=_SCANNED):
         key, kind = text(name), find_kind(name)
         if kind in PLAIN and kind not in _COPIES:
             continue

@@ -35,11 +35,17 @@ class Commit:
         """Require this version of `key`; with 0 it must not exist."""
         self.guards.append(("VERSION", self._place(key), version))
 
-    def count(self, key: str, process: str, least: int) -> None:
-        """Count this commit of a process, and require that the store has its commits up to `least`."""
+    def count(self, keys: TenantKeys, process: str, least: int) -> None:
+        """Count this commit of a process; require that the store has those up to `least`, and is the live copy."""
+        key = keys.commits
         self.guards.append(("COMMITS", self._place(key), process, least))
+        self.expect(keys.moving, 0)
         self.counted = len(self.guards)
         self.write("COMMITTED", key, process)
+
+    def is_uncounted(self, guard: int) -> bool:
+        """Return whether the guard that failed is one of `count`."""
+        return guard > 0 and guard in (self.counted - 1, self.counted)
 
     def expect_absent(self, key: str) -> None:
         """Require that `key` does not exist; a retry is useless once it does."""

@@ -27,6 +27,7 @@ from sayso.errors import Unavailable
 from service.core.store.connection.connecting import as_ms, text
 from service.core.store.connection.pipeline import Ask, Pipeline
 from service.core.store.keys import FORMAT, STORE, TenantKeys
+from service.core.store.loss.moves import OPEN, Move, read_move
 
 FOLDER = "commits"
 _EVERY_S = 1.0
@@ -60,6 +61,7 @@ class _Read(NamedTuple):
     is_set_up: bool
     seen: Seen
     compared: Mapping[str, str]  # the server and the time of each process's last comparison
+    mark: bytes | None  # of a move
 
 
 async def _note_nothing(_loss: Loss) -> None: ...
@@ -90,6 +92,7 @@ class CommitCounts:
         self.on_loss: Callable[[Loss], Awaitable[None]] = _note_nothing
         self.on_settled: Callable[[], Awaitable[object]] = _refresh_nothing
         self._is_ending = False
+        self.move: Move | None = None  # as of the last comparison
         pipeline.on_open = self.compare
 
     def own(self) -> int:
@@ -104,6 +107,16 @@ class CommitCounts:
     def mark(self) -> tuple[str, str, str, str]:
         """Return the command that says with which server this process compared its commits, and when."""
         return "HSET", self._keys.comparing, self.process, f"{self._server} {self.seen.at_ms}"
+
+    def check_live(self) -> None:
+        """Raise `Unavailable` where this is not the live copy of the tenant, as of the last comparison."""
+        if self.move is not None:
+            raise self.move.describe(self._keys.tenant)
+
+    async def require(self) -> None:
+        """Compare after a commit that the store did not take; raises `Unavailable` where this copy is not live."""
+        await self.compare()
+        self.check_live()
 
     def check_settled(self, epoch: int) -> None:
         """Raise `Unavailable` where this server may lack commits, or changed since this epoch."""
@@ -131,7 +144,10 @@ class CommitCounts:
                 self.seen, self._past = read.seen, ()
                 self._losses += 1
             self._adopt(read)
-            if read.is_set_up:
+            await self._follow(read.mark)
+            if self.move is not None:  # the absence of its comparison says that this process knows of the move
+                await self._redis.hdel(self._keys.comparing, self.process)
+            elif read.is_set_up:
                 await self._redis.hset(*self.mark()[1:])
             if not self.settled and not self._find_others(read):
                 await self.on_settled()
@@ -170,13 +186,21 @@ class CommitCounts:
     async def _read(self, ask: Ask) -> _Read:
         keys = self._keys
         commands = (("GET", STORE), ("EXISTS", FORMAT), ("HGETALL", keys.commits), ("HGETALL", keys.comparing))
-        asked = await ask(*commands, ("TIME",), ("INFO", "server"), ("INFO", "replication"))
-        for reply in asked[:5]:
+        asked = await ask(*commands, ("GET", keys.moving), ("TIME",), ("INFO", "server"), ("INFO", "replication"))
+        for reply in asked[:6]:
             if isinstance(reply, Exception):
                 raise Unavailable(f"The store refuses to show its commits: {reply}") from reply
-        store, exists, counts, compared, time, *infos = asked
+        store, exists, counts, compared, mark, time, *infos = asked
         seen = Seen(text(store or b""), as_ms(*time), {name: int(number) for name, number in _pair(counts).items()})
-        return _Read(_identify(infos), bool(exists), seen, _pair(compared))
+        return _Read(_identify(infos), bool(exists), seen, _pair(compared), mark)
+
+    async def _follow(self, raw: bytes | None) -> None:
+        """Note the mark of a move. A copy whose move has ended becomes live with its first process."""
+        move = read_move(raw)
+        if raw is not None and move is not None and move.state == "ready":
+            opened = await self._redis.eval(OPEN, 1, self._keys.moving, raw)
+            move = None if opened else move
+        self.move = move
 
     async def _recall(self, seen: Seen, read: _Read) -> Seen:
         """Return what this process saw; at first, what the processes of its home remember of this store.

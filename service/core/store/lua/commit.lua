@@ -61,6 +61,7 @@ them. With a key file, values that may hold a secret are encrypted; see `sealing
                                     "ms": the sum of these times
   sayso:{t}:drilled:<person> zset   "<decision>|<approved>" -> its time, ms: the latest drills of a person; 180 days
   sayso:{t}:sampling        string  the secret that draws items for second looks: 32 bytes, which never change
+  sayso:{t}:moving          string  "version|" and the mark of a copy that is not live, as JSON; see `loss/moves.py`
   sayso:{t}:next-drill      string  "1", kept until the next scheduled drill is due
   sayso:{t}:recent:<person> zset    "<decision>|<action>|<look, ms>" -> its time, ms: the latest of a person; 30 days
   sayso:{t}:lane:<endpoint> zset    message for an endpoint or instance -> next attempt, ms

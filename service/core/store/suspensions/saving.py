@@ -329,8 +329,8 @@ class Suspensions(SuspensionLookups):
             await self._connections.changes.ready()
             self.counts.check_settled(attempt.epoch)  # and no other task runs before the commit is sent
         failed_guard, *reply = await self._commit(keys=keys, args=args)
-        if failed_guard == attempt.commit.counted:
-            await self.counts.compare()
+        if attempt.commit.is_uncounted(failed_guard):
+            await self.counts.require()
             return None
         if failed_guard in attempt.commit.lasting:
             raise NotAuthenticated("The instance was deleted; nothing was suspended.")
