@@ -71,6 +71,7 @@ class _App(FastAPI):
     """An app that can serve frequent operations before its middleware."""
 
     _guard: Guard | None = None
+    access_log = False
 
     def quicken(self, guard: Guard) -> None:
         """Serve the frequent operations first, within `guard`."""
@@ -79,7 +80,7 @@ class _App(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
         stack = super().build_middleware_stack()
         served = QuickRoutes(self, stack, _QUICK, self._guard) if self._guard is not None else stack
-        return Draining(Traced(served), self.state)
+        return Draining(Traced(served, access_log=self.access_log, prefix=api.prefix), self.state)
 
 
 def create_app(settings: Settings, weak_durability: str | None = None, *, quick: bool = True) -> FastAPI:
@@ -97,6 +98,7 @@ def create_app(settings: Settings, weak_durability: str | None = None, *, quick:
         telemetry=NO_TELEMETRY,
         exception_handlers=dict.fromkeys((SaysoError, RequestValidationError, HTTPException), _answer),
     )
+    app.access_log = settings.access_log
     serve_document(app, "/api/openapi.json")
     app.state.weak_durability, app.state.additions = weak_durability, ADDITIONS
     app.mount(AAP, create_aap(app.state, VERSION))

@@ -29,7 +29,7 @@ from service.core.outgoing.http import (
     read_retry_after_ms,
     retry_after_ms,
 )
-from service.core.store.announcements import LANE, RETRY_FOR_MS, Delivery
+from service.core.store.announcements import LANE, RETRY_FOR_MS, Delivery, find_suspension_id
 from service.core.store.attempts import Allowance
 from service.core.store.deliveries import CLAIM_MS, DELIVERED, Deliveries, Waiting
 from service.core.store.instances import Instances
@@ -265,8 +265,16 @@ class Courier:
         if answer.accepted:
             await self.wiring.part(Deliveries).end(claimed, DELIVERED, now_ms, answer.status)
             log.info("message_delivered", message=message.id, endpoint=target.endpoint_id, tries=message.tries)
+            await self._note_delivered(message, now_ms, monotonic_ms() - began_ms)
             return 0
         return await self._refused(claimed, target, answer, now_ms)
+
+    async def _note_delivered(self, message: Delivery, now_ms: int, took_ms: float) -> None:
+        """Let observers learn of an accepted message; nothing is read without any."""
+        for observer in self.wiring.store.hooks.observers:
+            with suppress(SaysoError):
+                record = (await self.wiring.desk.suspensions.read(find_suspension_id(message))).record
+                observer.note_delivery(record, message.id, now_ms, took_ms)
 
     async def _refused(self, claimed: Waiting, target: Target, answer: Answer, now_ms: int) -> int:
         reason, message = describe_refusal(answer), claimed.delivery

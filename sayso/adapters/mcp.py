@@ -25,6 +25,7 @@ from sayso.client import AsyncClient
 from sayso.client.holders import run_as
 from sayso.client.permits import Call, EarlierResult, GatedCall, RedeemedPermit, obtain_permit, replay, report
 from sayso.client.requests import new_key
+from sayso.client.trace_context import traced_as
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.records.tools import ToolDefinition, check_tool_name
 from sayso.errors import CallFailed, Denied, InDoubt, InvalidInput, NotFound, SaysoError, Suspended, Unavailable
@@ -86,6 +87,12 @@ class Proxy:
         self, ctx: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Return the result of the call, or an error that tells the model why it did not run."""
+        with traced_as((params.meta or {}).get("traceparent")):
+            return await self._call(ctx, params)
+
+    async def _call(
+        self, ctx: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         try:
             tool = await self._find_tool(params.name)
             gated_call = self._build_call(ctx, tool, params)

@@ -16,6 +16,7 @@ from sayso.client import requests, retries
 from sayso.client.operations import Operations
 from sayso.client.requests import Request, Response
 from sayso.client.retries import PATIENCE_S, Flow, NoResponse, RetryPolicy, Sleep
+from sayso.client.trace_context import find_traceparent
 from sayso.core.packages import VERSION_HEADER, describe_difference
 from sayso.errors import InvalidInput
 from sayso.wire.models import ViewT
@@ -51,6 +52,8 @@ class _Connection(Operations):
             headers["Idempotency-Key"] = request.key
         if request.on_behalf_of is not None:
             headers["Sayso-On-Behalf-Of"] = request.on_behalf_of
+        if (traceparent := find_traceparent()) is not None:
+            headers["traceparent"] = traceparent
         if request.body is not None:
             headers["Content-Type"], content = "application/json", to_json(request.body)
         return {

@@ -1,11 +1,13 @@
 """The features of the service, one row each, in the order in which they add to a commit."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 
+from service.core.settings import Settings
 from service.core.store.announcements import announce, notify_endpoint
 from service.core.store.channels import queue_cards
-from service.core.store.connection.commits import Writer
+from service.core.store.connection.commits import Observer, Writer
 from service.core.store.counters import write_counters
 from service.core.store.precedents import note_precedents
 from service.core.store.rules import note_rules
@@ -23,6 +25,7 @@ from service.features.insights.totals import note_totals
 from service.features.passkeys.deciding import prove_decision
 from service.features.permissions.desk import Permissions, propose_learned
 from service.features.permissions.store import note_lessons
+from service.features.tracing.exporting import observe_spans
 from service.features.whatif.shadows import CandidateInShadow
 from service.features.whatif.store import delete_replays
 
@@ -38,7 +41,8 @@ class Tick(NamedTuple):
 class Feature(NamedTuple):
     """A feature's row: what it adds to the core, as `Hooks` describes it, and the ticks of the clock's process.
 
-    `retention` is a pass of the hourly job, with the time, ms; it returns whether more is to do.
+    `retention` is a pass of the hourly job, with the time, ms; it returns whether more is to do. `observe` yields what
+    learns of saved changes in one process.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Feature(NamedTuple):
     companions: tuple[Callable[[TenantStore], Companion], ...] = ()
     ticks: tuple[Tick, ...] = ()
     retention: Callable[[Wiring, int], Awaitable[bool]] | None = None
+    observe: Callable[[Settings], AbstractAsyncContextManager[tuple[Observer, ...]]] | None = None
 
 
 FEATURES = (
@@ -67,6 +72,7 @@ FEATURES = (
     Feature("evidence", ticks=(Tick(keep_checkpoints, 10, "checkpoint_failed"),)),
     Feature("archive", deletions=(note_erased,), cleanups=(cut_erased,), retention=keep_archive),
     Feature("counters", writers=(write_counters,)),
+    Feature("tracing", observe=observe_spans),
 )
 HOOKS = Hooks(
     consequences=Permissions(),

@@ -33,9 +33,8 @@ from service.core.logs import configure_logs
 from service.core.settings import Settings
 from service.core.settings.limits import TENANT
 from service.core.store.connection.connecting import connect
-from service.core.store.connection.pipeline import Part
 from service.core.store.runs.runs import Run
-from service.core.store.suspensions.batches import DueBatches
+from service.core.store.suspensions.batches import DueBatches, PackedCommit
 from service.core.store.suspensions.saving import Verb
 from service.core.store.suspensions.schedule import Schedule
 from service.core.store.tenants import Connections, TenantStore
@@ -119,7 +118,9 @@ class LaterBatches(DueBatches):
         """Apply a transition at the later time."""
         return await super().change(suspension_ids, self._at_clock(verb), valid_until_ms)
 
-    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part], valid_until_ms: int) -> list[str]:
+    async def _send(
+        self, suspension_ids: Sequence[str], commits: Sequence[PackedCommit], valid_until_ms: int
+    ) -> list[str]:
         left: list[str] = []
         for suspension_id, commit in zip(suspension_ids, commits, strict=True):
             left += await self._steps.take("commit", partial(super()._send, [suspension_id], [commit], valid_until_ms))

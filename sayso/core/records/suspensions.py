@@ -144,6 +144,8 @@ class RunRef(Immutable):
     tenant: str = "default"
     environment: str = ""
     who: Who | None = None
+    # The caller's place in its own trace, for spans; empty where spans are off.
+    traceparent: str = Field("", exclude_if=is_empty)
 
     @property
     def requesters(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from sayso.core.schemas.bounds import without_argument
 from sayso.core.transitions.client_execution import name_run
 from sayso.core.transitions.deciding import suspend
 from sayso.errors import IdempotencyConflict
+from service.core.caller_ids import current_ids
 from service.core.desk.changes import build_idempotency, draft_suspension, until_within
 from service.core.desk.superseding import KeyedRequest, settle_repeated
 from service.core.desk.worker_execution import Handing
@@ -219,8 +220,12 @@ class Suspending:
             await self.intake.admit(run.owner, for_workers=for_workers)
 
     def _place(self, run: RunRef) -> RunRef:
+        """Return the run with its tenant and environment, and its trace where spans are on."""
+        traced = self.intake is not None and self.intake.limits.otlp_endpoint is not None
         place = {"tenant": self.suspensions.tenant, "environment": self.environment}
-        return run if (run.tenant, run.environment) == (*place.values(),) else run.model_copy(update=place)
+        place["traceparent"] = current_ids.get().traceparent if traced else ""
+        known = (run.tenant, run.environment, run.traceparent)
+        return run if known == (*place.values(),) else run.model_copy(update=place)
 
     async def _check_calls(
         self,

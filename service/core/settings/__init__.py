@@ -19,6 +19,7 @@ from service.core.settings.evidence import EvidenceSettings
 from service.core.settings.limits import EdgeSettings, LimitSettings, PeriodSettings, WebhookSettings, Words
 from service.core.settings.secrets import FILED, file_variable_of, read_files
 from service.core.settings.stores import check_port, check_store_url, find_exposure
+from service.core.settings.telemetry import TelemetrySettings
 
 FILES = ("policy", "channels", "drills", "assessors", "token_issuers", "sign_in")
 """The settings that name files of a tenant."""
@@ -83,7 +84,7 @@ class InvalidSettings(InvalidInput):
     """The settings are invalid; correct them and start again."""
 
 
-class Settings(EvidenceSettings, WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
+class Settings(EvidenceSettings, TelemetrySettings, WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """All settings, immutable."""
 
     model_config = SettingsConfigDict(

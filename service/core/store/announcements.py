@@ -140,6 +140,11 @@ def request_id_of(suspension_id: str) -> str:
     return str(UUID(hex=suspension_id.removeprefix("sus_")))
 
 
+def find_suspension_id(message: Delivery) -> str:
+    """Return the suspension that a message is about."""
+    return message.subject or f"sus_{UUID(json.loads(message.body)['request_id']).hex}"
+
+
 def closed_at_ms(record: SuspensionRecord) -> int | None:
     """Return when a record with one item got its outcome or was cancelled; None while pending."""
     outcome = record.items[0].outcome

@@ -19,7 +19,7 @@ from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import decide
 from sayso.errors import StepUpRequired
 from service.core.cache import Refresher
-from service.core.store.connection.commits import Commit, Writer
+from service.core.store.connection.commits import Commit, Observer, Update, Writer
 from service.core.store.connection.connecting import as_ms, macs_of, texts
 from service.core.store.connection.pipeline import Pipeline
 from service.core.store.connection.sealing import Keyring, Sealer
@@ -155,6 +155,7 @@ class Hooks(NamedTuple):
     consequences: Consequences = Consequences()
     prove: Prove = prove_nothing
     writers: tuple[Writer, ...] = ()
+    observers: tuple[Observer, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     cleanups: tuple[Cleanup, ...] = ()
     companions: tuple[Callable[["TenantStore"], Companion], ...] = ()
@@ -183,6 +184,12 @@ class TenantStore:
         elif not failed_guard:
             self.counts.note(reply[2], as_ms(*reply[:2]))
         return not failed_guard
+
+    def note_saved(self, update: Update | None) -> None:
+        """Let observers learn of a change that was saved."""
+        if update is not None:
+            for observer in self.hooks.observers:
+                observer.note_change(update)
 
     def count(self, commit: Commit) -> None:
         """Count the commit as one of this process, whose earlier ones the store must have."""

@@ -109,7 +109,7 @@ class QuickRoutes:
     def __init__(self, app: FastAPI, rest: ASGIApp, quick: Quick, guard: Guard) -> None:
         self._app, self._rest = app, rest
         self._guarded = guard(self._serve)
-        self._routes: dict[str, list[tuple[Pattern[str], Respond]]] = defaultdict(list)
+        self._routes: dict[str, list[tuple[Pattern[str], str, Respond]]] = defaultdict(list)
         routes = {
             route.operation_id: route
             for router in quick.routers
@@ -117,15 +117,15 @@ class QuickRoutes:
             if isinstance(route, SignedInRoute)
         }
         for route in map(routes.__getitem__, quick.operations):
-            path = compile_path(quick.prefix + route.path)[0]
+            template = quick.prefix + route.path
             for method in route.methods or ():
-                self._routes[method].append((path, serve_quickly(route)))
+                self._routes[method].append((compile_path(template)[0], template, serve_quickly(route)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not scope.get("root_path"):
-            for path, respond in self._routes.get(scope["method"], ()):
+            for path, template, respond in self._routes.get(scope["method"], ()):
                 if (match := path.match(scope["path"])) is not None:
-                    scope.update(app=self._app, path_params=match.groupdict(), respond=respond)
+                    scope.update(app=self._app, path_params=match.groupdict(), respond=respond, template=template)
                     await self._guarded(scope, receive, send)
                     return
         await self._rest(scope, receive, send)

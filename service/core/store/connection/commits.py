@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from service.core.store.connection.macs import Macs
@@ -30,6 +30,7 @@ class Commit:
     hand_overs: dict[int, str] = field(default_factory=dict)
     counted: int = 0
     record: bytes = b""
+    update: "Update | None" = None
 
     def expect(self, key: str, version: int) -> None:
         """Require this version of `key`; with 0 it must not exist."""
@@ -125,6 +126,16 @@ class Update(NamedTuple):
 
 
 Writer = Callable[[Commit, TenantKeys, Update], None]  # adds guards and writes to the commit of an update
+
+
+class Observer(Protocol):
+    """What a feature learns of saved changes and delivered messages; it neither waits nor raises."""
+
+    def note_change(self, update: Update) -> None:
+        """Learn of a change that the store has saved."""
+
+    def note_delivery(self, record: SuspensionRecord, message_id: str, at_ms: int, took_ms: float) -> None:
+        """Learn that the receiver of a message has accepted it."""
 
 
 def split_values(values: Sequence[Value]) -> Iterator[Sequence[Value]]:

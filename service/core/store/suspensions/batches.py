@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sayso.core.records.events import TrailHead
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.errors import SaysoError
+from service.core.store.connection.commits import Update
 from service.core.store.connection.connecting import as_ms
 from service.core.store.connection.pipeline import Part, Script
 from service.core.store.lua import read_script
@@ -27,7 +28,14 @@ class PrecomputedCommit(NamedTuple):
 
     suspension_id: str
     at_ms: int
-    commit: Part
+    commit: "PackedCommit"
+
+
+class PackedCommit(NamedTuple):
+    """A commit as its batch sends it, and the change for observers."""
+
+    part: Part
+    update: Update | None
 
 
 class DueBatches:
@@ -41,7 +49,7 @@ class DueBatches:
         """Apply the transition, saved up to `valid_until_ms`; return the ids that failed. Raises `Unavailable`."""
         now_ms, packed = await self._load(suspension_ids)
         left: list[str] = []
-        commits: dict[str, Part] = {}
+        commits: dict[str, PackedCommit] = {}
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
                 if raw is None:
@@ -83,24 +91,27 @@ class DueBatches:
         seconds, micros, packed = await next(self._pipelines).run(_LOAD, names)
         return max(as_ms(seconds, micros), self.mark_ms()), self._macs.verify(("MGET", *names), packed)
 
-    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part], valid_until_ms: int) -> list[str]:
+    async def _send(
+        self, suspension_ids: Sequence[str], commits: Sequence[PackedCommit], valid_until_ms: int
+    ) -> list[str]:
         if not commits:
             return []
-        answers = await next(self._pipelines).run_parts(_COMMIT, valid_until_ms, commits)
+        answers = await next(self._pipelines).run_parts(_COMMIT, valid_until_ms, [commit.part for commit in commits])
         if not answers:  # one is malformed, which the caller finds by changing each alone, or `valid_until_ms` is past
             return [*suspension_ids]
-        for answer in answers:
+        for answer, commit in zip(answers, commits, strict=True):
             if isinstance(answer, list) and answer[0] == 0:
                 self._store.counts.note(answer[3], as_ms(*answer[1:3]))
+                self._store.note_saved(commit.update)
         results = zip(suspension_ids, answers, strict=True)
         return [suspension_id for suspension_id, answer in results if not isinstance(answer, list) or answer[0] != 0]
 
     def _pack(
         self, record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)
-    ) -> Part:
+    ) -> PackedCommit:
         commit, _, _ = build_commit(
             record, change, head, os.urandom(6).hex(), None, self._store, small=between_ms != (0, 0)
         )
         self._store.count(commit)
         commit.between_ms = between_ms
-        return Part.pack(*commit.arguments(self._macs))
+        return PackedCommit(Part.pack(*commit.arguments(self._macs)), commit.update)

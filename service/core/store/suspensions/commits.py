@@ -8,10 +8,11 @@ from typing import NamedTuple
 from sayso.core.clock import DAY_MS, monotonic_ms
 from sayso.core.policy.counters.readings import Readings, Wanted
 from sayso.core.records.chain import write_events
-from sayso.core.records.events import TrailHead
+from sayso.core.records.events import Event, TrailHead
 from sayso.core.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.core.transitions.masking import mask_contents
 from sayso.errors import TooManyRequests
+from service.core.caller_ids import current_ids
 from service.core.concurrency import Turnstile
 from service.core.settings import Settings
 from service.core.store.connection.commits import Commit, Update
@@ -69,7 +70,10 @@ def build_commit(
     commit = Commit()
     commit.expect(keys.suspension(after.id), after.version - 1)
     first_seq = head.seq + 1
-    head, entries = write_events(head, mask_contents(change.record, change.events), after.updated_at_ms)
+    events = mask_contents(change.record, change.events)
+    if request_id := current_ids.get().request_id:
+        events = tuple(Event(event.type, {**event.data, "request_id": request_id}) for event in events)
+    head, entries = write_events(head, events, after.updated_at_ms)
     packed = pack_record(after, head, commit_id, store.sealer, small=small)
     commit.record = packed
     commit.write("SET", keys.suspension(after.id), packed)
@@ -99,6 +103,7 @@ def build_commit(
         _expect_room(commit, keys, before, last, room)
     pairs = ((before, after),) if change.following is None else ((before, after), (None, change.following))
     update = Update(before, change, after, pairs, first_seq, after.updated_at_ms)
+    commit.update = update if store.hooks.observers else None
     for write in store.hooks.writers:
         write(commit, keys, update)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"

@@ -228,6 +228,7 @@ class Suspensions(SuspensionLookups):
         for _ in range(_ROUNDS):
             state = await self._find(suspension_id, seen)
             if lost is not None and state.last_commit == lost.commit_id:
+                self._store.note_saved(lost.commit.update)
                 return lost.saved
             if seen is not None and state.fingerprint is not None:
                 if state.fingerprint != seen.fingerprint:
@@ -344,6 +345,7 @@ class Suspensions(SuspensionLookups):
         *time, number = reply
         now_ms = self._read_time(*time)
         self.counts.note(number, now_ms)
+        self._store.note_saved(attempt.commit.update)
         if attempt.starts:
             self.starts.note(Start(now_ms, attempt.saved.record.id, attempt.commit.record))
         return attempt.saved._replace(now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())

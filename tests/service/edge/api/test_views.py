@@ -46,7 +46,7 @@ OUR_OWN = {
         "offer",
         "suspends",
     },  # outcome and trail
-    RunRef: {"tenant"},
+    RunRef: {"tenant", "traceparent"},
     Permit: {"report_by_ms"},
     CardDelivery: {"tries", "off_duty", "references", "shown", "reminded"},
     Lease: {"step"},

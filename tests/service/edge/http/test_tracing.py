@@ -4,6 +4,7 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
+from service.core.caller_ids import NO_IDS
 from service.edge.http.tracing import read_ids
 from tests.service.worlds import World
 
@@ -28,7 +29,7 @@ async def test_ids_are_on_the_log_lines_of_their_request_alone(world: World) -> 
 
 @pytest.mark.parametrize("sent", ["", "a b", "x" * 129, 'a"b', "a\u00e9", "a\nb"])
 def test_malformed_request_id_is_ignored(sent: str) -> None:
-    assert read_ids([(b"x-request-id", sent.encode("latin-1"))]) == {}
+    assert read_ids([(b"x-request-id", sent.encode("latin-1"))]) == NO_IDS
 
 
 @pytest.mark.parametrize(
@@ -43,8 +44,34 @@ def test_malformed_request_id_is_ignored(sent: str) -> None:
     ],
 )
 def test_malformed_trace_is_ignored(sent: str) -> None:
-    assert read_ids([(b"traceparent", sent.encode())]) == {}
+    assert read_ids([(b"traceparent", sent.encode())]) == NO_IDS
 
 
 def test_header_that_was_sent_twice_is_ignored() -> None:
-    assert read_ids([(b"x-request-id", b"a"), (b"x-request-id", b"b")]) == {}
+    assert read_ids([(b"x-request-id", b"a"), (b"x-request-id", b"b")]) == NO_IDS
+
+
+async def test_each_request_has_an_access_line_with_its_route_and_caller(world: World) -> None:
+    with capture_logs() as lines:
+        async with world.client("demo") as agent:
+            await agent.get("/api/v1/suspensions/sus_unknown")
+            await agent.get("/healthz")
+            await agent.get("/metrics")
+            await agent.get("/no/such/page?secret=1")
+    known, other = [line for line in lines if line["event"] == "request"]
+    assert (known["method"], known["route"], known["status"]) == ("GET", "/api/v1/suspensions/{suspension_id}", 404)
+    assert known["by"] == "agent"
+    assert (other["route"], other["status"]) == (None, 404)
+    assert known["ms"] >= 0
+
+
+async def test_trail_has_the_request_id_of_the_change(world: World) -> None:
+    async with world.client("demo") as agent:
+        call = {"tool": "wire", "args": {}, "definition": {"description": "", "parameters": {"type": "object"}}}
+        body = {"mode": "poll", "calls": [{**call, "call_id": "c-1"}]}
+        asked = await agent.post("/api/v1/suspensions", json=body, headers={"X-Request-ID": "req-7"})
+        assert asked.status_code == 201
+    run_id = asked.json()["run"]["id"]
+    async with world.client("root") as root:
+        entries = (await root.get(f"/api/v1/runs/{run_id}/events")).raise_for_status().json()["events"]
+    assert {entry["data"].get("request_id") for entry in entries} == {"req-7"}
