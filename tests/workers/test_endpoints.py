@@ -19,6 +19,7 @@ from service.core.outgoing.connections import host_and_port
 from service.core.outgoing.http import EVENT_WAITS_S, EVENTS_RETRY_FOR_MS, Posts, event_retry_after_ms
 from service.core.settings import Settings
 from service.core.settings.limits import TENANT
+from service.core.store.announcements import Delivery
 from service.core.store.deliveries import Deliveries, Waiting
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
@@ -257,6 +258,28 @@ async def test_message_of_a_later_version_is_kept_and_delays_no_other(
         later_ms = await redis.zscore(KEYS.lane(endpoint_id), "evt_new")
         assert later_ms is not None
         assert later_ms > now_ms()
+
+
+async def test_events_of_one_millisecond_arrive_in_order_one_at_a_time(wiring: Wiring, certificate: Path) -> None:
+    async with serving(str(certificate), ["well"]) as (program,):
+        (endpoint_id,) = await register(wiring, program)
+        at_ms = await wiring.schedule.now_ms() - 1
+        created, decided = (
+            Delivery(
+                id=id_,
+                endpoint_id=endpoint_id,
+                body=json.dumps({"type": type_}),
+                until_ms=at_ms + 60_000,
+                type=type_,
+                subject="sus_1",
+                created_at_ms=at_ms,
+            )
+            for id_, type_ in (("evt_2", WebhookEvent.ITEM_CREATED), ("evt_1", WebhookEvent.ITEM_DECIDED))
+        )
+        await wiring.part(Deliveries).add([decided, created], at_ms)
+        await deliver_events(wiring)
+        assert [came.body["type"] for came in program.events] == ["item.created", "item.decided"]
+        assert program.most_at_once == 1
 
 
 async def test_events_of_one_item_arrive_in_order_while_many_are_under_way(wiring: Wiring, certificate: Path) -> None:

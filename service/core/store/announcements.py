@@ -186,10 +186,24 @@ def notify_endpoint(commit: Commit, keys: TenantKeys, update: Update) -> None:
         write_message(commit, keys, message, update.at_ms)
 
 
+_TYPES: tuple[str, ...] = (  # in the order of events of one change
+    *(WebhookEvent.RUN_SUSPENDED, WebhookEvent.ITEM_CREATED, WebhookEvent.ITEM_ESCALATED, WebhookEvent.ITEM_DECIDED),
+    *(WebhookEvent.ITEM_WITHDRAWN, WebhookEvent.RUN_RESUMED, WebhookEvent.RUN_FINISHED),
+)
+
+
+def find_place(type_: str) -> int:
+    """Return the place of an event among those of one millisecond: an item may be created and decided in one."""
+    return _TYPES.index(type_) if type_ in _TYPES else 0
+
+
 def write_message(commit: Commit, keys: TenantKeys, message: Delivery, at_ms: int) -> None:
-    """Save a new message, to be sent at `at_ms`."""
+    """Save a new message, to be sent at `at_ms`.
+
+    Its fraction of the millisecond keeps the events of one item in order, however many are taken from the lane at once.
+    """
     commit.write("SET", keys.delivery(message.id), pack_delivery(message, 1))
-    commit.write("ZADD", keys.lane(message.endpoint_id), at_ms, message.id)
+    commit.write("ZADD", keys.lane(message.endpoint_id), f"{at_ms}.{find_place(message.type)}", message.id)
     commit.write("ZADD", keys.deliveries, "LT", at_ms, f"{LANE}{message.endpoint_id}")
 
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sayso.core.clock import DAY_MS
-from sayso.core.records.events import WebhookEvent
 from sayso.errors import Unreadable
-from service.core.store.announcements import LANE, Delivery, pack_delivery, write_message
+from service.core.store.announcements import LANE, Delivery, find_place, pack_delivery, write_message
 from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import text, texts
 from service.core.store.connection.macs import REFUSED
@@ -22,10 +21,6 @@ CLAIM_MS = 30_000  # three times as long as an attempt may take
 KEPT_MS = DAY_MS  # how long a message is kept after its delivery
 FAILED_KEPT_MS = 30 * KEPT_MS  # how long a message is kept that was not delivered
 _MOST_FAILURES = 1_000
-_TYPES: tuple[str, ...] = (  # in the order of events of one change
-    *(WebhookEvent.RUN_SUSPENDED, WebhookEvent.ITEM_CREATED, WebhookEvent.ITEM_ESCALATED, WebhookEvent.ITEM_DECIDED),
-    *(WebhookEvent.ITEM_WITHDRAWN, WebhookEvent.RUN_RESUMED, WebhookEvent.RUN_FINISHED),
-)
 
 DELIVERED = "delivered"
 
@@ -76,8 +71,7 @@ class Deliveries(DueList):
         for message_id, raw in zip(message_ids, raws, strict=True):
             read = self._readings.read_others(Delivery, [(_name(message_id), _split(raw)[1])] if raw else [])
             subject, at_ms, type_ = (read[0].subject, read[0].created_at_ms, read[0].type) if read else ("", 0, "")
-            place = _TYPES.index(type_) if type_ in _TYPES else 0  # an item may be created and decided in one ms
-            groups.setdefault(subject or message_id, []).append((at_ms, place, message_id))
+            groups.setdefault(subject or message_id, []).append((at_ms, find_place(type_), message_id))
         return [[message_id for *_, message_id in sorted(group)] for group in groups.values()]
 
     async def claim(self, seen: Waiting, now_ms: int) -> Waiting | None:

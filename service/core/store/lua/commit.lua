@@ -64,7 +64,7 @@ them. With a key file, values that may hold a secret are encrypted; see `sealing
   sayso:{t}:moving          string  "version|" and the mark of a copy that is not live, as JSON; see `loss/moves.py`
   sayso:{t}:next-drill      string  "1", kept until the next scheduled drill is due
   sayso:{t}:recent:<person> zset    "<decision>|<action>|<look, ms>" -> its time, ms: the latest of a person; 30 days
-  sayso:{t}:lane:<endpoint> zset    message for an endpoint or instance -> next attempt, ms
+  sayso:{t}:lane:<endpoint> zset    message for an endpoint or instance -> next attempt, ms, and a fraction by the event's type
   sayso:{t}:deliveries      zset    "lane:" and an endpoint, or "gone:" and an instance whose deletion is not complete ->
                                     next attempt, ms
   sayso:{t}:failures        zset    message that was refused at least once and is not delivered -> last attempt, ms

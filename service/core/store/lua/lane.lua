@@ -11,5 +11,5 @@ if #first == 0 then
   return 0
 end
 local at = math.max(tonumber(first[2]), tonumber(ARGV[2]))
-redis.call('ZADD', KEYS[2], string.format('%.0f', at), ARGV[1])
+redis.call('ZADD', KEYS[2], string.format('%.0f', math.ceil(at)), ARGV[1])
 return 1
