@@ -27,7 +27,7 @@ bind 127.0.0.1
 dir {folder}
 sentinel monitor {name} 127.0.0.1 {primary} 2
 sentinel down-after-milliseconds {name} 1000
-sentinel failover-timeout {name} 5000
+sentinel failover-timeout {name} 1000
 """
 
 
