@@ -23,7 +23,7 @@ class Collector:
     def spans(self) -> list[Any]:
         """Return all spans that came, each once: a repeated act has the same id."""
         requests = [ExportTraceServiceRequest.FromString(body) for body in self.bodies]
-        parts = (part for one in requests for resource in one.resource_spans for part in resource.scope_spans)
+        parts = (part for sent in requests for resource in sent.resource_spans for part in resource.scope_spans)
         return list({span.span_id: span for part in parts for span in part.spans}.values())
 
     def names(self) -> set[str]:
@@ -33,7 +33,7 @@ class Collector:
 
 def attributes_of(span: Any) -> dict[str, object]:
     """Return the attributes of a span."""
-    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes}
+    return {fact.key: getattr(fact.value, fact.value.WhichOneof("value")) for fact in span.attributes}
 
 
 @contextmanager

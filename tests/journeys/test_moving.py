@@ -25,6 +25,7 @@ from service.core.store.connection.macs import Macs
 from tests.builders import make_agent, make_person
 from tests.journeys.paying_agents import TURNS, paid_in
 from tests.journeys.stacks import PATIENCE_S
+from tests.waits import working_beside
 
 TENANTS = ("acme", "globex")
 POLICY = "version: 1\ndefault: request_approval\nrules: []\n"
@@ -120,21 +121,15 @@ class Desk:
 @contextmanager
 def load(desk: Desk) -> Iterator[None]:
     """Start runs and approve their calls until the end of the block."""
-    stop = threading.Event()
 
-    def work() -> None:
+    def work(stop: threading.Event) -> None:
         number = 0
         while not stop.wait(0.05):
             if desk.approve_all() < 2 * SOME:
                 number += desk.start(number)  # a start that was not confirmed is sent again
 
-    worker = threading.Thread(target=work)
-    worker.start()
-    try:
+    with working_beside(work):
         yield
-    finally:
-        stop.set()
-        worker.join()
 
 
 class Programs:

@@ -19,6 +19,7 @@ from sayso.core.key_files import create_key_file
 from service.core.settings import CHECKOUT
 from tests.journeys.paying_agents import paid_in
 from tests.journeys.stacks import PATIENCE_S, quick_stack
+from tests.waits import working_beside
 
 POLICY = "version: 1\ndefault: request_approval\nrules: []\n"
 AGENTS = ",".join(["demo.agents:support", *(f"tests.journeys.paying_agents:{name}" for name in ("payer", "closer"))])
@@ -78,9 +79,8 @@ class Desk:
 @contextmanager
 def load(desk: Desk) -> Iterator[None]:
     """Start runs, and approve two of three items, until the end of the block."""
-    stop = threading.Event()
 
-    def work() -> None:
+    def work(stop: threading.Event) -> None:
         number = 0
         while not stop.is_set():
             desk.start(number)
@@ -89,13 +89,8 @@ def load(desk: Desk) -> Iterator[None]:
                 if place % 3:
                     desk.decide(suspension_id, item, {"action": "approve"})
 
-    worker = threading.Thread(target=work)
-    worker.start()
-    try:
+    with working_beside(work):
         yield
-    finally:
-        stop.set()
-        worker.join()
 
 
 def run(act: str, *args: str, **environ: str) -> str:

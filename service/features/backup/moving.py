@@ -56,8 +56,8 @@ class TenantMove:
             async with self._held(move) as held:
                 async for line in self._copy(move, held):
                     yield line
-        elif before.target != self._target:
-            raise Conflict(f"{self._tenant} has moved to another store than {hide_password(self._url)}. Name that one.")
+        else:
+            self._check_target(before)
         yield await self._finish(move.id)
 
     async def go_back(self) -> str:
@@ -66,8 +66,8 @@ class TenantMove:
         old, new = read_move(raw_old or None), read_move(raw_new or None)
         if old is not None and old.state != "moved":
             raise Conflict(f"A move is under way. Stop it, or wait {HOLD_MS // 1000} s, then run the command again.")
-        if old is not None and old.target != self._target:
-            raise Conflict(f"{self._tenant} has moved to another store than {hide_password(self._url)}. Name that one.")
+        if old is not None:
+            self._check_target(old)
         if new is None and not await self._new.is_empty():
             raise Conflict(
                 f"{self._tenant} is live in {hide_password(self._url)} already: a process has opened it there. Move it "
@@ -97,6 +97,10 @@ class TenantMove:
             )
         await self._new.delete()
         return f"Nothing of {self._tenant} is left in {hide_password(self._url)} but a mark that it has moved."
+
+    def _check_target(self, move: Move) -> None:
+        if move.target != self._target:
+            raise Conflict(f"{self._tenant} has moved to another store than {hide_password(self._url)}. Name that one.")
 
     @property
     def _tenant(self) -> str:

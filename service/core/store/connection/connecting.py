@@ -214,14 +214,10 @@ def describe_fault(url: str, error: BaseException) -> str:
     return f"The store at {hide_password(url)} does not answer: {_find_cause(error)}."
 
 
-def _log_away(fault: str) -> None:
-    _LOG.warning("store_away", reason=fault)
-
-
-async def await_store(url: str, wait_s: float | None = WAIT_S, note: Callable[[str], None] = _log_away) -> None:
+async def await_store(url: str, wait_s: float | None = WAIT_S, note: Callable[[str], None] | None = None) -> None:
     """Wait until the store takes writes; raises `Unavailable` after the limit, and at once for a refused password.
 
-    `note` gets each reason to wait, as a sentence.
+    `note` gets each reason to wait, as a sentence; without it they are logged.
     """
     until_ms = None if wait_s is None else monotonic_ms() + wait_s * 1000
     logged = ""
@@ -238,10 +234,13 @@ async def await_store(url: str, wait_s: float | None = WAIT_S, note: Callable[[s
                     fault += f" Of the sentinels, {await describe_sentinels(url)}."
                 raise Unavailable(f"{fault} Nothing changed within {wait_s:g} s. Start it, or correct SAYSO_REDIS_URL.")
             if fault != logged:
-                note(fault)
+                if note is not None:
+                    note(fault)
+                else:
+                    _LOG.warning("store_away", reason=fault)
                 logged = fault
             await asyncio.sleep(_AGAIN_S)
-    if logged and note is _log_away:
+    if logged and note is None:
         _LOG.info("store_back", address=hide_password(url))
 
 

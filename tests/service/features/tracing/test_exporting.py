@@ -76,8 +76,8 @@ async def test_acts_of_a_call_are_spans_in_the_agents_trace_with_ids_alone(world
     assert {(span.trace_id.hex(), span.parent_span_id.hex()) for span in spans.values()} == {(TRACE, SPAN)}
     facts = {name.removeprefix("sayso."): attributes_of(span) for name, span in spans.items()}
     assert list(facts) == ["asked", "decided", "redeemed", "executed"]
-    assert {one["sayso.suspension.id"] for one in facts.values()} == {ended["id"]}
-    assert {one["gen_ai.tool.name"] for one in facts.values()} == {"wire"}
+    assert {span["sayso.suspension.id"] for span in facts.values()} == {ended["id"]}
+    assert {span["gen_ai.tool.name"] for span in facts.values()} == {"wire"}
     assert facts["decided"]["sayso.verdict"] == "approved"
     sent = b"".join(collector.bodies)
     assert [text for text in TEXTS if text.encode() in sent.replace(b"sayso.", b"")] == []
