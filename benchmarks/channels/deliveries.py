@@ -50,7 +50,7 @@ class Bot(Program):
 
     messages: dict[tuple[str, int], Arrival] = field(default_factory=dict)
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         arrival = await read_request(reader)
         if arrival.path.endswith("/getUpdates"):
             await asyncio.wait_for(reader.read(), None)

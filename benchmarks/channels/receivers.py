@@ -56,25 +56,30 @@ class Program:
         return [one for one in self.came if one.body["type"] != "webhook.verification"]
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Read one request and answer it."""
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
+        """Read requests and answer them, one after another while it behaves well."""
         try:
-            await self._answer(reader, writer)
+            while await self._answer(reader, writer):
+                pass
         except (OSError, asyncio.IncompleteReadError):
             return
         finally:
-            self.at_once -= 1
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; return whether the connection stays open."""
         arrival = await read_request(reader)
-        self.came.append(arrival)
-        if arrival.body["type"] == "webhook.verification":
-            writer.write(write_body({"challenge": arrival.body["challenge"]}))
-            await writer.drain()
-        else:
-            await self.behave(reader, writer, b"HTTP/1.1 204 No Content\r\n\r\n")
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            self.came.append(arrival)
+            if arrival.body["type"] == "webhook.verification":
+                writer.write(write_body({"challenge": arrival.body["challenge"]}))
+                await writer.drain()
+            else:
+                await self.behave(reader, writer, b"HTTP/1.1 204 No Content\r\n\r\n")
+        finally:
+            self.at_once -= 1
+        return self.behaviour == "well"
 
     async def behave(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, accepted: bytes) -> None:
         """Answer as its behaviour says; a well-behaved one sends `accepted`."""

@@ -18,12 +18,12 @@ import httpx
 from sayso.core.clock import DAY_MS, HOUR_MS, now_ms
 from sayso.core.signing import sign_message
 from service.core.outgoing.connections import GuardedBackend, check_url
+from service.core.outgoing.keeping import IDLE_S, KeptConnections
 from service.core.settings import PORTS
 from service.core.settings.receivers import NO_RECEIVERS, InternalReceivers
 
 ATTEMPT_S = 10.0
 MAX_RESPONSE_BYTES = 65_536
-_MOST_CONNECTIONS = 1_024
 
 
 @dataclass(frozen=True)
@@ -56,22 +56,25 @@ class Posts:
         self._loopback, self._internal, self._proxy_url = loopback, internal, proxy
         self._attempt_s, self._most_bytes = attempt_s, most_bytes
         self._backend: GuardedBackend | None = None
-        self._pool: httpcore.AsyncConnectionPool | None = None
-        self._proxied: httpcore.AsyncConnectionPool | None = None
+        self._direct: KeptConnections | None = None
+        self._proxied: KeptConnections | None = None
 
     async def aclose(self) -> None:
         if self._proxied is not None:
             await self._proxied.aclose()
-        if self._pool is not None and self._backend is not None:
-            await self._pool.aclose()
+        if self._direct is not None and self._backend is not None:
+            await self._direct.aclose()
             self._backend.close()
 
     def check_url(self, url: str) -> None:
-        """Raise `UnsafeUrl` for a URL to which nothing is sent; each attempt checks what its host resolves to."""
+        """Raise `UnsafeUrl` for a URL to which nothing is sent; each connection checks what its host resolves to."""
         check_url(url, loopback=self._loopback, internal=self._internal)
 
     async def post(self, url: str, secrets: Sequence[str], message_id: str, body: bytes) -> Answer:
-        """Make one attempt with a signature by each secret; raises as `send` does."""
+        """Make one attempt with a signature by each secret; raises as `send` does.
+
+        Receivers know a repeated message by its id, so it goes over a connection that is open already.
+        """
         at_s = now_ms() // 1000
         headers = {
             "Content-Type": "application/json",
@@ -79,19 +82,27 @@ class Posts:
             "webhook-timestamp": str(at_s),
             "webhook-signature": " ".join(sign_message(secret, message_id, at_s, body) for secret in secrets),
         }
-        return await self.send(url, headers, body)
+        return await self.send(url, headers, body, repeatable=True)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes | None, *, method: str = "POST") -> Answer:
+    async def send(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        *,
+        method: str = "POST",
+        repeatable: bool = False,
+    ) -> Answer:
         """Make one attempt; raises `UnsafeUrl` if the URL leads to a forbidden address."""
         self.check_url(url)
-        pool = self._choose_pool(url)
+        connections = self._choose_connections(url)
         answer = Answer(0)
         sent: dict[str | bytes, str | bytes] = {"User-Agent": "Sayso"}
         sent.update(headers)
         try:
             async with (
                 asyncio.timeout(self._attempt_s),
-                pool.stream(method, url, headers=sent, content=body) as response,
+                connections.stream(method, url, sent, body, repeatable=repeatable) as response,
             ):
                 received = {name.lower(): value for name, value in response.headers}
                 retry_after = received.get(b"retry-after", b"").decode("latin-1") or None
@@ -106,32 +117,30 @@ class Posts:
             return replace(answer, error=_describe_failure(error), detail=f"{type(error).__name__}: {error}"[:500])
         return answer
 
-    def _choose_pool(self, url: str) -> httpcore.AsyncConnectionPool:
+    def _choose_connections(self, url: str) -> KeptConnections:
         """Return the connections to a checked URL, opened on first use: most processes never send."""
         parts = urlsplit(url)
         internal = self._internal.names(parts.hostname or "", parts.port or PORTS[parts.scheme])
         if self._proxy_url is not None and not internal:
-            self._proxied = self._proxied or _open_pool(proxy=_read_proxy(self._proxy_url))
+            self._proxied = self._proxied or _open_connections(proxy=_read_proxy(self._proxy_url))
             return self._proxied
-        if self._pool is None:
+        if self._direct is None:
             self._backend = GuardedBackend(loopback=self._loopback, internal=self._internal)
-            self._pool = _open_pool(network_backend=self._backend)
-        return self._pool
+            self._direct = _open_connections(network_backend=self._backend)
+        return self._direct
 
 
 _FAILURES = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError, OSError)
 
 
-def _open_pool(
+def _open_connections(
     *, proxy: httpcore.Proxy | None = None, network_backend: GuardedBackend | None = None
-) -> httpcore.AsyncConnectionPool:
+) -> KeptConnections:
     """Return connections through a proxy, which resolves the names, or of a backend."""
-    return httpcore.AsyncConnectionPool(
-        ssl_context=_trust(),
-        proxy=proxy,
-        max_connections=_MOST_CONNECTIONS,
-        max_keepalive_connections=0,
-        network_backend=network_backend,
+    return KeptConnections(
+        httpcore.AsyncConnectionPool(
+            ssl_context=_trust(), proxy=proxy, keepalive_expiry=IDLE_S, network_backend=network_backend
+        )
     )
 
 
