@@ -78,7 +78,14 @@ def receiving(certificate: Path, host: str = "localhost") -> Iterator[Receiver]:
 @contextmanager
 def serving_https(app: Any, certificate: Path, listener: socket.socket) -> Iterator[None]:
     """Serve an app over https in a thread of its own."""
-    config = uvicorn.Config(app, ssl_certfile=certificate, ssl_keyfile=certificate, log_config=None, lifespan="off")
+    config = uvicorn.Config(
+        app,
+        ssl_certfile=certificate,
+        ssl_keyfile=certificate,
+        log_config=None,
+        lifespan="off",
+        timeout_graceful_shutdown=0,  # a client may keep an idle connection open
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()

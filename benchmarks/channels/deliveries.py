@@ -54,7 +54,7 @@ class Bot(Program):
         arrival = await read_request(reader)
         if arrival.path.endswith("/getUpdates"):
             await asyncio.wait_for(reader.read(), None)
-            return
+            return False
         found = _NAME.search(arrival.raw)
         if found is not None:
             self.messages.setdefault((found[0].decode(), int(arrival.body["chat_id"])), arrival)
@@ -62,6 +62,7 @@ class Bot(Program):
             await self.behave(reader, writer, write_body({"ok": True, "result": {"message_id": 1}}))
         finally:
             arrival.ended_at_ms = now_ms()
+        return False
 
 
 class Way(NamedTuple):

@@ -60,8 +60,8 @@ class Program:
         try:
             while await self._answer(reader, writer):
                 pass
-        except (OSError, asyncio.IncompleteReadError):
-            return
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            return  # the last one: the loop ends before an idle connection does
         finally:
             writer.close()
 

@@ -1,10 +1,11 @@
-"""Connections that carry one request after another, to one receiver each.
+"""Connections that carry one request after another, to one receiver each: a scheme, host (the TLS name) and port.
 
-httpcore's own pool checks all of its connections for each request: with 64 of them that costs more than a new one.
+The address was checked when the connection was opened, by a backend whose rules do not change; it stays the same while
+it is open. httpcore's own pool checks all of its connections for each request: with 64 that costs more than a new one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from sayso.core.clock import monotonic_ms
 IDLE_S = 2.0  # before most servers close a connection by themselves
 _OLDEST_MS = 60_000  # then a name is resolved and checked again
 _MOST_CONNECTIONS = 1_024
+_MOST_IDLE = 512
 
 Headers = Mapping[str | bytes, str | bytes]
 
@@ -25,19 +27,22 @@ class _Kept(NamedTuple):
 
 
 class KeptConnections:
-    """The connections that one pool of httpcore opens, at most `_MOST_CONNECTIONS` in use."""
+    """The connections that one pool of httpcore opens, at most `_MOST_CONNECTIONS` in use, and `most_idle` kept."""
 
-    def __init__(self, pool: httpcore.AsyncConnectionPool) -> None:
+    def __init__(
+        self, pool: httpcore.AsyncConnectionPool, *, most_idle: int = _MOST_IDLE, oldest_ms: float = _OLDEST_MS
+    ) -> None:
         self._pool, self._places = pool, asyncio.Semaphore(_MOST_CONNECTIONS)
+        self._most_idle, self._oldest_ms = most_idle, oldest_ms
         self._idle: dict[str, list[_Kept]] = {}
         self._sweeping: asyncio.Task[None] | None = None
 
     async def aclose(self) -> None:
         if self._sweeping is not None:
             self._sweeping.cancel()
-        for kept in [kept for idle in self._idle.values() for kept in idle]:
-            await kept.connection.aclose()
+        every = [kept for idle in self._idle.values() for kept in idle]
         self._idle.clear()
+        await _close(every)
 
     @asynccontextmanager
     async def stream(
@@ -74,11 +79,12 @@ class KeptConnections:
     def _take(self, origin: str) -> _Kept | None:
         """Return an idle connection, the last one used; expired ones wait for the sweep."""
         idle = self._idle.get(origin, [])
-        return idle.pop() if idle and not _is_over(idle[-1]) else None
+        return idle.pop() if idle and not self._is_over(idle[-1]) else None
 
     async def _put_back(self, origin: str, kept: _Kept, *, keep: bool) -> None:
-        if not keep or not kept.connection.is_idle() or _is_over(kept):
-            await kept.connection.aclose()
+        is_full = sum(map(len, self._idle.values())) >= self._most_idle
+        if not keep or is_full or not kept.connection.is_idle() or self._is_over(kept):
+            await _close([kept])
             return
         self._idle.setdefault(origin, []).append(kept)
         if self._sweeping is None or self._sweeping.done():
@@ -89,16 +95,19 @@ class KeptConnections:
         while self._idle:
             await asyncio.sleep(IDLE_S)
             for origin, idle in list(self._idle.items()):
-                over = [kept for kept in idle if _is_over(kept)]
+                over = [kept for kept in idle if self._is_over(kept)]
                 idle[:] = [kept for kept in idle if kept not in over]
                 if not idle:
                     del self._idle[origin]
-                for kept in over:
-                    await kept.connection.aclose()
+                await _close(over)
+
+    def _is_over(self, kept: _Kept) -> bool:
+        return kept.connection.has_expired() or monotonic_ms() - kept.opened_at_ms >= self._oldest_ms
 
 
 _CLOSED = (httpcore.NetworkError, httpcore.RemoteProtocolError, httpcore.ConnectionNotAvailable)
 
 
-def _is_over(kept: _Kept) -> bool:
-    return kept.connection.has_expired() or monotonic_ms() - kept.opened_at_ms > _OLDEST_MS
+async def _close(some: Iterable[_Kept]) -> None:
+    """Close connections, all of them even where one is broken."""
+    await asyncio.gather(*(kept.connection.aclose() for kept in some), return_exceptions=True)

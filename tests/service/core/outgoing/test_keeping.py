@@ -5,9 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import httpcore
+import pytest
+
+from service.core.outgoing.connections import UnsafeUrl
 from service.core.outgoing.http import Posts
+from service.core.outgoing.keeping import KeptConnections
 from service.core.settings.receivers import read_receivers
-from tests.receivers import SECRET
+from tests.receivers import SECRET, Receiver
 
 
 @dataclass
@@ -36,7 +41,7 @@ async def serving(answers: int = 100) -> AsyncIterator[tuple[Server, Posts]]:
     server = Server(answers)
     listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     server.port = listener.sockets[0].getsockname()[1]
-    posts = Posts(internal=read_receivers((f"127.0.0.1:{server.port}",)))
+    posts = Posts(internal=read_receivers((f"127.0.0.1:{server.port}", f"localhost:{server.port}")))
     yield server, posts
     await posts.aclose()
     listener.close()
@@ -75,3 +80,54 @@ async def test_idle_connection_is_closed() -> None:
     async with serving() as (server, posts):
         await post(server, posts)
         await asyncio.wait_for(server.closed.wait(), 30)
+
+
+async def test_other_name_of_the_same_address_gets_a_connection_of_its_own() -> None:
+    async with serving() as (server, posts):
+        await post(server, posts)
+        await posts.post(f"http://localhost:{server.port}/", [SECRET], "m", b"{}")
+        assert server.requests == [1, 1]
+
+
+async def test_kept_connection_serves_no_other_tls_name(receiver: Receiver) -> None:
+    posts = Posts(loopback=True)
+    assert (await posts.post(receiver.url, [SECRET], "m", b'{"type": "x"}')).accepted
+    port = receiver.url.rsplit(":", 1)[1]
+    assert (await posts.post(f"https://127.0.0.2:{port}", [SECRET], "m", b"{}")).status == 0
+    assert len(receiver.came) == 1
+    await posts.aclose()
+
+
+async def test_stricter_rules_share_no_connection(receiver: Receiver) -> None:
+    lenient, strict = Posts(loopback=True), Posts()
+    assert (await lenient.post(receiver.url, [SECRET], "m", b'{"type": "x"}')).accepted
+    with pytest.raises(UnsafeUrl, match="does not resolve to a public address"):
+        await strict.post(receiver.url, [SECRET], "m", b"{}")
+    await lenient.aclose()
+    await strict.aclose()
+
+
+async def send_two_at_once(server: Server, connections: KeptConnections) -> None:
+    url, headers = f"http://127.0.0.1:{server.port}/", dict[str | bytes, str | bytes]()
+    one, other = (connections.stream("POST", url, headers, b"{}", repeatable=True) for _ in range(2))
+    async with one as answer, other as other_answer:
+        await answer.aread()
+        await other_answer.aread()
+
+
+async def test_few_connections_stay_open() -> None:
+    async with serving() as (server, _):
+        connections = KeptConnections(httpcore.AsyncConnectionPool(), most_idle=1)
+        await send_two_at_once(server, connections)
+        await send_two_at_once(server, connections)
+        assert sorted(server.requests) == [1, 1, 2]
+        await connections.aclose()
+
+
+async def test_old_connection_is_opened_anew_and_its_address_checked_again() -> None:
+    async with serving() as (server, _):
+        connections = KeptConnections(httpcore.AsyncConnectionPool(), oldest_ms=0)
+        await send_two_at_once(server, connections)
+        await send_two_at_once(server, connections)
+        assert server.requests == [1] * 4
+        await connections.aclose()
