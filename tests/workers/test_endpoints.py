@@ -169,6 +169,7 @@ async def test_failing_endpoint_is_probed_by_one_attempt_at_a_time(
 
 async def test_quick_endpoint_gets_several_attempts_at_once(wiring: Wiring, certificate: Path) -> None:
     async with serving(str(certificate), ["well"]) as (good,):
+        good.answers_after_s = 0.1  # so that requests overlap
         await register(wiring, good)
         for _ in range(40):
             await make_pending(wiring)
