@@ -42,7 +42,7 @@ class Answer:
 
 
 class Posts:
-    """Connections to receivers; attempts share no state."""
+    """Connections to receivers; attempts share nothing else."""
 
     def __init__(
         self,
