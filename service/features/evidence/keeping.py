@@ -10,6 +10,7 @@ from sayso.core.key_files import SecretKey, read_key_file
 from sayso.errors import Unavailable
 from sayso.features.evidence.checkpoints import make_checkpoint, read_checkpoint
 from service.core.wiring import Wiring
+from service.features.evidence.losses import doubt_lost_calls
 from service.features.evidence.sinks import Sink, deliver
 from service.features.evidence.store import CheckpointStore
 
@@ -39,6 +40,7 @@ async def keep_checkpoints(wiring: Wiring) -> None:
     async with store.lease() as taken:
         if not taken:
             return
+        await doubt_lost_calls(wiring, keys)
         await store.begin()
         now_ms = await store.now_ms()
         for _ in range(_MOST_MADE):

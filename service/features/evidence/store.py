@@ -14,6 +14,7 @@ from service.core.store.rules import RuleVersion, digest_files
 from service.core.store.tenants import StorePart
 
 RUN, RULES, ACTIVITY = "run ", "rules ", "activity"
+_COMPARED = "compared"
 _LEASE_S = 120
 _PAGE = 1_000
 
@@ -144,10 +145,17 @@ class CheckpointStore(StorePart):
     async def read_delivered(self) -> dict[str, int]:
         """Return the number of the last checkpoint that each sink has."""
         held: Any = await self._redis.hgetall(self._keys.checkpoint_sinks)
-        return {text(name): int(number) for name, number in held.items() if text(name) != "begun"}
+        return {text(name): int(number) for name, number in held.items() if text(name) not in ("begun", _COMPARED)}
 
     async def note_delivered(self, sink: str, number: int) -> None:
         await self._redis.hset(self._keys.checkpoint_sinks, sink, number)
+
+    async def is_compared(self, freeze_id: str) -> bool:
+        """Return whether the runs were compared with the sinks' files for the loss of this freeze."""
+        return text(await self._redis.hget(self._keys.checkpoint_sinks, _COMPARED) or b"") == freeze_id
+
+    async def note_compared(self, freeze_id: str) -> None:
+        await self._redis.hset(self._keys.checkpoint_sinks, _COMPARED, freeze_id)
 
     async def note_all_delivered(self, at_ms: int) -> None:
         """Record that all sinks have every checkpoint up to a time; decisions may depend on it."""
