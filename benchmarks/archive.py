@@ -1,64 +1,32 @@
 """Measure memory and disk of runs, and an archive of many: `make bench ARGS=--archive`.
 
-Ended runs with one call of 300 bytes are made through the desk, measured, and archived. An archive of 100,000 is then
-made by the writer of segments from copies under other ids, and runs are read back by id.
+Ended runs of several shapes are made through the desk, measured, archived, and compared with what `sayso size` says.
+An archive of 100,000 is then made by the writer of segments from copies under other ids (`--scale 10`: a million), and
+runs are read back by id.
 """
 
-import asyncio
 import tempfile
 from pathlib import Path
-from random import Random
 from statistics import median
-from typing import cast
 
 import uvloop
 from redis import Redis
 
 from benchmarks.fills import SETTINGS
 from launch.server import running_server
-from sayso.core.clock import DAY_MS, monotonic_ms, new_id
+from sayso.core.clock import monotonic_ms, new_id
 from sayso.core.key_files import create_key_file
-from sayso.errors import Unavailable
-from sayso.features.archive.sizing import APPENDED, ARCHIVED, HOT, INDEXED
+from sayso.features.archive.sizing import RunSize, Shape, estimate_run, estimate_size
 from service.assembly import assemble
-from service.core.store.keys import keys_of
 from service.core.wiring import Wiring
-from service.features.archive.desk import MOST_RUNS, RunArchive, archive_of, keep_archive
+from service.features.archive.desk import MOST_RUNS, RunArchive, archive_of
 from service.features.archive.segments import ArchivedRun
-from tests.builders import approve, ask, finish, make_pending
+from tests.service.features.archive.shapes import SHAPES, measure_runs, read_memory
 
 RUNS, COPIES, READS = 1_000, 100_000, 100
-_AT_ONCE, _LATER_MS = 4, 40 * DAY_MS
-_WORDS = (
-    *("parcel", "arrived", "damaged", "customer", "asks", "refund", "order"),
-    *("carrier", "replaced", "invoice", "sent", "again", "address", "late"),
-)
+_MOST_OFF = 0.2
 
-
-async def end_run(wiring: Wiring, number: int) -> None:
-    """End a run with one call of 300 bytes that a person approved."""
-    note = " ".join(Random(number).choices(_WORDS, k=36))[:250]  # noqa: S311
-    record = await make_pending(wiring, ask(order=f"A-{number}", note=note))
-    await finish(wiring, await approve(wiring, record), result={"paid": True})
-
-
-async def end_runs(wiring: Wiring, count: int) -> None:
-    """End so many runs, some at once."""
-    numbers = iter(range(count))
-
-    async def work() -> None:
-        for number in numbers:
-            try:
-                await end_run(wiring, number)
-            except Unavailable:  # a busy machine read the freezes too late; the run stays open
-                await wiring.freezes.known(fresh=True)
-
-    await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
-
-
-def read_memory(redis: Redis) -> int:
-    """Return the memory of all data, bytes, without buffers of connections."""
-    return int(cast("dict[str, int]", redis.info("memory"))["used_memory_dataset"])
+Figures = dict[str, float]
 
 
 def _copy(run: ArchivedRun) -> ArchivedRun:
@@ -66,38 +34,25 @@ def _copy(run: ArchivedRun) -> ArchivedRun:
     return run.model_copy(update={"summary": run.summary.model_copy(update=ids)})
 
 
-async def _measure(url: str, home: Path, scale: float) -> dict[str, float]:
+async def _measure(url: str, home: Path, shape: Shape, scale: float, copies: int) -> tuple[RunSize, Figures]:
+    """Return what a run of a shape needs, and figures of an archive of copies; none without copies."""
     create_key_file(home / "keys")
     settings = SETTINGS.model_copy(
         update={"redis_url": url, "archive": f"file://{home}/archive", "key_file": home / "keys", "home": home}
     )
-    count, figures = max(100, round(RUNS * scale)), dict[str, float]()
+    figures: Figures = {}
     with Redis.from_url(url) as redis:
         async with assemble(settings) as wiring:
-            archive = archive_of(wiring.store)
-            assert archive is not None  # noqa: S101
-            await end_run(wiring, -1)
-            memory_before, file_before = read_memory(redis), _read_file(redis)
-            await end_runs(wiring, count)
-            figures["memory of an ended run"] = (read_memory(redis) - memory_before) / count
-            figures["appended by a run"] = (_read_file(redis) - file_before) / count
-            redis.delete(keys_of(settings.tenant).unchecked)
-            began_ms = monotonic_ms()
-            while await keep_archive(wiring, await wiring.schedule.now_ms() + _LATER_MS):
-                pass
-            figures["runs archived a second"] = count / (monotonic_ms() - began_ms) * 1000
-            entries = await archive.list_live()
-            figures["archive of a run"] = sum(entry.bytes for entry in entries.values()) / count
-            memory_before = read_memory(redis)
-            copies = await _fill(archive, max(MOST_RUNS, round(COPIES * scale)))
-            figures["index of an archived run"] = (read_memory(redis) - memory_before) / copies
-            figures["reading back, ms"] = await _read_back(wiring, archive)
-    return figures
-
-
-def _read_file(redis: Redis) -> int:
-    """Return the size of the store's file, bytes."""
-    return int(cast("dict[str, int]", redis.info("persistence"))["aof_current_size"])
+            size = await measure_runs(wiring, redis, max(100, round(RUNS * scale)), shape)
+            if copies:
+                archive, memory, began_ms = archive_of(wiring.store), read_memory(redis), monotonic_ms()
+                assert archive is not None  # noqa: S101
+                made = await _fill(archive, max(MOST_RUNS, round(copies * scale)))
+                figures["archived runs"] = made
+                figures["written a second"] = made / (monotonic_ms() - began_ms) * 1000
+                figures["memory of each in the index, bytes"] = (read_memory(redis) - memory) / made
+                figures["reading one back by id, ms"] = await _read_back(wiring, archive)
+    return size, figures
 
 
 async def _fill(archive: RunArchive, count: int) -> int:
@@ -123,19 +78,24 @@ async def _read_back(wiring: Wiring, archive: RunArchive) -> float:
 
 
 def main(scale: float) -> int:
-    """Measure and print; return 1 where a constant of `sayso size` is over 20 % off."""
-    with (
-        tempfile.TemporaryDirectory(prefix="sayso-archive-") as folder,
-        running_server(Path(folder) / "store") as url,
-    ):
-        figures = uvloop.run(_measure(url, Path(folder), scale))
+    """Measure and print; return 1 where `sayso size` is over 20 % off."""
+    print("| calls | bytes of each | decisions | bytes of a run | measured | `sayso size` |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    figures, wrong = Figures(), 0
+    for shape in SHAPES:
+        with (
+            tempfile.TemporaryDirectory(prefix="sayso-archive-") as folder,
+            running_server(Path(folder) / "store") as url,
+        ):
+            copies = COPIES if shape == SHAPES[0] else 0
+            size, found = uvloop.run(_measure(url, Path(folder), shape, scale, copies))
+        figures |= found
+        for name, measured, estimated in zip(RunSize._fields, size, estimate_run(shape), strict=True):
+            print(f"| {' | '.join(map(str, shape))} | {name} | {measured:,.0f} | {estimated:,.0f} |", flush=True)
+            wrong += abs(estimated / measured - 1) > _MOST_OFF
     for name, value in figures.items():
-        print(f"{name:<26} {value:>10,.1f}")
-    known = {"memory of an ended run": HOT, "appended by a run": APPENDED, "archive of a run": ARCHIVED}
-    wrong = [name for name, value in known.items() if abs(figures[name] / value - 1) > 0.2]
-    month = 30 * 48_000 * figures["memory of an ended run"]
-    index = figures["index of an archived run"]
-    more = 1 + 1_000_000 * index / month
-    print(f"1,000,000 archived runs beside 30 days of 2,000 an hour: {more:.3f} x their memory")
-    print(f"index: {index:.1f} of {INDEXED} bytes. Constants over 20 % off: {wrong or 'none'}")
-    return int(bool(wrong))
+        print(f"{name:<36} {value:>12,.1f}")
+    month = estimate_size(2_000, 30, 30).memory
+    more = 1 + figures["archived runs"] * figures["memory of each in the index, bytes"] / month
+    print(f"memory beside 30 days of 2,000 runs an hour: {more:.3f} x. Estimates over 20 % off: {wrong}")
+    return int(wrong > 0)

@@ -62,7 +62,7 @@ COMMANDS: Commands = {
     "logout": ("cli.people:logout", "Delete the login on this machine."),
     "size": (
         "features.archive.commands:size",
-        "Print the memory and disk that a desk needs, as measured with runs of one call.",
+        "Print the memory and disk that a desk needs, from what runs of several shapes needed.",
     ),
     "doctor": ("cli.operations:doctor", "Check every part of Sayso, and suggest fixes."),
     "run": ("cli.runs:run_app", "Start, show and cancel runs."),

@@ -7,7 +7,7 @@ import typer
 from sayso.cli.logins import connect
 from sayso.cli.screens import JsonOption, format_time, make_console, print_list, show_line
 from sayso.client.evidence import list_archived
-from sayso.features.archive.sizing import estimate_size
+from sayso.features.archive.sizing import ONE_CALL, Shape, estimate_size
 from sayso.wire.evidence import ArchivedRunView
 
 _PAGE = 200
@@ -41,16 +41,24 @@ def size(
         int | None, typer.Option(min=1, max=3650, help="SAYSO_HOT_DAYS; without it, a row each for 7, 30 and 90.")
     ] = None,
     keep_days: Annotated[int, typer.Option(min=1, max=36_500, help="SAYSO_KEEP_TRAIL_DAYS.")] = 365,
-    call_bytes: Annotated[int, typer.Option(min=1, max=10**7, help="JSON of a run's calls, in bytes.")] = 300,
+    calls: Annotated[int, typer.Option(min=1, max=1000, help="Calls of a run that people decide.")] = ONE_CALL.calls,
+    call_bytes: Annotated[
+        int, typer.Option(min=1, max=10**7, help="JSON of a call's arguments, in bytes.")
+    ] = ONE_CALL.call_bytes,
+    decisions: Annotated[int, typer.Option(min=1, max=100, help="Decisions that a call needs.")] = ONE_CALL.decisions,
 ) -> None:
-    """Print the memory and disk that a desk needs, as measured with runs of one call."""
+    """Print the memory and disk that a desk needs, from what runs of several shapes needed."""
+    shape = Shape(calls, call_bytes, decisions)
     columns = ("days in memory", "memory", "STORE_MEMORY_LIMIT", "store's file", "archive")
     rows = []
     for days in _HOT_DAYS if hot_days is None else (hot_days,):
-        rows.append((str(days), *map(_write_bytes, estimate_size(runs_per_hour, days, keep_days, call_bytes))))
+        rows.append((str(days), *map(_write_bytes, estimate_size(runs_per_hour, days, keep_days, shape))))
     print_list([], False, columns, rows, empty="")
-    text = f"{runs_per_hour} runs an hour with {call_bytes} bytes of calls each, kept for {keep_days} days."
-    make_console().print(show_line(f"{text} Add the size of attached files.", width=500))
+    text = (
+        f"{runs_per_hour} runs an hour, with {calls} calls of {call_bytes} bytes and {decisions} decisions each, kept "
+        f"for {keep_days} days. Add the size of comments and attached files."
+    )
+    make_console().print(show_line(text, width=500))
 
 
 def _write_bytes(count: int) -> str:

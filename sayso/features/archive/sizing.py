@@ -2,22 +2,33 @@
 
 from typing import NamedTuple
 
-HOT = 5_800
-"""Bytes of memory of an ended run with one call of 300 bytes, its record, trail and indexes."""
-
 INDEXED = 6
 """Bytes of memory that an archived run leaves in the index of segments."""
-
-APPENDED = 14_500
-"""Bytes that a run appends to the store's file before it is rewritten."""
-
-ARCHIVED = 500
-"""Bytes of an archived run in its segment."""
 
 _BASE = 32 * 1024 * 1024  # an empty desk with its rules, people and counters
 _HEADROOM = 1.5  # for buffers of clients and pages that a rewrite of the file copies
 _HOURS_A_DAY = 24
 _REWRITTEN_AT = 2  # the file grows to twice its size before it is rewritten, and both lie on the disk then
+_APPENDED = 2.75  # what a run appends to the file before it is rewritten, by its memory
+
+
+class Shape(NamedTuple):
+    """What a run holds: its calls, the JSON of each one's arguments in bytes, and the decisions that each needs."""
+
+    calls: int = 1
+    call_bytes: int = 300
+    decisions: int = 1
+
+
+ONE_CALL = Shape()
+
+
+class RunSize(NamedTuple):
+    """Bytes of an ended run with its record, trail and indexes: in memory, appended to the file, and archived."""
+
+    memory: float
+    appended: float
+    archived: float
 
 
 class Size(NamedTuple):
@@ -29,11 +40,19 @@ class Size(NamedTuple):
     archive: int
 
 
-def estimate_size(runs_per_hour: int, hot_days: int, kept_days: int, call_bytes: int = 300) -> Size:
+def estimate_run(shape: Shape) -> RunSize:
+    """Return what a run of this shape needs. A decision keeps the arguments that it was about."""
+    calls, size, decisions = shape
+    memory = 3_000 + calls * (790 + 1.45 * size + decisions * (1_190 + 1.04 * size))
+    archived = 340 + calls * (90 + 0.38 * size + decisions * (80 + 0.03 * size))
+    return RunSize(memory, _APPENDED * memory, archived)
+
+
+def estimate_size(runs_per_hour: int, hot_days: int, kept_days: int, shape: Shape = ONE_CALL) -> Size:
     """Return what a desk needs with so many runs an hour, in memory for `hot_days`, and kept for `kept_days`."""
-    extra = max(0, call_bytes - 300)
+    run = estimate_run(shape)
     hot, kept = (runs_per_hour * _HOURS_A_DAY * days for days in (hot_days, kept_days))
     archived = max(0, kept - hot)
-    memory = _BASE + hot * (HOT + 2 * extra) + archived * INDEXED
-    file = memory * (1 + _REWRITTEN_AT) + runs_per_hour * (APPENDED + 6 * extra)
-    return Size(memory, round(memory * _HEADROOM), file, archived * (ARCHIVED + extra))
+    memory = round(_BASE + hot * run.memory + archived * INDEXED)
+    file = round(memory * (1 + _REWRITTEN_AT) + runs_per_hour * run.appended)
+    return Size(memory, round(memory * _HEADROOM), file, round(archived * run.archived))

@@ -5,17 +5,15 @@ import subprocess
 import sys
 
 import pytest
-from redis.asyncio import Redis
+from redis import Redis
 
-from sayso.features.archive.sizing import APPENDED, ARCHIVED, HOT, INDEXED, estimate_size
+from sayso.features.archive.sizing import INDEXED, Shape, estimate_run, estimate_size
 from service.core.wiring import Wiring
 from service.features.archive.segments import Filter
-from tests.builders import approve, ask, finish, make_pending
 from tests.service.features.archive.conftest import settings, wiring  # noqa: F401
-from tests.service.features.archive.runs import archive, keep
+from tests.service.features.archive.shapes import SHAPES, measure_runs
 
-_NOTE = "The parcel arrived damaged, and the customer asks for a refund. The carrier was told, and the invoice sent. "
-RUNS = 150
+RUNS = 100
 
 
 @pytest.fixture
@@ -23,29 +21,12 @@ def key_file() -> None:
     """No key file: sizes are near without one."""
 
 
-async def read_sizes(url: str) -> tuple[int, int]:
-    """Memory of all data and size of the file, in bytes."""
-    async with Redis.from_url(url) as redis:
-        memory, persistence = await redis.info("memory"), await redis.info("persistence")
-    return int(memory["used_memory_dataset"]), int(persistence["aof_current_size"])
-
-
-async def end_a_run(wiring: Wiring, number: int) -> None:  # noqa: F811
-    record = await make_pending(wiring, ask(order=f"A-{number}", note=f"{number} {_NOTE * 3}"[:250]))
-    await finish(wiring, await approve(wiring, record), result={"paid": True})
-
-
-async def test_a_small_desk_needs_what_the_table_says(wiring: Wiring, clean_store_url: str) -> None:  # noqa: F811
-    await end_a_run(wiring, -1)
-    before = await read_sizes(clean_store_url)
-    for number in range(RUNS):
-        await end_a_run(wiring, number)
-    memory, file = (late - early for late, early in zip(await read_sizes(clean_store_url), before, strict=True))
-    assert memory / RUNS == pytest.approx(HOT, rel=0.2)
-    assert file / RUNS == pytest.approx(APPENDED, rel=0.2)
-    await keep(wiring)
-    (entry,) = (await archive(wiring).list_live()).values()
-    assert entry.bytes / entry.runs == pytest.approx(ARCHIVED, rel=0.35), "small segments compress less"
+@pytest.mark.parametrize("shape", SHAPES)
+async def test_a_small_desk_needs_what_the_table_says(wiring: Wiring, clean_store_url: str, shape: Shape) -> None:  # noqa: F811
+    with Redis.from_url(clean_store_url) as redis:
+        measured, estimated = await measure_runs(wiring, redis, RUNS, shape), estimate_run(shape)
+    assert measured[:2] == pytest.approx(estimated[:2], rel=0.2)
+    assert measured.archived == pytest.approx(estimated.archived, rel=0.35), "small segments compress less"
 
 
 def test_an_index_takes_few_bytes_a_run() -> None:
