@@ -15,7 +15,8 @@ from service.core.store.runs.runs import note_tools
 from service.core.store.suspensions.texts import file_items
 from service.core.store.tenants import Cleanup, Companion, Deletion, Hooks, TenantStore
 from service.core.wiring import Wiring
-from service.features.archive.desk import RunArchive, cut_erased, keep_archive, note_erased
+from service.features.archive.desk import RunArchive, cut_erased, note_erased
+from service.features.archive.keeping import keep_archive
 from service.features.control.drills import plant_scheduled
 from service.features.control.store import forget_drawn
 from service.features.discussions.store import delete_discussion

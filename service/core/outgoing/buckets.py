@@ -1,16 +1,20 @@
 """Objects in a bucket with the interface of S3, by requests that the bucket's own credentials sign."""
 
 import hmac
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
-from urllib.parse import SplitResult, unquote, urlsplit
+from html import unescape
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from sayso.core.clock import now_ms
 from sayso.errors import SaysoError, Unavailable
 from service.core.outgoing.http import Answer, Posts
 
 _MISSING = 404
+_KEY = re.compile("<Key>(.*?)</Key>")
+_FOLLOWING = re.compile("<NextContinuationToken>(.*?)</NextContinuationToken>")
 
 
 class Bucket:
@@ -35,8 +39,25 @@ class Bucket:
         if answer.status != _MISSING:
             self._check(answer)
 
+    async def list(self, prefix: str) -> list[str]:
+        """Return the paths of all objects that begin so, in order. Raises `Unavailable`."""
+        _, bucket, *folders = f"{urlsplit(self.name).path}/".split("/")
+        root = "/".join(folders)
+        query, paths = {"list-type": "2", "prefix": f"{root}{prefix}"}, list[str]()
+        while True:
+            words = "&".join(f"{name}={quote(query[name], safe='')}" for name in sorted(query))
+            url = urlsplit(self.name.removeprefix("s3+"))._replace(path=f"/{bucket}", query=words).geturl()
+            text = self._check(await self._request("GET", url, b"", {})).body.decode()
+            paths += [unescape(key).removeprefix(root) for key in _KEY.findall(text)]
+            following = _FOLLOWING.search(text)
+            if following is None:
+                return paths
+            query["continuation-token"] = unescape(following[1])
+
     async def _send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        url = f"{self.name.removeprefix('s3+')}/{path}"
+        return await self._request(method, f"{self.name.removeprefix('s3+')}/{path}", body, headers)
+
+    async def _request(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         at = datetime.fromtimestamp(now_ms() / 1000, UTC)
         signed = sign_request(method, urlsplit(url), self._parts, body, at)
         try:

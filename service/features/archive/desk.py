@@ -10,7 +10,7 @@ import structlog
 
 from sayso.core.clock import DAY_MS, HOUR_MS, monotonic_ms, new_id
 from sayso.core.records.decisions import Actor, ActorKind
-from sayso.errors import Altered, Conflict, NotFound, SaysoError, Unavailable, Unreadable
+from sayso.errors import Altered, Conflict, NotFound, Unavailable, Unreadable
 from service.core.store.runs.erasures import PROMISED_MS, Age, Why
 from service.core.store.tenants import Archive, EndedRun, TenantStore
 from service.core.wiring import Wiring
@@ -23,7 +23,8 @@ MOST_RECALLED = 1_000
 _RECALLED_MS = 600_000  # how long a run that is read back stays in the store, at least
 _WRITING_MS = 3_600_000  # how long a segment may take from its name to its runs
 _CACHED = 2
-_AT_ONCE, _NAMED = 8, 5
+_SUFFIX = ".sayso"
+_AT_ONCE = 8
 _ROUNDS = 10
 _BY = Actor(id="worker", kind=ActorKind.WORKER, channel="archive")
 
@@ -37,7 +38,7 @@ class RunArchive(Archive):
         self._wiring, self._settings, self._sealer = wiring, wiring.settings, wiring.store.sealer
         self._keyring = wiring.store.connections.keyring
         self.place, self.index = open_place(wiring.settings), ArchiveIndex(wiring.store)
-        self._hot = HotRuns(wiring.store)
+        self.hot = HotRuns(wiring.store)
         self._opened: OrderedDict[str, Segment] = OrderedDict()
         self._whole_at_ms: dict[str, float] = {}
 
@@ -51,13 +52,13 @@ class RunArchive(Archive):
     async def recall(self, any_id: str) -> bool:
         if await self.find(any_id) is None:
             return False
-        if await self._hot.count_recalled() >= MOST_RECALLED:
+        if await self.hot.count_recalled() >= MOST_RECALLED:
             full = f"{MOST_RECALLED:,} archived runs are open already"
             raise Unavailable(f"{full}. Try again in an hour, or export fewer at once.")
         for _ in range(_ROUNDS):
             version = await self.index.read_version()
             run = await self.find(any_id)
-            if run is None or await self._hot.put_back(run, version, await self._wiring.schedule.now_ms()):
+            if run is None or await self.hot.put_back(run, version, await self._wiring.schedule.now_ms()):
                 return run is not None
         raise Unavailable("The archive changes too often to read it. Try again in a moment.")
 
@@ -120,13 +121,23 @@ class RunArchive(Archive):
                 self._opened.popitem(last=False)
         return segment
 
+    async def list_names(self) -> list[str]:
+        """Return the names of all segments in the archive's place. Raises `Unavailable`."""
+        paths = await self.place.list(f"{self._wiring.tenant}/")
+        return [path.partition("/")[2].removesuffix(_SUFFIX) for path in paths if path.endswith(_SUFFIX)]
+
+    async def open_stray(self, name: str) -> Segment:
+        """Return a segment that the index does not name. Raises `Unreadable`, `Unavailable`."""
+        raw = await self.place.get(self.locate(name)) or b""
+        return await asyncio.to_thread(open_segment, name, raw, self._sealer, self._keyring)
+
     def forget_opened(self) -> None:
         """Read every segment from its place again."""
         self._opened.clear()
 
     async def fetch(self, name: str, entry: Entry) -> bytes:
         """Return a segment's bytes. Raises `Unreadable` for a missing, cut or altered one, and `Unavailable`."""
-        raw = await self.place.get(self._locate(name))
+        raw = await self.place.get(self.locate(name))
         if raw is None:
             raise self._describe_damage(name, Unreadable("it is missing"))
         if (await asyncio.to_thread(sha256, raw)).hexdigest() != entry.sha256:
@@ -137,11 +148,11 @@ class RunArchive(Archive):
         """Move up to a segment of runs that are old enough at `now_ms`; return their number."""
         before_ms = now_ms - self._settings.hot_days * DAY_MS
         age = Age(before_ms, now_ms - PROMISED_MS)
-        run_ids = await self._hot.list_old(age, MOST_RUNS, oldest_before_ms=before_ms - DAY_MS)
+        run_ids = await self.hot.list_old(age, MOST_RUNS, oldest_before_ms=before_ms - DAY_MS)
         taken, size = {}, 0
         for run_id in run_ids:
             try:
-                stored = await self._hot.take(run_id)
+                stored = await self.hot.take(run_id)
             except Unreadable as error:
                 _LOG.error("run_not_archived", run=run_id, reason=error.message)
                 continue
@@ -156,20 +167,20 @@ class RunArchive(Archive):
         version = await self.write([run for run, _ in taken.values()], uncut=taken, hot=hot)
         if version is None:
             return 0
-        return sum([await self._hot.remove(run, records, version) for run, records in taken.values()])
+        return sum([await self.hot.remove(run, records, version) for run, records in taken.values()])
 
     async def tidy(self, now_ms: int) -> None:
         """Finish what was cut off, remove runs that were read back, cut out changed ones, and delete expired ones."""
         for name, entry in (await self.index.read()).items():
             if entry.state == "dead" and entry.made_at_ms < now_ms - _WRITING_MS:
                 await self._delete(name)
-        for run_id in await self._hot.list_recalled(now_ms - _RECALLED_MS):
+        for run_id in await self.hot.list_recalled(now_ms - _RECALLED_MS):
             version = await self.index.read_version()
-            stored = await self._hot.take(run_id)
+            stored = await self.hot.take(run_id)
             if stored is None or stored[0] != await self.find(run_id):
-                await self._hot.note_changed(run_id)
+                await self.hot.note_changed(run_id)
             else:
-                await self._hot.remove(*stored, version)
+                await self.hot.remove(*stored, version)
         await self.cut_changed()
         await self._expire(now_ms - self._settings.keep_trail_days * DAY_MS)
 
@@ -182,7 +193,7 @@ class RunArchive(Archive):
 
     async def _cut_once(self) -> bool:
         """Make one attempt; return whether another one is needed."""
-        uncut = await self._hot.list_uncut()
+        uncut = await self.hot.list_uncut()
         holders: dict[str, dict[str, Hot]] = {}
         for run_id, hot in uncut.items():
             if hot is not None:
@@ -192,7 +203,7 @@ class RunArchive(Archive):
         for name, runs in holders.items():
             if not await self._cut(name, runs, runs.values()):
                 changed |= runs.keys()
-        await self._hot.note_cut([run_id for run_id in uncut if run_id not in changed])
+        await self.hot.note_cut([run_id for run_id in uncut if run_id not in changed])
         return bool(changed)
 
     async def erase_old(self, now_ms: int) -> int:
@@ -269,7 +280,7 @@ class RunArchive(Archive):
         return version is not None
 
     async def _delete(self, name: str) -> None:
-        await self.place.delete(self._locate(name))
+        await self.place.delete(self.locate(name))
         await self.index.change({name: None})
         self._opened.pop(name, None)
 
@@ -293,7 +304,7 @@ class RunArchive(Archive):
         since = await self.index.change({name: Entry(state="dead", made_at_ms=now_ms)})
         args = name, runs, made_at_ms, self._sealer, self._keyring.current
         raw = await asyncio.to_thread(write_segment, *args)
-        await self.place.put(self._locate(name), raw)
+        await self.place.put(self.locate(name), raw)
         entry = describe_segment(summaries, raw, made_at_ms)
         read = await self.fetch(name, entry)
         checked = await asyncio.to_thread(open_segment, name, read, self._sealer, self._keyring)
@@ -310,8 +321,9 @@ class RunArchive(Archive):
             reason=error.message,
         )
 
-    def _locate(self, name: str) -> str:
-        return f"{self._wiring.tenant}/{name}.sayso"
+    def locate(self, name: str) -> str:
+        """Return the path of a segment in its place."""
+        return f"{self._wiring.tenant}/{name}{_SUFFIX}"
 
 
 def _kill(entry: Entry) -> Entry:
@@ -326,43 +338,6 @@ def read_day(at_ms: int) -> date:
 def archive_of(store: TenantStore) -> RunArchive | None:
     """Return the archive of a tenant, None without one."""
     return store.archive if isinstance(store.archive, RunArchive) else None
-
-
-async def describe_archive(store: TenantStore, *, fresh: bool = True) -> tuple[bool, str, str]:
-    """Return whether the archive is whole, as `find_damage`, a sentence about it, and what to do."""
-    archive = archive_of(store)
-    if archive is None:
-        return (
-            True,
-            "There is no archive. Set SAYSO_ARCHIVE to move old runs out of the store.",
-            "",
-        )
-    try:
-        segments, faults = await archive.list_live(), await archive.find_damage(fresh=fresh)
-    except SaysoError as error:
-        return False, error.message, "Correct SAYSO_ARCHIVE, or start what it names."
-    text = f"{sum(entry.runs for entry in segments.values())} runs lie in {len(segments)} segments"
-    if not faults:
-        return True, f"{text}; each is as it was written.", ""
-    more = f" And {len(faults) - _NAMED} more." if len(faults) > _NAMED else ""
-    text = f"{text}; {len(faults)} are damaged. {' '.join(faults[:_NAMED])}{more}"
-    return False, text, "Restore them from a copy of the archive. Until then their runs cannot be read."
-
-
-async def keep_archive(wiring: Wiring, now_ms: int) -> bool:
-    """Make one pass over the archive; return whether there may be more runs to move."""
-    archive = archive_of(wiring.store)
-    if archive is None:
-        return False
-    try:
-        await archive.tidy(now_ms)
-        erased, moved = await archive.erase_old(now_ms), await archive.move_old(now_ms)
-    except (Unavailable, Unreadable) as error:
-        _LOG.error("archive_failed", reason=error.message)
-        return False
-    if erased or moved:
-        _LOG.info("runs_archived", runs=moved, erased=erased)
-    return moved > 0
 
 
 async def note_erased(store: TenantStore, run: EndedRun) -> list[tuple[str, ...]]:

@@ -14,6 +14,7 @@ from service.core.settings import Settings
 
 Result = TypeVar("Result")
 _ATTEMPT_S = 60.0
+_PARTIAL = ".partial"
 _MOST_BYTES = 512 * 1024 * 1024  # of one segment
 
 
@@ -27,6 +28,8 @@ class Place(Protocol):
     async def get(self, path: str) -> bytes | None: ...
 
     async def delete(self, path: str) -> None: ...
+
+    async def list(self, prefix: str) -> list[str]: ...
 
 
 def open_place(settings: Settings) -> Place:
@@ -57,7 +60,11 @@ class Folder:
         return await self._run(path, lambda file: file.read_bytes() if file.exists() else None)
 
     async def delete(self, path: str) -> None:
-        await self._run(path, lambda file: file.unlink(missing_ok=True))
+        await self._run(path, _delete)
+
+    async def list(self, prefix: str) -> list[str]:
+        files = await self._run(prefix, lambda folder: [file for file in folder.rglob("*") if file.is_file()])
+        return sorted(str(file.relative_to(self._root)) for file in files)
 
     async def _run(self, path: str, step: Callable[[Path], Result]) -> Result:
         try:
@@ -66,9 +73,14 @@ class Folder:
             raise Unavailable(f"The archive {self.name} cannot be used: {error}.") from error
 
 
+def _delete(file: Path) -> None:
+    for path in (file.with_suffix(_PARTIAL), file):
+        path.unlink(missing_ok=True)
+
+
 def _write(file: Path, body: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-    partial = file.with_suffix(".partial")
+    partial = file.with_suffix(_PARTIAL)
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, 0o640), "wb") as opened:
         opened.write(body)
         opened.flush()

@@ -28,7 +28,7 @@ from service.core.store.suspensions.buckets import Buckets
 from service.core.store.suspensions.reading import split_readable
 from service.core.store.suspensions.schedule import describe_bound, describe_queue, is_behind
 from service.core.wiring import Wiring
-from service.features.archive.desk import describe_archive
+from service.features.archive.keeping import describe_archive
 from service.features.operate.limits import NEAR, find_limits
 from service.features.rulebook.versions import describe_held_back
 from service.features.webhooks.endpoints import DISABLED_BY

@@ -10,7 +10,8 @@ from sayso.core.records.suspensions import SuspensionRecord
 from service.core.store.keys import keys_of
 from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.core.wiring import Wiring
-from service.features.archive.desk import RunArchive, archive_of, keep_archive
+from service.features.archive.desk import RunArchive, archive_of
+from service.features.archive.keeping import keep_archive
 from service.features.discussions.discussing import add_comment, attach
 from tests.builders import approve, finish, make_pending, person
 from tests.service.worlds import read_store

@@ -12,7 +12,7 @@ from service.core.outgoing.buckets import Bucket
 from service.core.outgoing.http import Posts
 from service.core.settings import Settings
 from service.core.wiring import Wiring
-from service.features.archive.desk import describe_archive, keep_archive
+from service.features.archive.keeping import describe_archive, keep_archive
 from service.features.archive.places import open_place
 from tests.service.core.outgoing.test_proxy import proxying
 from tests.service.features.archive.runs import KEYS, archive, end_a_run, keep
@@ -43,6 +43,14 @@ async def test_runs_move_into_a_bucket_and_back(wiring: Wiring) -> None:
     assert (await wiring.runs.read(ended.run.id)).id == ended.run.id
     await keep(wiring, days=367)
     assert await archive(wiring).place.get(f"default/{name}.sayso") is None
+
+
+async def test_all_segments_of_a_bucket_are_listed(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "2")
+    place, names = archive(wiring).place, [f"2026-10-31/seg_{number}&" for number in range(5)]
+    for path in (*(archive(wiring).locate(name) for name in names), "other/2026-10-31/seg_1.sayso", "default/read.me"):
+        await place.put(path, b"a segment")
+    assert await archive(wiring).list_names() == names
 
 
 async def test_bucket_that_refuses_keeps_runs_in_the_store(wiring: Wiring, bucket: str) -> None:

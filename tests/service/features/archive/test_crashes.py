@@ -12,7 +12,7 @@ from sayso.core.clock import DAY_MS
 from service.core.operations.runs import erase_run
 from service.core.settings import CHECKOUT, Settings
 from service.core.wiring import Wiring
-from service.features.archive.desk import keep_archive
+from service.features.archive.keeping import keep_archive
 from service.features.archive.places import Folder
 from tests.builders import make_pending, person
 from tests.service.features.archive.runs import KEYS, archive, end_a_run, keep, list_files
@@ -23,7 +23,7 @@ import asyncio, sys
 from pathlib import Path
 from service.assembly import assemble
 from service.core.settings import Settings
-from service.features.archive.desk import keep_archive
+from service.features.archive.keeping import keep_archive
 
 async def main():
     async with assemble(Settings.model_validate_json(Path(sys.argv[1]).read_text())) as wiring:
