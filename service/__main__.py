@@ -21,7 +21,8 @@ from service.core.outgoing.assessors import InvalidAssessors, assessors_of, chec
 from service.core.policy.publishing import rulebook_of
 from service.core.settings import InvalidSettings, Settings
 from service.core.settings.tenants import list_desks
-from service.core.store.connection.connecting import OtherFormat, WeakDurability, check_durability, check_format
+from service.core.store.connection.connecting import WeakDurability, check_durability
+from service.core.store.connection.formats import OtherFormat, check_format
 from service.core.store.connection.macs import Macs
 from service.core.wiring import providers_of, settle_memory
 from service.edge.http.connections import ServerConfig

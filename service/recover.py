@@ -7,7 +7,7 @@ from sayso.errors import NotFound, SaysoError
 from service.assembly import assemble
 from service.core.logs import start
 from service.core.settings import Settings
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from service.features.passkeys.accounts import PasskeyAccounts
 

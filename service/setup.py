@@ -10,7 +10,8 @@ from service.assembly import assemble
 from service.core.logs import start
 from service.core.settings import Settings, variable_of
 from service.core.settings.tenants import list_desks
-from service.core.store.connection.connecting import check_durability, check_format
+from service.core.store.connection.connecting import check_durability
+from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from service.core.wiring import Wiring
 

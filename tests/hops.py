@@ -32,7 +32,7 @@ from service.app import create_app
 from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.settings.limits import TENANT
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.store.keys import TenantKeys
 from service.core.wiring import Wiring
 from tests.builders import make_agent, make_person

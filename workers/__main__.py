@@ -24,7 +24,8 @@ from service.core.jobs import DrainQueue, build_worker
 from service.core.logs import configure_logs, start
 from service.core.policy.publishing import rulebook_of
 from service.core.settings import Settings
-from service.core.store.connection.connecting import LOST, await_store, check_format, describe_fault, is_refusal
+from service.core.store.connection.connecting import LOST, await_store, describe_fault, is_refusal
+from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from workers import hold_settings
 from workers.resume.driving import import_agents

@@ -23,7 +23,7 @@ from sayso.errors import Frozen, SaysoError, Unavailable
 from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.settings.limits import UNLIMITED
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.wiring import Wiring
 from tests.builders import REFUND, person, run_ref
 from tests.chaos.workload.plans import seeded_random

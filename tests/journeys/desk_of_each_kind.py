@@ -13,7 +13,7 @@ from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
 from service.core.settings import Settings
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.features.operate.diagnostics import diagnose
 from tests.builders import make_agent, make_person, register_agent
 from tests.service.core.store.flipping import POLICY, furnish

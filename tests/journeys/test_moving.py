@@ -20,7 +20,7 @@ from sayso.core.key_files import create_key_file
 from service.assembly import assemble
 from service.core.settings import CHECKOUT, Settings
 from service.core.settings.tenants import list_desks
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from tests.builders import make_agent, make_person
 from tests.journeys.paying_agents import TURNS, paid_in

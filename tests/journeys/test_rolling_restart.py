@@ -25,7 +25,7 @@ from launch.stops import wait_until
 from service.assembly import assemble
 from service.core.settings import CHECKOUT, Settings
 from service.core.settings.limits import UNLIMITED
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from tests.builders import make_agent
 from tests.distribution.proxies import PROXIES, Proxy, running_proxy
 from tests.journeys.stacks import PATIENCE_S

@@ -14,7 +14,8 @@ from redis.asyncio import Redis
 from sayso import __version__
 from service.app import create_app
 from service.core.settings import CHECKOUT, Settings
-from service.core.store.connection.connecting import check_format, connect
+from service.core.store.connection.connecting import connect
+from service.core.store.connection.formats import check_format
 from service.core.store.suspensions.saving import Suspensions
 from service.core.wiring import Wiring
 from tests.browser import DESKTOP, running_browser

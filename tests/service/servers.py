@@ -10,7 +10,7 @@ import uvicorn
 from launch.stops import wait_until
 from service.app import create_app
 from service.core.settings import Settings
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.edge.http.connections import ServerConfig
 
 

@@ -13,7 +13,8 @@ from sayso.core.records.freezes import ClockReading
 from service.app import VERSION, begin_closing, create_app
 from service.core.settings import CHECKOUT, Settings
 from service.core.settings.limits import TENANT
-from service.core.store.connection.connecting import check_format, connect
+from service.core.store.connection.connecting import connect
+from service.core.store.connection.formats import check_format
 from service.core.store.keys import TenantKeys
 from tests.builders import make_pending, make_running, person
 from tests.service.servers import served

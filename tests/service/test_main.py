@@ -21,7 +21,7 @@ from launch.server import running_server
 from launch.stops import wait_until
 from service.assembly import assemble
 from service.core.settings import CHECKOUT, Settings
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from tests.builders import make_agent, make_pending
 
 

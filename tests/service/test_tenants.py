@@ -19,7 +19,7 @@ from service.app import create_app
 from service.core.jobs import DrainQueue, build_worker, count_workers
 from service.core.settings import InvalidSettings, Settings
 from service.core.settings.tenants import find_desk, list_desks
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.wiring import Wiring
 from service.features.pages import PAGES
 from service.tenants import TenantApps

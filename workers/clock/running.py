@@ -22,7 +22,8 @@ from service.core.jobs import RETAIN, DrainQueue
 from service.core.logs import Trouble, configure_logs
 from service.core.settings import Settings
 from service.core.store.channels import CardQueue
-from service.core.store.connection.connecting import OtherFormat, await_store, check_format
+from service.core.store.connection.connecting import await_store
+from service.core.store.connection.formats import OtherFormat, check_format
 from service.core.store.connection.macs import Macs
 from service.core.store.deliveries import Deliveries
 from service.core.wiring import Wiring, settle_memory

@@ -13,7 +13,7 @@ from sayso.errors import InvalidInput, SaysoError
 from service.core.logs import start
 from service.core.settings import Settings
 from service.core.settings.tenants import list_desks
-from service.core.store.connection.connecting import CURRENT, check_format
+from service.core.store.connection.formats import CURRENT, check_format
 from service.core.store.connection.macs import Macs
 from service.features.backup.files import SUFFIX, list_old, write_backup
 from service.features.backup.moving import between

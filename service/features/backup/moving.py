@@ -17,7 +17,8 @@ from sayso.errors import Conflict, InvalidInput, NotFound, Unavailable, Unreadab
 from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.settings.stores import check_store_url, hide_password
-from service.core.store.connection.connecting import check_durability, check_format, connect, text
+from service.core.store.connection.connecting import check_durability, connect, text
+from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from service.core.store.keys import STORE
 from service.core.store.loss.moves import Move, State, read_move

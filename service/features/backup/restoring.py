@@ -15,7 +15,8 @@ from sayso.errors import InvalidInput, Unreadable
 from service.assembly import open_process
 from service.core.settings import Settings
 from service.core.store.connection.adoption import survey
-from service.core.store.connection.connecting import CURRENT, RESTORING, connect
+from service.core.store.connection.connecting import connect
+from service.core.store.connection.formats import CURRENT, RESTORING
 from service.core.store.connection.macs import Macs, find_kind
 from service.core.store.freezes import FreezeStore
 from service.core.store.keys import FORMAT, STORE

@@ -29,7 +29,7 @@ from service.app import create_app
 from service.assembly import assemble
 from service.core.auth.roles import find_rights
 from service.core.settings import Settings
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.store.directory import Role
 from service.edge.api.runs import RunRequest
 from service.features.saved_views import SavedView, ViewStore

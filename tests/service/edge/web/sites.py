@@ -21,7 +21,8 @@ from service.app import create_app
 from service.assembly import assemble
 from service.core.auth.reviewers import hash_token
 from service.core.settings import Settings
-from service.core.store.connection.connecting import check_format, connect
+from service.core.store.connection.connecting import connect
+from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from service.core.store.people import People, Reviewer, Session
 from service.core.wiring import Wiring

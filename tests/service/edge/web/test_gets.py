@@ -15,7 +15,7 @@ from sayso.features.permissions.making import name_mandate
 from service.app import create_app
 from service.core.settings import Settings
 from service.core.store.activity import Activity
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.wiring import Wiring
 from service.features.discussions.discussing import attach
 from service.features.pages import PAGES

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from service.core.settings import Settings
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.edge.web.live import APART_S
 from tests.builders import person
 from tests.service.edge.web.sites import CSRF, OWN, serve, visit

@@ -22,7 +22,7 @@ from sayso.errors import AlreadyRedeemed, InvalidInput, NotFound
 from service.assembly import open_process
 from service.core.settings import CHECKOUT, Settings
 from service.core.settings.limits import TENANT
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from service.core.store.keys import FORMAT, TenantKeys
 from service.core.wiring import Wiring

@@ -19,7 +19,7 @@ from service.assembly import open_process
 from service.core.auth.reviewers import hash_token
 from service.core.settings import Settings
 from service.core.settings.tenants import list_desks
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from service.core.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.core.store.loss.commit_counts import CommitCounts

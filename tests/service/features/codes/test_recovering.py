@@ -12,7 +12,7 @@ from sayso.core.key_files import create_key_file
 from sayso.errors import NotFound
 from service.assembly import assemble
 from service.core.settings import CHECKOUT, Settings
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from service.features.passkeys.store import Passkeys
 from service.recover import recover

@@ -15,7 +15,7 @@ from sayso.core.records.tools import ToolCall
 from sayso.errors import AlreadyRedeemed, Unavailable
 from service.assembly import assemble
 from service.core.settings import Settings
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from service.core.wiring import Wiring
 from service.features.evidence.keeping import keep_checkpoints

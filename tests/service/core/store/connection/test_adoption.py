@@ -16,7 +16,7 @@ from service.assembly import open_process
 from service.core.settings import CHECKOUT, Settings
 from service.core.settings.limits import TENANT
 from service.core.store.connection.adoption import survey
-from service.core.store.connection.connecting import OtherMacs, check_format
+from service.core.store.connection.formats import OtherMacs, check_format
 from service.core.store.connection.macs import Macs
 from service.core.store.keys import MACS, TenantKeys
 from tests.builders import approve, make_pending

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from service.core.settings import CHECKOUT
-from service.core.store.connection.connecting import CURRENT, OtherFormat, check_format
+from service.core.store.connection.formats import CURRENT, OtherFormat, check_format
 from service.core.store.keys import FORMAT
 
 

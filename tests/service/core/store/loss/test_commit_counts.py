@@ -14,7 +14,7 @@ from sayso.core.records.tools import ToolCall
 from sayso.errors import AlreadyRedeemed, Frozen, IllegalTransition, InvalidInput, Unavailable
 from service.assembly import assemble
 from service.core.settings import Settings
-from service.core.store.connection.connecting import check_format
+from service.core.store.connection.formats import check_format
 from service.core.wiring import Wiring
 from tests.builders import REFUND, approve, person, run_ref
 from tests.servers import Address, replaced_server

@@ -10,7 +10,8 @@ from sayso.core.records.suspensions import Status
 from sayso.errors import Unavailable
 from service.assembly import assemble
 from service.core.settings import Settings
-from service.core.store.connection.connecting import WeakDurability, check_durability, check_format
+from service.core.store.connection.connecting import WeakDurability, check_durability
+from service.core.store.connection.formats import check_format
 from service.core.wiring import Wiring
 from tests.builders import make_pending, person
 from tests.servers import Address, replaced_server
