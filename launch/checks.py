@@ -89,7 +89,7 @@ def is_worker_alive(url: str, tenant: str = TENANT, host: str | None = None) -> 
 
 PROBES: Mapping[str, Callable[[Settings], bool]] = {
     "service": lambda settings: is_healthy(settings.host, settings.port),
-    "worker": lambda settings: is_worker_alive(settings.store_url, settings.tenant),
+    "worker": lambda settings: is_worker_alive(settings.jobs_url, settings.tenant),
     "clock": lambda settings: is_clock_ticking(settings.store_url, settings.tenant),
 }
 

@@ -103,11 +103,17 @@ def _bring_up_store(supervisor: Supervisor, settings: Settings, *, embedded: boo
         supervisor.start_server()
         shown = hide_password(settings.store_url)
         _wait(supervisor, lambda: find_store_fault(settings.store_url) is None, f"The store at {shown}")
-        return
+    given = {"SAYSO_REDIS_URL": None if embedded else settings.store_url, "SAYSO_QUEUE_URL": settings.queue_url}
     try:
-        asyncio.run(await_store(settings.store_url, note=lambda fault: print(f"{fault} Waiting for it.", flush=True)))
+        for name, url in given.items():
+            if url is not None:
+                asyncio.run(await_store(url, note=_say_waiting, setting=name))
     except Unavailable as error:
         raise NotReady(error.message) from None
+
+
+def _say_waiting(fault: str) -> None:
+    print(f"{fault} Waiting for it.", flush=True)
 
 
 def _set_up(setup: Program, environ: Mapping[str, str]) -> None:
@@ -143,7 +149,7 @@ def _workers_ready(supervisor: Supervisor, settings: Settings, programs: tuple[P
     if WORKER.module not in {program.module for program in programs}:
         return True
     pids = {state.pid for state in _states(supervisor) if state.name.startswith(WORKER.name)}
-    return pids <= frozenset().union(*(worker_pids(desk.store_url) for desk in list_desks(settings).values()))
+    return pids <= frozenset().union(*(worker_pids(desk.jobs_url) for desk in list_desks(settings).values()))
 
 
 def _watch(supervisor: Supervisor, watches: Mapping[str, Watch], every_s: float) -> None:

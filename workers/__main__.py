@@ -24,7 +24,7 @@ from service.core.jobs import DrainQueue, build_worker
 from service.core.logs import configure_logs, start
 from service.core.policy.publishing import rulebook_of
 from service.core.settings import Settings
-from service.core.store.connection.connecting import LOST, await_store, describe_fault, is_refusal
+from service.core.store.connection.connecting import LOST, WAIT_S, await_store, describe_fault, is_refusal
 from service.core.store.connection.formats import check_format
 from service.core.store.connection.macs import Macs
 from workers import hold_settings
@@ -86,12 +86,18 @@ async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> Non
             await wiring.runs.save_agent(manifest.name, manifest.model_dump_json())
 
 
+async def _await_stores(settings: Settings, wait_s: float | None) -> None:
+    await await_store(settings.store_url, wait_s)
+    if settings.queue_url is not None:
+        await await_store(settings.queue_url, wait_s, setting="SAYSO_QUEUE_URL")
+
+
 def main(settings: Settings) -> int:
     """Work until stopped, through outages; return 1 if an agent cannot be imported or the store is too new."""
     configure_logs(settings.log_level)
     hold_settings(settings)
     try:
-        asyncio.run(await_store(settings.store_url))
+        asyncio.run(_await_stores(settings, WAIT_S))
         asyncio.run(check_format(settings.store_url, Macs(settings.key_file)))
         agents = import_agents(settings)
         asyncio.run(publish_agents(settings, agents))
@@ -103,7 +109,7 @@ def main(settings: Settings) -> int:
     log.info("worker_started", agents=sorted(agents))
     try:
         while not _work(settings):
-            asyncio.run(await_store(settings.store_url, wait_s=None))
+            asyncio.run(_await_stores(settings, None))
     except Unavailable as error:  # it refuses the password now
         log.error("worker_ended", error=error.message)
         return 1
@@ -112,8 +118,8 @@ def main(settings: Settings) -> int:
 
 def _work(settings: Settings) -> bool:
     """Work until stopped and return True; return False if the store is lost or refuses writes: RQ survives neither."""
-    jobs = DrainQueue(settings.store_url, settings.drain_window_s, settings.tenant)
-    worker = build_worker(settings.store_url, DrainWorker, new_id(f"w-{os.getpid()}"), settings.tenant)
+    jobs = DrainQueue(settings.jobs_url, settings.drain_window_s, settings.tenant)
+    worker = build_worker(settings.jobs_url, DrainWorker, new_id(f"w-{os.getpid()}"), settings.tenant)
     try:
         jobs.put_back()
         jobs.close()
@@ -121,7 +127,7 @@ def _work(settings: Settings) -> bool:
     except (*LOST, ResponseError) as error:
         if not isinstance(error, LOST) and not is_refusal(error):
             raise
-        log.warning("store_away", reason=describe_fault(settings.store_url, error))
+        log.warning("store_away", reason=describe_fault(settings.jobs_url, error))
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)

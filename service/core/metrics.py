@@ -59,7 +59,7 @@ _REFUSED_RECORDS = Counter(
 )
 note_refused_record: Callable[[], None] = _REFUSED_RECORDS.inc  # count a value whose MAC is wrong
 
-_REASONS = ("loading", "misconf", "noreplicas", "oom", "readonly", "other")
+_REASONS = ("ask", "clusterdown", "loading", "misconf", "moved", "noreplicas", "oom", "readonly", "tryagain", "other")
 note_refused_write = _counter(  # count a command that the store refused, by its reason
     "sayso_refused_writes", "Commands that the store refused for its state, by its reason.", "reason", _REASONS
 )

@@ -184,7 +184,7 @@ def main(settings: Settings) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
         log.info("clock_started")
-        queue = DrainQueue(settings.store_url, settings.drain_window_s, settings.tenant)
+        queue = DrainQueue(settings.jobs_url, settings.drain_window_s, settings.tenant)
         await run_clock(settings, stopping, queue)
         queue.close()
 

@@ -76,7 +76,7 @@ def drain() -> None:
     holder = f"{os.uname().nodename}:{os.getpid()}.{new_id('w')[-4:]}"
     with keeping_notes(settings.home, holder):
         uvloop.run(_drain(settings, holder, current_job_id()))
-    jobs = DrainQueue(settings.store_url, settings.drain_window_s, settings.tenant)
+    jobs = DrainQueue(settings.jobs_url, settings.drain_window_s, settings.tenant)
     jobs.put_back()
     jobs.close()
 

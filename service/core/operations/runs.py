@@ -63,7 +63,7 @@ async def start_run(
 
 async def is_demo_served(parts: Wiring) -> bool:
     """Return whether a worker runs and the demo agent is registered."""
-    workers = await asyncio.to_thread(count_workers, parts.settings.store_url, parts.tenant)
+    workers = await asyncio.to_thread(count_workers, parts.settings.jobs_url, parts.tenant)
     return workers > 0 and await _find_demo(parts) is not None
 
 

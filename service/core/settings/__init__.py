@@ -18,7 +18,7 @@ from sayso.errors import InvalidInput
 from service.core.settings.evidence import EvidenceSettings
 from service.core.settings.limits import EdgeSettings, LimitSettings, PeriodSettings, WebhookSettings, Words
 from service.core.settings.secrets import FILED, file_variable_of, read_files
-from service.core.settings.stores import check_port, check_store_url, find_exposure
+from service.core.settings.stores import check_port, check_store_url, find_exposure, name_tenant, read_cluster
 from service.core.settings.telemetry import TelemetrySettings
 
 FILES = ("policy", "channels", "drills", "assessors", "token_issuers", "sign_in")
@@ -114,8 +114,11 @@ class Settings(EvidenceSettings, TelemetrySettings, WebhookSettings, PeriodSetti
         default=None, repr=False, validation_alias=AliasChoices("SAYSO_REDIS_URL", "REDIS_URL", "redis_url")
     )
     """Redis or Valkey to use: `redis://`, `rediss://` or `unix://`, or `redis+sentinel://host:port,host:port/name` for
-    the primary that sentinels name; plain `REDIS_URL` works too. Without it `make up` starts its own server on a socket
-    in the home."""
+    the primary that sentinels name, or `redis+cluster://host:port,host:port` for a cluster; plain `REDIS_URL` works
+    too. Without it `make up` starts its own server on a socket in the home."""
+    queue_url: str | None = Field(default=None, repr=False)
+    """Small Redis or Valkey for the queue of jobs (RQ), which cannot use a cluster; required with one. What it loses is
+    put there again. Without it the queue is in the store."""
     allow_weak_durability: bool = False
     """Start even if the store may lose confirmed writes: no append-only file, or not synced at once."""
     store_durability: Literal["checked", "stated"] = "checked"
@@ -217,12 +220,20 @@ class Settings(EvidenceSettings, TelemetrySettings, WebhookSettings, PeriodSetti
             raise ValueError(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; choose another")
         return password
 
-    @field_validator("redis_url", mode="after")
+    @field_validator("redis_url", "queue_url", mode="after")
     @classmethod
     def _check_redis_url(cls, url: str | None) -> str | None:
         if url is not None:
             check_store_url(url)
         return url
+
+    @model_validator(mode="after")
+    def _check_queue_url(self) -> Self:
+        if self.queue_url is None and read_cluster(self.store_url) is not None:
+            raise ValueError("SAYSO_REDIS_URL is a cluster, which RQ cannot use; set SAYSO_QUEUE_URL to a small store")
+        if self.queue_url is not None and read_cluster(self.queue_url) is not None:
+            raise ValueError("SAYSO_QUEUE_URL is a cluster, which RQ cannot use; set it to a store of one primary")
+        return self
 
     @field_validator("public_url", "model_url", mode="after")
     @classmethod
@@ -256,8 +267,13 @@ class Settings(EvidenceSettings, TelemetrySettings, WebhookSettings, PeriodSetti
 
     @property
     def store_url(self) -> str:
-        """The URL of the store: the given one, or the socket of the embedded server."""
-        return self.redis_url or store_url_at(socket_path(self.home))
+        """The URL of the tenant's store: the given one, or the socket of the embedded server."""
+        return name_tenant(self.redis_url or store_url_at(socket_path(self.home)), self.tenant)
+
+    @property
+    def jobs_url(self) -> str:
+        """The URL of the store of RQ's keys."""
+        return self.queue_url or self.store_url
 
     @property
     def states_durability(self) -> bool:
@@ -342,9 +358,10 @@ def _production_faults(settings: Settings) -> Iterator[str]:
         yield "set SAYSO_PUBLIC_URL to the https address of the service"
     if settings.allow_weak_durability:
         yield "unset SAYSO_ALLOW_WEAK_DURABILITY"
-    exposed = find_exposure(settings.redis_url) if settings.redis_url and not settings.allow_plain_store else None
-    if exposed:
-        yield f"add {exposed} to SAYSO_REDIS_URL, or set SAYSO_ALLOW_PLAIN_STORE=true on a network of your own"
+    for name, url in (("SAYSO_REDIS_URL", settings.redis_url), ("SAYSO_QUEUE_URL", settings.queue_url)):
+        exposed = find_exposure(url) if url and not settings.allow_plain_store else None
+        if exposed:
+            yield f"add {exposed} to {name}, or set SAYSO_ALLOW_PLAIN_STORE=true on a network of your own"
     if settings.aap_allow_loopback:
         yield "unset SAYSO_AAP_ALLOW_LOOPBACK"
     for name, shortest in WEAKEST_IN_PRODUCTION.items():

@@ -11,6 +11,7 @@ from pathlib import Path
 FILED = (
     "admin_password",
     "redis_url",
+    "queue_url",
     "checkpoints",
     "archive",
     "egress_proxy",

@@ -1,4 +1,4 @@
-"""URLs of stores: one server, or the sentinels that know which server is the primary."""
+"""URLs of stores: one server, the sentinels that know which server is the primary, or the nodes of a cluster."""
 
 import ipaddress
 import re
@@ -7,12 +7,13 @@ from urllib.parse import SplitResult, parse_qs, parse_qsl, urlencode, urlsplit, 
 
 _SCHEMES = ("redis", "rediss", "unix")
 _OPTIONS = ("db", "username", "password", "protocol", "client_name")
-_BEHIND = "+sentinel"
-_SENTINEL_PORT = 26379
+_BEHIND, _CLUSTER = "+sentinel", "+cluster"
+_SENTINEL_PORT, _NODE_PORT = 26379, 6379
 _SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
 _SECRET = ("username", "password")
 _FORMS = "write redis://host:port/db, rediss://host:port/db or unix:///path/to/socket?db=0"
 _SENTINEL_FORM = "write redis+sentinel://host:port,host:port/name/db"
+_CLUSTER_FORM = "write redis+cluster://host:port,host:port"
 
 
 class Sentinels(NamedTuple):
@@ -23,6 +24,36 @@ class Sentinels(NamedTuple):
     store_url: str
     username: str | None
     password: str | None
+
+
+class Cluster(NamedTuple):
+    """The nodes of a URL, the tenant whose slot is meant, and the store's URL at a host yet unknown."""
+
+    addresses: tuple[tuple[str, int], ...]
+    tenant: str
+    store_url: str
+
+
+def read_cluster(url: str) -> Cluster | None:
+    """Return what a `redis+cluster://` or `rediss+cluster://` URL names, or None for any other store.
+
+    Raises `ValueError` for a host or port that cannot be read.
+    """
+    parts = urlsplit(url)
+    scheme = parts.scheme.removesuffix(_CLUSTER)
+    if scheme == parts.scheme or scheme not in ("redis", "rediss"):
+        return None
+    login, at, hosts = parts.netloc.rpartition("@")
+    return Cluster(
+        tuple(_read_address(host, _NODE_PORT, _CLUSTER_FORM) for host in hosts.split(",")),
+        parts.path.strip("/"),
+        urlunsplit((scheme, f"{login}{at}store", "", parts.query, "")),
+    )
+
+
+def name_tenant(url: str, tenant: str) -> str:
+    """Return the URL of a tenant's store: in a cluster it names the tenant, whose keys lie in one slot."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{tenant}")) if read_cluster(url) is not None else url
 
 
 def read_sentinels(url: str) -> Sentinels | None:
@@ -45,7 +76,7 @@ def read_sentinels(url: str) -> Sentinels | None:
     own = {option: value for option, value in options if option in _SENTINEL_OPTIONS}
     rest = urlencode([(option, value) for option, value in options if option not in own])
     return Sentinels(
-        tuple(_read_address(host) for host in hosts.split(",")),
+        tuple(_read_address(host, _SENTINEL_PORT, _SENTINEL_FORM) for host in hosts.split(",")),
         name,
         urlunsplit((scheme, f"{login}{at}store", f"/{database}", rest, "")),
         own.get("sentinel_username"),
@@ -53,25 +84,30 @@ def read_sentinels(url: str) -> Sentinels | None:
     )
 
 
-def _read_address(host: str) -> tuple[str, int]:
+def _read_address(host: str, port: int, form: str) -> tuple[str, int]:
     parts = urlsplit(f"//{host}")
     check_port(parts)
     if not parts.hostname:
-        raise ValueError(f"a sentinel of the URL has no host; {_SENTINEL_FORM}")
-    return parts.hostname, parts.port or _SENTINEL_PORT
+        raise ValueError(f"a server of the URL has no host; {form}")
+    return parts.hostname, parts.port or port
 
 
 def check_store_url(url: str) -> None:
     """Raise `ValueError` for a URL that names no store, or has a part that the client would overlook."""
-    if (sentinels := read_sentinels(url)) is not None:
-        url = sentinels.store_url
+    sentinels, cluster = read_sentinels(url), read_cluster(url)
+    if cluster is not None and (cluster.tenant or "db" in parse_qs(urlsplit(url).query)):
+        raise ValueError(f"a cluster has no databases and no name; {_CLUSTER_FORM}")
+    if behind := sentinels or cluster:
+        url = behind.store_url
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES:
-        raise ValueError(f"{_FORMS}; behind sentinels {_SENTINEL_FORM}")
+        raise ValueError(f"{_FORMS}; behind sentinels {_SENTINEL_FORM}; for a cluster {_CLUSTER_FORM}")
     if not (parts.path if parts.scheme == "unix" else parts.hostname):
         raise ValueError("the URL names no server; write redis://host:port/db or unix:///path/to/socket?db=0")
     if "," in parts.netloc.rpartition("@")[2]:
-        raise ValueError(f"only sentinels are several; {_SENTINEL_FORM}, or name the one primary")
+        raise ValueError(
+            f"only sentinels and nodes of a cluster are several; {_SENTINEL_FORM}; for a cluster {_CLUSTER_FORM}"
+        )
     check_port(parts)
     # What the client would overlook, and then use another database, or only trip over when it connects.
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -95,16 +131,16 @@ def check_port(parts: SplitResult) -> None:
 
 def find_exposure(url: str) -> str | None:
     """Return what the way to a store lacks where that is on another machine, or None."""
-    sentinels = read_sentinels(url)
-    parts = urlsplit(sentinels.store_url if sentinels else url)
-    hosts = [host for host, _ in sentinels.addresses] if sentinels else [parts.hostname or ""]
+    behind = read_sentinels(url) or read_cluster(url)
+    parts = urlsplit(behind.store_url if behind else url)
+    hosts = [host for host, _ in behind.addresses] if behind else [parts.hostname or ""]
     if parts.scheme == "unix" or all(map(is_loopback, hosts)):
         return None
     lacks = []
     if not (parts.password or parse_qs(parts.query).get("password")):
         lacks.append("a password")
     if parts.scheme != "rediss":
-        lacks.append(f"TLS ({'rediss+sentinel' if sentinels else 'rediss'}://)")
+        lacks.append(f"TLS ({urlsplit(url).scheme.replace('redis', 'rediss')}://)")
     return " and ".join(lacks) or None
 
 

@@ -12,7 +12,7 @@ from redis.asyncio.client import Pipeline
 
 from sayso.core.clock import now_ms
 from sayso.errors import IdempotencyConflict, TooManyRequests
-from service.core.store.connection.connecting import text, translated
+from service.core.store.connection.connecting import name_shared, text, translated
 from service.core.store.keys import ATTEMPTS
 from service.core.store.suspensions.commits import IDEMPOTENCY_MS, Idempotency
 from service.core.store.tenants import StorePart
@@ -33,7 +33,8 @@ class Attempts:
     def __init__(self, redis: Redis) -> None:
         # The library requires a URL beside the pool, and its types omit this option.
         options: Any = {"connection_pool": redis.connection_pool}
-        storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=ATTEMPTS, **options)
+        self._begin = name_shared(redis, ATTEMPTS)
+        storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=self._begin, **options)
         self._window = MovingWindowRateLimiter(storage)
         self._redis = redis
 
@@ -49,7 +50,7 @@ class Attempts:
 
     async def take_back(self, allowance: Allowance, who: str) -> None:
         """Take back the latest attempt, which was none."""
-        await self._redis.lpop(f"{ATTEMPTS}:{_item_of(allowance).key_for(_hash(who))}")
+        await self._redis.lpop(f"{self._begin}:{_item_of(allowance).key_for(_hash(who))}")
 
     async def forget(self, allowance: Allowance, who: str) -> None:
         async with translated():

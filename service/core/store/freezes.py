@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sayso.core.clock import monotonic_ms
 from sayso.core.records.freezes import ClockReading, Freeze
 from sayso.core.records.terms import LONGEST_WAIT_S
-from service.core.store.connection.connecting import as_ms
+from service.core.store.connection.connecting import as_ms, name_shared
 from service.core.store.keys import CHANGES
 from service.core.store.suspensions.reading import name_stored
 from service.core.store.tenants import StorePart
@@ -59,7 +59,7 @@ class FreezeStore(StorePart):
             pipe.hset(self._keys.freezes, freeze.id, freeze.model_dump_json())
             if mark_ms is not None:
                 pipe.hset(self._keys.clock, "mark", mark_ms)
-            pipe.publish(CHANGES + self._keys.tenant, "")  # open pages show what is frozen
+            pipe.publish(name_shared(self._redis, CHANGES + self._keys.tenant), "")  # open pages show what is frozen
             await pipe.execute()
 
     async def load_reading(self) -> ClockReading | None:

@@ -3,7 +3,7 @@
 from sayso.core.clock import DAY_MS
 from sayso.core.records.base import Immutable, Stored
 from service.core.store.connection.commits import Commit
-from service.core.store.connection.connecting import text
+from service.core.store.connection.connecting import name_shared, text
 from service.core.store.keys import INSTANCE_KEYS
 from service.core.store.people import InstanceKey
 from service.core.store.suspensions.commits import Idempotency
@@ -63,7 +63,7 @@ class Instances(StorePart):
 
     async def let_in(self, instance: Instance) -> None:
         key = InstanceKey(tenant=instance.tenant, instance_id=instance.id)
-        await self._redis.set(INSTANCE_KEYS + instance.credential_hash, key.model_dump_json())
+        await self._redis.set(name_shared(self._redis, INSTANCE_KEYS + instance.credential_hash), key.model_dump_json())
 
     async def delete(self, instance: Instance, now_ms: int) -> bool:
         """Delete an instance and schedule the cancellation of its requests; False after a concurrent change."""
@@ -75,5 +75,5 @@ class Instances(StorePart):
         commit.write("ZADD", keys.deliveries, now_ms, f"gone:{instance.id}")
         if not await self._send(commit):
             return False
-        await self._redis.delete(INSTANCE_KEYS + instance.credential_hash)
+        await self._redis.delete(name_shared(self._redis, INSTANCE_KEYS + instance.credential_hash))
         return True

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 
+PREFIX = "sayso:"  # of all keys
 # Channels of a tenant, suspension or run; every commit that changes it publishes there.
 CHANGES = "sayso:changes:"
 FORMAT = "sayso:format"  # the format version of the whole store, outside of any tenant
@@ -14,6 +15,14 @@ KEYS = "sayso:keys:"  # API keys by the SHA-256 of the key, outside of any tenan
 INSTANCE_KEYS = "sayso:aap-keys:"  # credentials by the SHA-256 of the token; each names its tenant and instance
 SESSIONS = "sayso:sessions:"  # sessions by the SHA-256 of their token
 ATTEMPTS = "sayso:attempts"  # attempts to sign in, by the hash of the name or address; kept for minutes
+
+SHARED = frozenset(("format", "store", "macs", "keys", "aap-keys", "sessions"))
+"""The kinds of keys outside of any tenant that a backup holds. In a cluster each tenant has its own, in its slot."""
+
+
+def own_name(name: str, tenant: str) -> str:
+    """Return the name of a tenant's own key, or channel, instead of one outside of any tenant."""
+    return f"sayso:{{{tenant}}}:{name.removeprefix('sayso:')}"
 
 
 class _Family:

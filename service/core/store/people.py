@@ -11,7 +11,7 @@ from sayso.core.records.base import Immutable, Stored, is_empty
 from sayso.core.records.decisions import KeyKind, KeyScope
 from sayso.errors import Unavailable
 from service.core.settings.limits import LONGEST_SESSION_S
-from service.core.store.connection.connecting import text, texts
+from service.core.store.connection.connecting import name_shared, text, texts
 from service.core.store.directory import Group
 from service.core.store.keys import EMPTIED, FORMAT, INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.core.store.suspensions.reading import try_read
@@ -233,7 +233,7 @@ class People(StorePart):
         """Save a session that ends after `idle_ms` without use, and add it to the person's sessions."""
         index = self._keys.sessions_of(session.name)
         async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.set(SESSIONS + token_hash, session.model_dump_json(), px=idle_ms)
+            pipe.set(name_shared(self._redis, SESSIONS + token_hash), session.model_dump_json(), px=idle_ms)
             pipe.zadd(index, {token_hash: session.created_at_ms})
             pipe.expire(index, LONGEST_SESSION_S)
             await pipe.execute()
@@ -244,8 +244,8 @@ class People(StorePart):
         hashes = texts(await self._redis.zrange(index, 0, -1, desc=True))
         async with self._redis.pipeline(transaction=False) as pipe:
             for token_hash in hashes:
-                pipe.get(SESSIONS + token_hash)
-                pipe.pttl(SESSIONS + token_hash)
+                pipe.get(name_shared(self._redis, SESSIONS + token_hash))
+                pipe.pttl(name_shared(self._redis, SESSIONS + token_hash))
             replies = await pipe.execute()
         gone = [token_hash for token_hash, raw in zip(hashes, replies[::2], strict=True) if raw is None]
         if gone:
@@ -258,12 +258,12 @@ class People(StorePart):
 
     async def save_key(self, key_hash: str, key: ApiKey) -> None:
         async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.set(KEYS + key_hash, key.model_dump_json())
+            pipe.set(name_shared(self._redis, KEYS + key_hash), key.model_dump_json())
             pipe.hset(self._keys.api_keys, key.id, key_hash)
             await pipe.execute()
 
     async def change_key(self, key_hash: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey | None:
-        return await self._change(ApiKey, KEYS + key_hash, None, change)
+        return await self._change(ApiKey, name_shared(self._redis, KEYS + key_hash), None, change)
 
     async def find_key_hash(self, key_id: str) -> str | None:
         raw = await self._redis.hget(self._keys.api_keys, key_id)
@@ -272,7 +272,7 @@ class People(StorePart):
     async def list_keys(self) -> list[ApiKey]:
         """Return all API keys of the tenant, including revoked ones, the oldest first."""
         hashes = texts(await self._redis.hvals(self._keys.api_keys))
-        raws = await self._redis.mget([KEYS + hash_ for hash_ in hashes]) if hashes else []
+        raws = await self._redis.mget([name_shared(self._redis, KEYS + hash_) for hash_ in hashes]) if hashes else []
         named = ((f"key {hash_[:12]}", raw) for hash_, raw in zip(hashes, raws, strict=True) if raw)
         return sorted(self._readings.read_others(ApiKey, named), key=lambda key: key.created_at_ms)
 
@@ -280,14 +280,16 @@ class People(StorePart):
         """Return all API keys of the tenant, the oldest first: every record of a key, also beside the index."""
         index: Any
         index = await self._redis.hgetall(self._keys.api_keys)
-        names = [text(name) async for name in self._redis.scan_iter(f"{KEYS}*", count=_SCANNED)]
+        names = [
+            text(name) async for name in self._redis.scan_iter(f"{name_shared(self._redis, KEYS)}*", count=_SCANNED)
+        ]
         records: list[Any] = []
         for begin in range(0, len(names), _SCANNED):
             records += await self._redis.mget(names[begin : begin + _SCANNED])
         listed = {(text(key_id), text(key_hash)) for key_id, key_hash in index.items()}
         stored = []
         for name, raw in zip(names, records, strict=True):
-            key_hash = name.removeprefix(KEYS)
+            key_hash = name.removeprefix(name_shared(self._redis, KEYS))
             key = self._read(ApiKey, raw, f"key {key_hash[:12]}") if raw else None
             if key is not None and key.tenant == self._keys.tenant:
                 stored.append(StoredKey(key_hash, key, (key.id, key_hash) in listed))
@@ -300,7 +302,7 @@ class People(StorePart):
     async def _change(
         self, model: type[Kept], key: str, name: str | None, change: Callable[[Kept], Kept]
     ) -> Kept | None:
-        described = f"key {key.removeprefix(KEYS)[:12]}" if name is None else f"person {name}"
+        described = f"key {key.removeprefix(name_shared(self._redis, KEYS))[:12]}" if name is None else f"person {name}"
 
         async def write(pipe: Pipeline) -> Kept | None:
             raw = await (pipe.get(key) if name is None else pipe.hget(key, name))
@@ -332,31 +334,34 @@ class Tokens:
 
     async def check_store(self) -> None:
         """Raise `Unavailable` if the store was set up, and has been emptied since: then it knows no token."""
-        if await self._redis.exists(FORMAT):
+        if await self._redis.exists(name_shared(self._redis, FORMAT)):
             self._was_set_up = True
         elif self._was_set_up:
             raise Unavailable(EMPTIED)
 
     async def find(self, token_hash: str) -> ApiKey | Session | None:
-        key, session = await self._pipeline.ask_all(("GET", KEYS + token_hash), ("GET", SESSIONS + token_hash))
+        key, session = await self._pipeline.ask_all(
+            ("GET", name_shared(self._redis, KEYS + token_hash)),
+            ("GET", name_shared(self._redis, SESSIONS + token_hash)),
+        )
         if key is not None:
             return try_read(ApiKey, key)
         return try_read(Session, session) if session is not None else None
 
     async def find_key(self, token_hash: str) -> ApiKey | None:
-        raw = await self._redis.get(KEYS + token_hash)
+        raw = await self._redis.get(name_shared(self._redis, KEYS + token_hash))
         return try_read(ApiKey, raw) if raw else None
 
     async def find_instance(self, token_hash: str) -> InstanceKey | None:
-        raw = await self._redis.get(INSTANCE_KEYS + token_hash)
+        raw = await self._redis.get(name_shared(self._redis, INSTANCE_KEYS + token_hash))
         return try_read(InstanceKey, raw) if raw else None
 
     async def extend_session(self, token_hash: str, idle_ms: int) -> bool:
         """Restart the idle time of a session; return False if it has ended."""
-        return bool(await self._pipeline.ask("PEXPIRE", SESSIONS + token_hash, idle_ms))
+        return bool(await self._pipeline.ask("PEXPIRE", name_shared(self._redis, SESSIONS + token_hash), idle_ms))
 
     async def note_use(self, tenant: str, holder: str, at_ms: int) -> None:
         await self._redis.hset(keys_of(tenant).used, holder, at_ms)
 
     async def close_session(self, token_hash: str) -> None:
-        await self._redis.delete(SESSIONS + token_hash)
+        await self._redis.delete(name_shared(self._redis, SESSIONS + token_hash))

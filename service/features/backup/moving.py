@@ -6,7 +6,7 @@ with the first process that opens it; until then the tenant can go back.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,15 +16,16 @@ from sayso.core.records.suspensions import Status
 from sayso.errors import Conflict, InvalidInput, NotFound, Unavailable, Unreadable
 from service.assembly import assemble
 from service.core.settings import Settings
-from service.core.settings.stores import check_store_url, hide_password
-from service.core.store.connection.connecting import check_durability, connect, text
+from service.core.settings.stores import check_store_url, hide_password, name_tenant, read_cluster
+from service.core.store.connection.connecting import check_durability, connect, name_shared, text
 from service.core.store.connection.formats import check_format
-from service.core.store.connection.macs import Macs
+from service.core.store.connection.macs import Macs, find_kind
 from service.core.store.keys import STORE
 from service.core.store.loss.moves import Move, State, read_move
 from service.core.wiring import Wiring
+from service.features.backup.files import Entry
 from service.features.backup.restoring import verify_tenant
-from service.features.backup.store import Copy, Link, compare, load
+from service.features.backup.store import APART, Copy, Link, compare, load
 
 HOLD_MS = 20_000
 HEARD_S = 30  # how long the processes have to hear of the move
@@ -131,21 +132,21 @@ class TenantMove:
         if running := await self._await_workers():
             yield f"{running} runs have not ended within {DRAIN_S} s: their calls may be in doubt."
         await hold.change(move.model_copy(update={"state": "held"}))
-        prefix, kept = self._old.keys.prefix, {self._old.keys.moving.encode(), self._old.keys.comparing.encode()}
+        prefix = self._old.keys.prefix
         with closing(Link(self._settings.store_url, prefix)) as link:
-            counts = await load(self._new.redis, (e for e in link.read_all() if e.name not in kept), mark)
+            counts = await load(self._new.redis, _own(link.read_all()), mark)
             others = await self._old.list_others()
             if await self._new.find_taken(others):
                 raise Conflict(f"Another tenant has the same key in {hide_password(self._url)}. Rotate it first.")
             await load(self._new.redis, link.read(others), mark)
             async with self._opened(self._url) as wiring:
                 yield await verify_tenant(wiring, prefix, _FAULTY)
-            counts += await load(self._new.redis, (e for e in link.read_changed() if e.name not in kept), mark)
+            counts += await load(self._new.redis, _own(link.read_changed()), mark)
             latest = await self._old.list_others()
             await load(self._new.redis, link.read(latest), mark)
             await self._new.remove([name for name in others if name not in latest])
         yield f"{counts.total()} keys of the tenant and {len(latest)} credentials and sessions are there."
-        await compare(self._new.redis, counts, prefix, self._new.keys.moving)
+        await compare(self._new.redis, counts, prefix, APART)
         async with self._opened(self._url) as wiring:
             await wiring.activity.record("tenant_moved", "", door="move")
         await hold.change(move.model_copy(update={"state": "moved"}), 0)
@@ -244,6 +245,10 @@ class _Hold:
                 self.raw = raw
 
 
+def _own(entries: Iterable[Entry]) -> Iterator[Entry]:
+    return (entry for entry in entries if find_kind(entry.name) not in APART)
+
+
 async def _list_driven(wiring: Wiring, suspension_ids: list[str]) -> list[str]:
     """Return the suspensions that a worker drives under a lease."""
     driven = []
@@ -262,12 +267,17 @@ async def between(settings: Settings, url: str) -> AsyncIterator[TenantMove]:
         check_store_url(url)
     except ValueError as error:
         raise InvalidInput(f"{hide_password(url)} is no URL of a store: {error}.") from error
-    macs = Macs(settings.key_file)
-    await check_durability(url, allow_weak=settings.allow_weak_durability, stated=settings.states_durability)
-    for place in (settings.store_url, url):
-        await check_format(place, macs)
-    async with connect(settings.store_url) as old, connect(url) as new:
-        ids = text(await old.get(STORE) or b""), text(await new.get(STORE) or b"")
+    if read_cluster(url) is not None and settings.queue_url is None:
+        raise InvalidInput(
+            "A cluster needs a store for the queue. Set SAYSO_QUEUE_URL, restart all programs, and run the command "
+            "again; nothing was changed."
+        )
+    place, macs = name_tenant(url, settings.tenant), Macs(settings.key_file)
+    await check_durability(place, allow_weak=settings.allow_weak_durability, stated=settings.states_durability)
+    for each in (settings.store_url, place):
+        await check_format(each, macs)
+    async with connect(settings.store_url) as old, connect(place) as new:
+        ids = text(await old.get(name_shared(old, STORE)) or b""), text(await new.get(name_shared(new, STORE)) or b"")
         if ids[0] == ids[1]:
             raise InvalidInput(f"{hide_password(url)} is the store in which {settings.tenant} is. Name another one.")
         yield TenantMove(settings, url, Copy(old, settings.tenant), Copy(new, settings.tenant), ids)

@@ -4,7 +4,7 @@ The store has its format last, so no program starts on one whose restore did not
 """
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,15 +14,16 @@ from sayso.core.records.freezes import ALL, Freeze
 from sayso.errors import InvalidInput, Unreadable
 from service.assembly import open_process
 from service.core.settings import Settings
+from service.core.settings.stores import read_cluster
 from service.core.store.connection.adoption import survey
-from service.core.store.connection.connecting import connect
+from service.core.store.connection.connecting import Client, connect, name_shared
 from service.core.store.connection.formats import CURRENT, RESTORING
 from service.core.store.connection.macs import Macs, find_kind
 from service.core.store.freezes import FreezeStore
-from service.core.store.keys import FORMAT, STORE
+from service.core.store.keys import FORMAT, PREFIX, STORE
 from service.core.wiring import Wiring
 from service.features.backup.files import Entry, read_backup, read_header
-from service.features.backup.store import EXPIRED, NotVerified, compare, load
+from service.features.backup.store import EXPIRED, Copy, NotVerified, compare, load
 
 HOLDER = "restore"
 _MARK = "moving"
@@ -39,27 +40,38 @@ async def restore(
             f"The backup {path} is of format {header.format}, and this version reads {CURRENT}. Restore it with the "
             "version of Sayso that wrote it."
         )
-    gone = _check_tenants(path, key, desks)
+    cluster = read_cluster(url)
+    only = cluster.tenant if cluster is not None else None
+    gone = _check_tenants(path, key, desks, only)
     async with connect(url) as redis:
-        if await redis.dbsize():
+        if await _holds_keys(redis):
             raise InvalidInput(
                 "The store is not empty. Stop all programs of Sayso, and name an empty store in SAYSO_REDIS_URL; "
                 "nothing was changed."
             )
-        await redis.set(FORMAT, RESTORING)
-        entries = (entry for entry in read_backup(path, key.get) if _is_restored(entry, gone))
-        counts = await load(redis, entries)
+        await redis.set(name_shared(redis, FORMAT), RESTORING)
+        counts = await load(redis, (entry for entry in _read(path, key, only) if _is_restored(entry, gone)))
+        if only is not None:
+            counts -= await Copy(redis, only).drop_others()
         yield f"{counts.total()} keys restored, as they were at {iso_utc(header.at_ms)} or moments later."
         if verify:
             await compare(redis, counts)
-        await redis.set(STORE, new_id("store"))  # processes compare its commits with no earlier store's
+        # A new id, so that processes do not compare its commits with those of an earlier store.
+        await redis.set(name_shared(redis, STORE), new_id("store"))
     for settings in desks.values():
         async with open_process(settings) as process:
             if verify:
                 yield await verify_tenant(process.wiring)
             yield await _void(process.wiring, header.at_ms)
     async with connect(url) as redis:
-        await redis.set(FORMAT, CURRENT)
+        await redis.set(name_shared(redis, FORMAT), CURRENT)
+
+
+async def _holds_keys(redis: Client) -> bool:
+    """Return whether the store, or in a cluster the tenant's part of it, has any key."""
+    if redis.tenant is None:
+        return bool(await redis.dbsize())
+    return bool([name async for name in redis.scan_iter(f"{name_shared(redis, PREFIX)}*", count=1_000)])
 
 
 def _is_restored(entry: Entry, gone: set[str]) -> bool:
@@ -74,10 +86,17 @@ def _find_tenant(entry: Entry) -> str:
     return named[1].decode() if named is not None else ""
 
 
-def _check_tenants(path: Path, key: Mapping[str, SecretKey], desks: Mapping[str, Settings]) -> set[str]:
+def _read(path: Path, key: Mapping[str, SecretKey], only: str | None) -> Iterator[Entry]:
+    """Yield the entries of a backup; with a tenant its own, and those outside of any tenant."""
+    return (entry for entry in read_backup(path, key.get) if only is None or _find_tenant(entry) in ("", only))
+
+
+def _check_tenants(
+    path: Path, key: Mapping[str, SecretKey], desks: Mapping[str, Settings], only: str | None
+) -> set[str]:
     """Read the whole file, so that nothing of a damaged one is restored; return the tenants that moved elsewhere."""
     tenants, marked = set[str](), set[str]()
-    for entry in read_backup(path, key.get):
+    for entry in _read(path, key, only):
         tenants.add(_find_tenant(entry))
         if find_kind(entry.name) == _MARK and entry.dump is not None and entry.expires_ms < 0:
             marked.add(_find_tenant(entry))
@@ -93,7 +112,7 @@ def _check_tenants(path: Path, key: Mapping[str, SecretKey], desks: Mapping[str,
 _RESTORED = "The store stays closed. Empty it, and restore another backup."
 
 
-async def verify_tenant(wiring: Wiring, prefix: str = "sayso:", advice: str = _RESTORED) -> str:
+async def verify_tenant(wiring: Wiring, prefix: str = "", advice: str = _RESTORED) -> str:
     """Check all records, MACs, trails and their chains of a tenant; raises `NotVerified`."""
     records, unreadable = await wiring.inspections.look_through(most=_ALL)
     runs, faults = await wiring.inspections.look_through_trails(most=_ALL)

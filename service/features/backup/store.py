@@ -18,12 +18,12 @@ from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
 from sayso.errors import SaysoError, Unavailable
-from service.core.store.connection.connecting import connect_blocking, describe_fault, text
-from service.core.store.connection.macs import MAC, find_kind
-from service.core.store.keys import FORMAT, INSTANCE_KEYS, KEYS, SESSIONS, keys_of
+from service.core.settings.stores import read_cluster
+from service.core.store.connection.connecting import connect_blocking, describe_fault, name_shared, text
+from service.core.store.connection.macs import MAC, find_kind, find_shared
+from service.core.store.keys import INSTANCE_KEYS, KEYS, PREFIX, SESSIONS, SHARED, keys_of, own_name
 from service.features.backup.files import Entry
 
-_PREFIX = "sayso:"
 _AT_ONCE = 200
 _SCANNED, _FEW = 200, 2_000
 _ROUNDS = 1_000
@@ -45,10 +45,17 @@ return values
 def read_store(url: str) -> Iterator[Entry]:
     """Yield the entries of a consistent copy; raises `Unavailable`, also where the store does not name changed keys."""
     try:
-        with closing(Link(url)) as link:
-            yield from link.read_all()
+        with closing(Link(url, _find_prefix(url))) as link:
+            for entry in link.read_all():
+                yield entry._replace(name=find_shared(entry.name))
     except (RedisError, OSError) as error:
         raise Unavailable(describe_fault(url, error)) from error
+
+
+def _find_prefix(url: str) -> str:
+    """Return what the names of all keys of a store begin with; in a cluster, of those of its tenant."""
+    cluster = read_cluster(url)
+    return own_name(PREFIX, cluster.tenant) if cluster is not None else PREFIX
 
 
 def _list(names: Iterable[bytes], values: Iterable[Any]) -> Iterator[Entry]:
@@ -59,7 +66,7 @@ def _list(names: Iterable[bytes], values: Iterable[Any]) -> Iterator[Entry]:
 class Link:
     """One connection, and the names of the keys with a prefix that have changed since they were read."""
 
-    def __init__(self, url: str, prefix: str = _PREFIX) -> None:
+    def __init__(self, url: str, prefix: str) -> None:
         self._prefix = prefix
         self._client = connect_blocking(url, protocol=3, socket_timeout=60, retry=Retry(NoBackoff(), 0))
         self._connection: Any = self._client.connection_pool.get_connection()
@@ -135,12 +142,12 @@ class NotVerified(SaysoError):
 
 
 async def load(redis: Redis, entries: Iterable[Entry], mark: tuple[str, str] | None = None) -> Counter[str]:
-    """Write all entries; return how many more keys without an end there are of each kind.
+    """Write all entries, under their names in this store; return how many more keys without an end of each kind it has.
 
     With the key and the text of a mark, it writes only while the store has that; raises `Unavailable`.
     """
     counts: Counter[str] = Counter()
-    entries = iter(entries)
+    entries = (entry._replace(name=_name_in(redis, entry.name)) for entry in entries)
     while some := list(islice(entries, _AT_ONCE)):
         async with redis.pipeline(transaction=mark is not None) as pipe:
             if mark is not None:
@@ -161,6 +168,11 @@ async def load(redis: Redis, entries: Iterable[Entry], mark: tuple[str, str] | N
     return counts
 
 
+def _name_in(redis: Redis, name: bytes) -> bytes:
+    """Return the name in this store of a key of any store."""
+    return name_shared(redis, text(find_shared(name))).encode() if find_kind(name) in SHARED else name
+
+
 def _put(pipe: Any, entry: Entry) -> None:
     if entry.dump is None:
         pipe.delete(entry.name)
@@ -168,20 +180,20 @@ def _put(pipe: Any, entry: Entry) -> None:
         pipe.restore(entry.name, max(0, entry.expires_ms), entry.dump, replace=True, absttl=entry.expires_ms >= 0)
 
 
-async def compare(redis: Redis, counts: Counter[str], prefix: str = _PREFIX, besides: str = FORMAT) -> None:
-    """Raise `NotVerified` where the store has other keys with the prefix than these, and one besides."""
+async def compare(redis: Redis, counts: Counter[str], prefix: str = "", besides: Collection[str] = ("format",)) -> None:
+    """Raise `NotVerified` where the store has other keys with the prefix than these, besides those of some kinds."""
     present: Counter[str] = Counter()
     cursor: Any = 0
     while True:
-        cursor, names = await redis.scan(cursor, match=f"{prefix}*", count=1_000)
+        cursor, names = await redis.scan(cursor, match=f"{prefix or name_shared(redis, PREFIX)}*", count=1_000)
         async with redis.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.pttl(name)
             ends = await pipe.execute()
-        present.update(find_kind(name) for name, end in zip(names, ends, strict=True) if end == -1)
+        kinds = (find_kind(name) for name, end in zip(names, ends, strict=True) if end == -1)
+        present.update(kind for kind in kinds if kind not in besides)
         if not int(cursor):
             break
-    present[find_kind(besides)] -= 1
     if wrong := [
         f"{kind}: {present[kind]} of {counts[kind]}" for kind in {*present, *counts} if present[kind] != counts[kind]
     ]:
@@ -201,6 +213,13 @@ else
 end
 return 1
 """
+
+
+_OF_STORE = frozenset(("format", "store", "macs", "attempts", "moving"))
+"""What stays in its store when a tenant moves. In a cluster it lies among the tenant's keys."""
+
+APART = _OF_STORE | SHARED | {"comparing"}
+"""What is not copied with the keys of a tenant's hash tag."""
 
 
 class Copy:
@@ -230,10 +249,8 @@ class Copy:
 
     async def is_empty(self) -> bool:
         """Return whether the store has nothing of the tenant but marks of processes."""
-        async for name in self.redis.scan_iter(match=f"{self.keys.prefix}*", count=1_000):
-            if text(name) not in (self.keys.moving, self.keys.comparing):
-                return False
-        return True
+        names = self.redis.scan_iter(match=f"{self.keys.prefix}*", count=1_000)
+        return not {find_kind(name) async for name in names} - _OF_STORE - {"comparing"}
 
     async def list_others(self) -> list[bytes]:
         """Return the tenant's keys without its hash tag: its API keys, instance keys and sessions."""
@@ -241,21 +258,29 @@ class Copy:
 
     async def find_taken(self, names: Collection[bytes]) -> bool:
         """Return whether another tenant has one of these keys in this store."""
-        wanted = set(names)
+        wanted = {_name_in(self.redis, name) for name in names}
         owners = [owner async for name, owner in self._walk_others() if name in wanted]
         return any(owner != self.keys.tenant for owner in owners)
 
     async def delete(self) -> None:
         """Delete all of the tenant's keys but the mark."""
         names = [name async for name in self.redis.scan_iter(match=f"{self.keys.prefix}*", count=1_000)]
-        await self.remove([name for name in names if text(name) != self.keys.moving] + await self.list_others())
+        own = [name for name in names if find_kind(name) not in _OF_STORE]
+        await self.remove(list({*own, *await self.list_others()}))
+
+    async def drop_others(self) -> Counter[str]:
+        """Delete the credentials of other tenants, which a backup of several holds; return how many of each kind."""
+        names = [name async for name, owner in self._walk_others() if owner not in ("", self.keys.tenant)]
+        await self.remove(names)
+        return Counter(map(find_kind, names))
 
     async def remove(self, names: list[bytes]) -> None:
         for begin in range(0, len(names), _AT_ONCE):
-            await self.redis.unlink(*names[begin : begin + _AT_ONCE])
+            await self.redis.unlink(*(_name_in(self.redis, name) for name in names[begin : begin + _AT_ONCE]))
 
     async def _walk_others(self) -> AsyncIterator[tuple[bytes, str]]:
-        for prefix in (KEYS, INSTANCE_KEYS, SESSIONS):
+        for shared in (KEYS, INSTANCE_KEYS, SESSIONS):
+            prefix = name_shared(self.redis, shared)
             names = [name async for name in self.redis.scan_iter(match=f"{prefix}*", count=1_000)]
             for begin in range(0, len(names), _AT_ONCE):
                 some = names[begin : begin + _AT_ONCE]

@@ -8,7 +8,7 @@ from sayso.core.canonical_json import canonical_json, digest_json
 from sayso.core.records.base import Stored
 from sayso.errors import Altered, Conflict, IdempotencyConflict, InvalidInput, NotFound, TooLarge
 from service.core.settings import Settings
-from service.core.store.connection.connecting import text
+from service.core.store.connection.connecting import name_shared, text
 from service.core.store.keys import CHANGES
 from service.core.store.lua import read_script
 from service.core.store.tenants import EndedRun, TenantStore
@@ -58,7 +58,7 @@ class Attachments:
         shares = [f"{attachment.author_kind} {attachment.author}", *([f"key {key_id}"] if key_id else [])]
         most, most_bytes = settings.attachments_per_item, settings.attachments_limit_bytes
         share_bytes = settings.attachments_per_key_bytes
-        limits = (most, most_bytes, CHANGES + run_id, place, attachment.id, described)
+        limits = (most, most_bytes, name_shared(self._redis, CHANGES + run_id), place, attachment.id, described)
         state, *facts = await self._attach(
             keys=[keys.run(run_id), keys.files(run_id), keys.file_contents(run_id), *keys.file_sizes],
             args=[*limits, content, share_bytes, *shares],
@@ -153,7 +153,7 @@ class Comments:
             args=[
                 MOST_COMMENTS,
                 (4 * 1024 * 1024),
-                CHANGES + run_id,
+                name_shared(self._redis, CHANGES + run_id),
                 comment.id,
                 digest_json(entry)[:32],
                 canonical_json(entry),
@@ -204,12 +204,12 @@ class Presence:
             pipe.pexpire(self._keys.presence, LASTS_MS)
             _, added, _ = await pipe.execute()
         if added:
-            await self._redis.publish(CHANGES + self.topic, "")
+            await self._redis.publish(name_shared(self._redis, CHANGES + self.topic), "")
 
     async def forget(self, row_id: str, person: str) -> None:
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.zrem(self._keys.presence, f"{row_id} {person}")
-            pipe.publish(CHANGES + self.topic, "")
+            pipe.publish(name_shared(self._redis, CHANGES + self.topic), "")
             await pipe.execute()
 
     async def read(self, now_ms: int) -> Present:

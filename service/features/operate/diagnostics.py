@@ -197,7 +197,7 @@ async def _check_clock(wiring: Wiring) -> Finding:
 
 
 async def _check_workers(wiring: Wiring) -> Finding:
-    number = await asyncio.to_thread(count_workers, wiring.settings.store_url, wiring.tenant)
+    number = await asyncio.to_thread(count_workers, wiring.settings.jobs_url, wiring.tenant)
     if number:
         return Finding("workers", True, f"{number} running.")
     return Finding("workers", False, "No worker runs, so approved calls do not start.", "Start `python -m workers`.")

@@ -122,7 +122,7 @@ class Readings:
             in_doubt=None if buckets is None else sum(bucket.size for bucket in buckets if bucket.facets.doubt),
             overdue=await sizes.find_overdue(),
             runs=await sizes.count_runs(),
-            workers=await asyncio.to_thread(count_workers, wiring.settings.store_url, wiring.tenant),
+            workers=await asyncio.to_thread(count_workers, wiring.settings.jobs_url, wiring.tenant),
             messages=await sizes.count_messages(),
             cards=self._cards[0],
             starts=await wiring.part(Counters).starts.read(),

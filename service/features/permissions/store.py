@@ -14,7 +14,7 @@ from sayso.core.records.permissions import Grant, GrantState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.features.permissions.learning import Answered, read_answer
 from service.core.store.connection.commits import Commit, Update
-from service.core.store.connection.connecting import as_ms, text
+from service.core.store.connection.connecting import as_ms, name_shared, text
 from service.core.store.keys import CHANGES, TenantKeys
 from service.core.store.permissions import MOST_GRANTS, Kept, Kind
 from service.core.store.tenants import TenantStore
@@ -86,7 +86,7 @@ class GrantStore(Generic[Kept]):
             pipe.multi()  # type: ignore[no-untyped-call]
             if changed != known:
                 pipe.hset(key, grant_id, changed.model_dump_json())
-                pipe.publish(CHANGES + self._keys.tenant, "")
+                pipe.publish(name_shared(self._redis, CHANGES + self._keys.tenant), "")
             was_denied = isinstance(known, Grant) and known.denial is not None
             returns = was_denied and isinstance(changed, Grant) and changed.denial is None
             if changed.until_ms != known.until_ms or returns:

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
-from service.core.store.connection.connecting import connect, text
+from service.core.store.connection.connecting import connect, name_shared, text
 from service.core.store.connection.macs import MAC, PLAIN, Macs, find_kind, name_value
-from service.core.store.keys import MACS
+from service.core.store.keys import MACS, PREFIX
 
 _SCANNED = 1_000
 _NAMED = 20
@@ -61,8 +61,11 @@ class Survey:
         return self.absent + self.wrong
 
 
-async def survey(url: str, macs: Macs, *, add: bool = False, most: int = 0, prefix: str = "sayso:") -> Survey:
-    """Count values of keys by their MACs, up to `most`; with `add`, give those with none or an earlier one theirs."""
+async def survey(url: str, macs: Macs, *, add: bool = False, most: int = 0, prefix: str = "") -> Survey:
+    """Count values by their MACs, up to `most`; with `add`, give those with none or an earlier one theirs.
+
+    Without a prefix, those of all keys.
+    """
     counts = Survey()
     async with connect(url) as redis:
         async for value in _walk(redis, prefix):
@@ -71,7 +74,7 @@ async def survey(url: str, macs: Macs, *, add: bool = False, most: int = 0, pref
                 break
             await _count(redis, macs, value, counts, add=add)
         if add:
-            await redis.set(MACS, macs.add(MACS, "1"), nx=True)
+            await redis.set(name_shared(redis, MACS), macs.add(MACS, "1"), nx=True)
     return counts
 
 
@@ -99,7 +102,7 @@ async def _count(redis: Redis, macs: Macs, value: _Value, counts: Survey, *, add
 
 async def _walk(redis: Redis, prefix: str) -> AsyncIterator[_Value]:
     """Yield the values of all keys that have MACs, and the copies of records."""
-    async for name in redis.scan_iter(match=f"{prefix}*", count=_SCANNED):
+    async for name in redis.scan_iter(match=f"{prefix or name_shared(redis, PREFIX)}*", count=_SCANNED):
         key, kind = text(name), find_kind(name)
         if kind in PLAIN and kind not in _COPIES:
             continue

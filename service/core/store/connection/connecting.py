@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Any
@@ -15,10 +15,12 @@ from redis.asyncio.client import Pipeline
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
     BusyLoadingError,
     ClusterDownError,
     MasterDownError,
+    MovedError,
     NoPermissionError,
     NoScriptError,
     OutOfMemoryError,
@@ -32,15 +34,17 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from sayso.core.clock import monotonic_ms
 from sayso.errors import SaysoError, Unavailable
 from service.core.metrics import note_refused_write
-from service.core.settings.stores import hide_password
+from service.core.settings.stores import hide_password, read_cluster
 from service.core.store.connection.addresses import (
     NO_PRIMARY,
-    describe_sentinels,
+    describe_sources,
     find_sentinel_url,
+    list_primaries,
     open_blocking_pool,
     open_pool,
 )
 from service.core.store.connection.macs import Macs
+from service.core.store.keys import FORMAT, own_name
 
 _LOG = structlog.get_logger(__name__)
 
@@ -57,12 +61,27 @@ _REFUSED = {
     MasterDownError: "masterdown",
     ClusterDownError: "clusterdown",
     TryAgainError: "tryagain",
+    MovedError: "moved",
+    AskError: "ask",
 }
-_BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNBLOCKED")
+_ELSEWHERE = ("readonly", "moved")  # of a server that is no longer the primary, of the store or of the tenant's slot
+_BUSY = (
+    "OOM",
+    "MISCONF",
+    "LOADING",
+    "READONLY",
+    "NOREPLICAS",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "UNBLOCKED",
+    "MOVED",
+    "ASK",
+)
 """The first words of an error of a store that takes writes again by itself, or once its operator has acted."""
 
 
-def connect(url: str, *, blocking: bool = False, macs: Macs | None = None) -> "_Client":
+def connect(url: str, *, blocking: bool = False, macs: Macs | None = None) -> "Client":
     """Return a client that raises `Unavailable` for errors of the store, and `Altered` for a value with a wrong MAC.
 
     A blocking one has no time limit.
@@ -75,8 +94,10 @@ def connect(url: str, *, blocking: bool = False, macs: Macs | None = None) -> "_
         retry=Retry(NoBackoff(), 0),
         health_check_interval=0,
     )
-    client = _Client(connection_pool=pool)
+    client = Client(connection_pool=pool)
     client.macs = macs or client.macs
+    if (cluster := read_cluster(url)) is not None:
+        client.tenant = cluster.tenant
     return client
 
 
@@ -106,8 +127,8 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def is_demotion(error: BaseException) -> bool:
-    """Return whether the server is a replica now, so that only a new connection finds the primary."""
-    return _find_reason(error) == "readonly"
+    """Return whether another server is the primary now, which only a new connection finds."""
+    return _find_reason(error) in _ELSEWHERE
 
 
 def _find_reason(error: BaseException) -> str:
@@ -128,7 +149,7 @@ def translated() -> AbstractAsyncContextManager[None]:
 class Translation(AbstractAsyncContextManager[None]):
     """The context manager of `translated`; one instance serves all calls.
 
-    With a server that is a replica now, it calls `drop`, which closes the connections that are open.
+    With a server that is no longer the primary, it calls `drop`, which closes the connections that are open.
     """
 
     def __init__(self, drop: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -143,7 +164,7 @@ class Translation(AbstractAsyncContextManager[None]):
             return
         if reason := _find_reason(error):
             note_refused_write(reason)
-            if self._drop is not None and reason == "readonly":
+            if self._drop is not None and reason in _ELSEWHERE:
                 await self._drop()
             raise Unavailable(f"The store refuses this just now: {error}") from error
         if isinstance(error, LOST):
@@ -156,8 +177,11 @@ class Translation(AbstractAsyncContextManager[None]):
 _TRANSLATION = Translation()
 
 
-class _Client(Redis):
+class Client(Redis):
+    """A client as `connect` makes it. In a cluster it serves one `tenant`."""
+
     macs = Macs()
+    tenant: str | None = None
 
     @cached_property
     def translated(self) -> Translation:
@@ -176,7 +200,12 @@ class _Client(Redis):
 
 def macs_of(redis: Redis) -> Macs:
     """Return the MACs of a client's records; none of a client that `connect` did not make."""
-    return redis.macs if isinstance(redis, _Client) else Macs()
+    return redis.macs if isinstance(redis, Client) else Macs()
+
+
+def name_shared(redis: Redis, name: str) -> str:
+    """Return the name, in the client's store, of a key or channel outside of any tenant."""
+    return own_name(name, redis.tenant) if isinstance(redis, Client) and redis.tenant else name
 
 
 class _Pipeline(Pipeline):
@@ -198,7 +227,11 @@ class _Pipeline(Pipeline):
         return super().pipeline_execute_command(*self.macs.protect(args), **options)  # type: ignore[no-untyped-call]
 
 
-_SENTINEL = "Set SAYSO_REDIS_URL to {} with all sentinels, separated by commas, and the store's user and password."
+_SENTINEL = "Set {} to {} with all sentinels, separated by commas, and the store's user and password."
+_NODE = (
+    "The store at {} is a node of a cluster. Set SAYSO_REDIS_URL to redis+cluster://host:port,host:port with several "
+    "nodes, and SAYSO_QUEUE_URL to a small store that is none."
+)
 WAIT_S = 30.0
 _AGAIN_S = 0.2
 
@@ -211,10 +244,15 @@ def describe_fault(url: str, error: BaseException) -> str:
     return f"The store at {hide_password(url)} does not answer: {_find_cause(error)}."
 
 
-async def await_store(url: str, wait_s: float | None = WAIT_S, note: Callable[[str], None] | None = None) -> None:
+async def await_store(
+    url: str,
+    wait_s: float | None = WAIT_S,
+    note: Callable[[str], None] | None = None,
+    setting: str = "SAYSO_REDIS_URL",
+) -> None:
     """Wait until the store takes writes; raises `Unavailable` after the limit, and at once for a refused password.
 
-    `note` gets each reason to wait, as a sentence; without it they are logged.
+    `note` gets each reason to wait, as a sentence; without it they are logged. `setting` is the variable to correct.
     """
     until_ms = None if wait_s is None else monotonic_ms() + wait_s * 1000
     logged = ""
@@ -223,13 +261,13 @@ async def await_store(url: str, wait_s: float | None = WAIT_S, note: Callable[[s
             fault = describe_fault(url, error)
             causes = _causes(error)
             if isinstance(causes[0], ResponseError) and (right := await find_sentinel_url(url)) is not None:
-                raise Unavailable(f"A sentinel answers at {hide_password(url)}. {_SENTINEL.format(right)}")
+                raise Unavailable(f"A sentinel answers at {hide_password(url)}. {_SENTINEL.format(setting, right)}")
             if any(isinstance(cause, _UNKNOWN) for cause in causes):
-                raise Unavailable(f"{fault} Correct the user and the password in SAYSO_REDIS_URL.")
+                raise Unavailable(f"{fault} Correct the user and the password in {setting}.")
             if until_ms is not None and monotonic_ms() >= until_ms:
                 if any(isinstance(cause, NO_PRIMARY) for cause in causes):
-                    fault += f" Of the sentinels, {await describe_sentinels(url)}."
-                raise Unavailable(f"{fault} Nothing changed within {wait_s:g} s. Start it, or correct SAYSO_REDIS_URL.")
+                    fault += f" Of those asked, {await describe_sources(url)}."
+                raise Unavailable(f"{fault} Nothing changed within {wait_s:g} s. Start it, or correct {setting}.")
             if fault != logged:
                 if note is not None:
                     note(fault)
@@ -237,13 +275,24 @@ async def await_store(url: str, wait_s: float | None = WAIT_S, note: Callable[[s
                     _LOG.warning("store_away", reason=fault)
                 logged = fault
             await asyncio.sleep(_AGAIN_S)
+        if redis.tenant is None and await _is_node(redis):
+            raise Unavailable(_NODE.format(hide_password(url)))
     if logged and note is None:
         _LOG.info("store_back", address=hide_password(url))
 
 
-async def _write(redis: Redis) -> Exception | None:
+async def _is_node(redis: Redis) -> bool:
+    """Return whether the server belongs to a cluster; one that refuses to say so is taken for none."""
+    with suppress(Unavailable):
+        state: Any = await redis.info("cluster")
+        return bool(state.get("cluster_enabled"))
+    return False
+
+
+async def _write(redis: Client) -> Exception | None:
     try:
-        await redis.eval(WRITING, 0)
+        keys = [name_shared(redis, FORMAT)] if redis.tenant else []
+        await redis.eval(WRITING, len(keys), *keys)
     except Unavailable as error:
         return error
     return None
@@ -259,7 +308,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 _SENTENCES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
-    (NO_PRIMARY, "no sentinel that answers names a primary that lives"),
+    (NO_PRIMARY, "no sentinel, or node of a cluster, that answers names a primary that lives"),
     (socket.gaierror, "nothing is known under this name"),
     (ConnectionRefusedError, "nothing listens there"),
     (FileNotFoundError, "there is no such socket"),
@@ -296,28 +345,22 @@ _MIN_REPLICAS = "min-replicas-to-write"
 async def check_durability(
     url: str, *, allow_weak: bool, stated: bool = False, replicas: int = 0, wait_s: float = WAIT_S
 ) -> str | None:
-    """Wait for the store; return its weak settings, or None. Raises `WeakDurability` and `Unavailable`.
+    """Wait for the store; return the weak settings of its first weak primary, or None.
 
-    With `replicas` it must refuse writes while it has fewer.
+    Raises `WeakDurability` and `Unavailable`. With `replicas` it must refuse writes while it has fewer.
 
     A store that does not tell them is not weak where its operator has `stated` that it keeps what it confirmed.
     """
     await await_store(url, wait_s)
-    async with connect(url) as redis, redis.pipeline(transaction=False) as pipe:
-        for name in (*WANTED, _MIN_REPLICAS):
-            pipe.config_get(name)
-        replies: list[Any] = await pipe.execute(raise_on_error=False)
-    if any(isinstance(reply, LOST) for reply in replies):  # it began to load its data meanwhile
-        raise Unavailable()
-    if any(isinstance(reply, ResponseError) for reply in replies):
-        weakness = None if stated else UNCHECKED
-    else:
-        options = {text(key): text(value) for reply in replies for key, value in reply.items()}
-        wrong = [(name, value) for name, value in WANTED.items() if options.get(name) != value]
-        if int(options.get(_MIN_REPLICAS, 0)) < replicas:
-            wrong.append((_MIN_REPLICAS, str(replicas)))
-        weak = (f"{name} is {options.get(name, 'unknown')}, not {value}" for name, value in wrong)
-        weakness = "; ".join(weak) or None
+    async with translated():
+        primaries = await list_primaries(url)
+    faults = [(primary, await _find_weakness(primary, replicas)) for primary in primaries]
+    weak = (
+        f"{hide_password(primary)}: {fault}" if fault != UNCHECKED and len(faults) > 1 else fault
+        for primary, fault in faults
+        if fault is not None and not (stated and fault == UNCHECKED)
+    )
+    weakness = next(weak, None)
     if weakness is not None and not allow_weak:
         state = "or set SAYSO_STORE_DURABILITY=stated if its provider keeps every confirmed write, "
         raise WeakDurability(
@@ -325,3 +368,20 @@ async def check_durability(
             f"{state if weakness == UNCHECKED else ''}or set SAYSO_ALLOW_WEAK_DURABILITY=true if that may happen here."
         )
     return weakness
+
+
+async def _find_weakness(url: str, replicas: int) -> str | None:
+    """Return the weak settings of one server, or None; raises `Unavailable`."""
+    async with connect(url) as redis, redis.pipeline(transaction=False) as pipe:
+        for name in (*WANTED, _MIN_REPLICAS):
+            pipe.config_get(name)
+        replies: list[Any] = await pipe.execute(raise_on_error=False)
+    if any(isinstance(reply, LOST) for reply in replies):  # it began to load its data meanwhile
+        raise Unavailable()
+    if any(isinstance(reply, ResponseError) for reply in replies):
+        return UNCHECKED
+    options = {text(key): text(value) for reply in replies for key, value in reply.items()}
+    wrong = [(name, value) for name, value in WANTED.items() if options.get(name) != value]
+    if int(options.get(_MIN_REPLICAS, 0)) < replicas:
+        wrong.append((_MIN_REPLICAS, str(replicas)))
+    return "; ".join(f"{name} is {options.get(name, 'unknown')}, not {value}" for name, value in wrong) or None

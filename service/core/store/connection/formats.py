@@ -1,12 +1,10 @@
-"""The format of a store, checked at the start of every process: which version wrote it, and whether records have MACs."""
+"""The format of a store, which every process checks at its start: the version that wrote it, and its MACs."""
 
 import re
 from secrets import token_hex
 
-from redis.asyncio import Redis
-
 from sayso.errors import Altered, SaysoError
-from service.core.store.connection.connecting import connect, macs_of, text
+from service.core.store.connection.connecting import Client, connect, name_shared, text
 from service.core.store.connection.macs import Macs
 from service.core.store.keys import FORMAT, MACS, STORE
 
@@ -17,6 +15,7 @@ _BY_PROCESSES = frozenset(
     (
         *("agents", "clock", "definitions", "starts", "waiting", "retained", "buckets", "activity", "refusals"),
         *("rules", "rulebook", "rule-changes", "rule-version", "rule-versions", "commits", "comparing"),
+        *("store", "macs", "attempts"),  # in a cluster
     )
 )
 """What service, workers and clock write although nobody has set the store up."""
@@ -33,16 +32,16 @@ class OtherMacs(OtherFormat):
 async def check_format(url: str, macs: Macs | None = None) -> None:
     """Write the format into an empty store. Raises `OtherFormat` for any other format or MACs, and `Unavailable`."""
     async with connect(url, macs=macs) as redis:
-        raw = await redis.get(FORMAT)
+        raw = await redis.get(name_shared(redis, FORMAT))
         if raw is None:
-            async for key in redis.scan_iter(match="sayso:{*", count=1000):
+            async for key in redis.scan_iter(match=f"sayso:{{{redis.tenant or '*'}", count=1000):
                 if text(key).partition("}:")[2].partition(":")[0] not in _BY_PROCESSES:
                     break
             else:
                 if redis.macs.active:
-                    await redis.set(MACS, "1", nx=True)
-                await redis.set(FORMAT, CURRENT, nx=True)
-                raw = await redis.get(FORMAT)
+                    await redis.set(name_shared(redis, MACS), "1", nx=True)
+                await redis.set(name_shared(redis, FORMAT), CURRENT, nx=True)
+                raw = await redis.get(name_shared(redis, FORMAT))
         await _check_macs(redis)
     number = _UNNUMBERED if raw is None else text(raw)
     if number == RESTORING:
@@ -55,19 +54,19 @@ async def check_format(url: str, macs: Macs | None = None) -> None:
             "Start the version that wrote it, or set SAYSO_REDIS_URL to another store. Nothing was changed."
         )
     async with connect(url) as redis:
-        await redis.set(STORE, token_hex(8), nx=True)
+        await redis.set(name_shared(redis, STORE), token_hex(8), nx=True)
 
 
-async def _check_macs(redis: _Client) -> None:
+async def _check_macs(redis: Client) -> None:
     """Raise `OtherMacs` unless the records of the store and those of this process both carry MACs, or both none."""
     try:
-        marked = await redis.get(MACS) is not None
+        marked = await redis.get(name_shared(redis, MACS)) is not None
     except Altered as error:
         raise OtherMacs(
             "The records of this store carry MACs of a key that the file in SAYSO_KEY_FILE does not have. Put that key "
             "back into the file. Nothing was changed."
         ) from error
-    if redis.macs.active and not marked and await redis.exists(FORMAT):
+    if redis.macs.active and not marked and await redis.exists(name_shared(redis, FORMAT)):
         raise OtherMacs(
             "The records of this store carry no MACs, which SAYSO_KEY_FILE turns on. Compare the store with a backup, "
             "run `sayso macs` with the settings of the service, then start again. Nothing was changed."

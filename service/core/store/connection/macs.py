@@ -17,6 +17,7 @@ from sayso.core.key_files import SecretKey
 from sayso.errors import Altered, InvalidInput
 from service.core.metrics import note_refused_record
 from service.core.store.connection.sealing import Keyring
+from service.core.store.keys import PREFIX, SHARED
 
 _REASONS = {
     "an index: what reads it takes ids only, and checks their records": """
@@ -73,7 +74,7 @@ class Macs:
         if current is None or (kind := find_kind(key)) in PLAIN:
             return value
         body = _encode(value)
-        return body + self._compute(current, kind, _place(key, field), body)
+        return body + self._compute(current, kind, _place(key, kind, field), body)
 
     def check(self, key: str | bytes, raw: Any, field: Any = "") -> Any:
         """Return a stored value without its MAC; `REFUSED` where that is wrong, which is logged and counted."""
@@ -95,7 +96,8 @@ class Macs:
         known = self._find(mac[1:10].decode("ascii", "replace"))
         if known is None:
             return None
-        own = self._compute(known, find_kind(key), _place(key, field), body)
+        kind = find_kind(key)
+        own = self._compute(known, kind, _place(key, kind, field), body)
         return body if hmac.compare_digest(mac, own) else None
 
     def protect(self, args: Sequence[Any]) -> Sequence[Any]:
@@ -176,8 +178,15 @@ def find_kind(key: str | bytes) -> str:
     return (key.partition("}:")[2] or key.removeprefix("sayso:")).partition(":")[0]
 
 
-def _place(key: str | bytes, field: Any) -> bytes:
-    name, place = _encode(key), _encode(field)
+def find_shared(key: str | bytes) -> bytes:
+    """Return the name outside of any tenant of a key that a tenant has for itself in a cluster; any other as it is."""
+    name = _encode(key)
+    own = name.partition(b"}:")[2] if find_kind(key) in SHARED else b""
+    return PREFIX.encode() + own if own else name
+
+
+def _place(key: str | bytes, kind: str, field: Any) -> bytes:
+    name, place = find_shared(key) if kind in SHARED else _encode(key), _encode(field)
     return b"%d %d " % (len(name), len(place)) + name + place
 
 

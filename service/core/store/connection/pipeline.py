@@ -15,7 +15,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.core.clock import monotonic_ms
 from service.core.metrics import note_reply
-from service.core.store.connection.connecting import Translation, is_refusal, macs_of
+from service.core.store.connection.connecting import Translation, is_demotion, is_refusal, macs_of
 
 _MOST_BYTES = 65_536
 
@@ -138,9 +138,16 @@ class Pipeline:
         return [self.macs.require(words, reply) for words, reply in zip(commands, replies, strict=True)]
 
     async def ask_each(self, *commands: Sequence[Word]) -> list[Any]:
-        """Return the replies to several commands, sent at once; that of one that failed is its error."""
+        """Return the replies to several commands, sent at once; that of one that failed is its error.
+
+        Raises `Unavailable` where another server is the primary now.
+        """
         async with self._translated:
-            return await (await self._open()).ask_each(*commands)
+            replies = await (await self._open()).ask_each(*commands)
+            for reply in replies:
+                if isinstance(reply, ResponseError) and is_demotion(reply):
+                    raise reply
+        return replies
 
     async def ready(self) -> None:
         """Connect, and call `on_open`, unless there is a connection; what is sent next goes out over it."""

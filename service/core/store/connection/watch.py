@@ -21,7 +21,7 @@ from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.core.clock import monotonic_ms
-from service.core.store.connection.connecting import LOST
+from service.core.store.connection.connecting import LOST, name_shared
 from service.core.store.connection.pipeline import JoinedWrites
 from service.core.store.keys import CHANGES
 
@@ -164,6 +164,7 @@ class Watch:
         on_found: Callable[[], None] = lambda: None,
     ) -> None:
         self._redis = blocking
+        self._begin = name_shared(blocking, CHANGES)
         self._on_lost, self._on_found = on_lost, on_found
         self._channels: Channels | None = None
         self._heard: set[str] = set()
@@ -181,7 +182,7 @@ class Watch:
         if topic in self._heard:
             event.set()
         elif self._channels is not None and topic not in self._waiters and topic not in self._dropping:
-            self._channels.subscribe((CHANGES + topic,))
+            self._channels.subscribe((self._begin + topic,))
         self._waiters[topic].add(event)
         self._dropping.discard(topic)
         try:
@@ -228,7 +229,7 @@ class Watch:
         topics, self._dropping = self._dropping, set()
         self._heard -= topics
         if topics and self._channels is not None:
-            self._channels.unsubscribe([CHANGES + topic for topic in topics])
+            self._channels.unsubscribe([self._begin + topic for topic in topics])
 
     async def listen(self) -> None:
         """Receive changes until cancelled; reconnect after a loss."""
@@ -246,7 +247,7 @@ class Watch:
         try:
             self._channels = channels
             if self._waiters:
-                channels.subscribe([CHANGES + topic for topic in self._waiters])
+                channels.subscribe([self._begin + topic for topic in self._waiters])
             await channels.run(ALIVE_EVERY_S)
         finally:
             self._channels = None
@@ -256,7 +257,7 @@ class Watch:
 
     def _wake(self, channel: bytes, names: bytes | None) -> None:
         """Wake a topic's waiters; a late message from an earlier subscription is harmless."""
-        topic = channel[len(CHANGES) :].decode()
+        topic = channel[len(self._begin) :].decode()
         events = self._waiters.get(topic)
         if events or topic in self._dropping:
             self._heard.add(topic)

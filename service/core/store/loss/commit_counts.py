@@ -24,7 +24,7 @@ from redis.asyncio import Redis
 
 from sayso.core.records.freezes import Loss
 from sayso.errors import Unavailable
-from service.core.store.connection.connecting import as_ms, text
+from service.core.store.connection.connecting import as_ms, name_shared, text
 from service.core.store.connection.pipeline import Ask, Pipeline
 from service.core.store.keys import FORMAT, STORE, TenantKeys
 from service.core.store.loss.moves import OPEN, Move, read_move
@@ -185,7 +185,8 @@ class CommitCounts:
 
     async def _read(self, ask: Ask) -> _Read:
         keys = self._keys
-        commands = (("GET", STORE), ("EXISTS", FORMAT), ("HGETALL", keys.commits), ("HGETALL", keys.comparing))
+        store, version = name_shared(self._redis, STORE), name_shared(self._redis, FORMAT)
+        commands = (("GET", store), ("EXISTS", version), ("HGETALL", keys.commits), ("HGETALL", keys.comparing))
         asked = await ask(*commands, ("GET", keys.moving), ("TIME",), ("INFO", "server"), ("INFO", "replication"))
         for reply in asked[:6]:
             if isinstance(reply, Exception):

@@ -51,7 +51,9 @@ class Confirmer:
         mark = self._counts.mark()
         wanted = str(self.replicas), str(_WITHIN_MS // 2)
         # A replica answers before it has synced, and again only a second later, unless it is asked again.
-        _, _, reply = await self._pipeline.ask_each(mark, ("WAIT", *wanted), ("WAITAOF", "1", *wanted))
+        written, _, reply = await self._pipeline.ask_each(mark, ("WAIT", *wanted), ("WAITAOF", "1", *wanted))
+        if isinstance(written, ResponseError):  # a wait without a write before it would confirm nothing
+            raise Unavailable(f"The store refuses this just now: {written}") from written
         if isinstance(reply, ResponseError):  # an earlier server, or one without an append-only file
             _, reply = await self._pipeline.ask_each(mark, ("WAIT", *wanted))
         if isinstance(reply, ResponseError):

@@ -17,7 +17,7 @@ from sayso.core.records.terms import DECIDING
 from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Unreadable
 from service.core.store.announcements import list_event_ids
 from service.core.store.connection.commits import Commit, split_values
-from service.core.store.connection.connecting import text
+from service.core.store.connection.connecting import name_shared, text
 from service.core.store.keys import CHANGES
 from service.core.store.precedents import list_forgotten
 from service.core.store.runs.runs import read_entry
@@ -274,7 +274,7 @@ class Erasures(StorePart):
             commit.write("SET", keys.suspension(record.id), packed)
             for command, key, *args in list_forgotten(keys, record):
                 commit.write(command, key, *args)
-            commit.write("PUBLISH", CHANGES + record.id, record.id)
+            commit.write("PUBLISH", name_shared(self._redis, CHANGES + record.id), record.id)
         if not run.records:
             commit.expect(keys.head(run_id), run.head.seq)
             commit.write("SET", keys.head(run_id), f"{head.seq}|{head.hash}")
@@ -287,7 +287,11 @@ class Erasures(StorePart):
         await write_deletions(commit, self._store, EndedRun(run_id, trail, erased=True))
         commit.write("ZADD", keys.erased, erasure.at_ms, run_id)
         for topic in (keys.tenant, run_id):
-            commit.write("PUBLISH", CHANGES + topic, " ".join(stored.record.id for stored in run.records))
+            commit.write(
+                "PUBLISH",
+                name_shared(self._redis, CHANGES + topic),
+                " ".join(stored.record.id for stored in run.records),
+            )
         return commit
 
 

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from sayso.core.canonical_json import canonical_json, digest_json
 from sayso.errors import IdempotencyConflict, NotFound, TooLarge, Unreadable
 from sayso.timeline.external_events import StoredEvent
-from service.core.store.connection.connecting import text
+from service.core.store.connection.connecting import name_shared, text
 from service.core.store.keys import CHANGES
 from service.core.store.lua import read_script
 from service.core.store.tenants import TenantStore
@@ -55,7 +55,7 @@ class ExternalEvents:
     ) -> Appended:
         """Save new events, all or none; raises `NotFound`, `IdempotencyConflict`, and `TooLarge` over the limits."""
         keys = self._keys
-        args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, CHANGES + run_id]
+        args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, name_shared(self._redis, CHANGES + run_id)]
         for event in external_events:
             said = "" if event.said_at_ms is None else event.said_at_ms
             head = f"{source}|{source_format}|{event.seq}|{said}|".encode()

@@ -16,7 +16,7 @@ from service.core.caller_ids import current_ids
 from service.core.concurrency import Turnstile
 from service.core.settings import Settings
 from service.core.store.connection.commits import Commit, Update
-from service.core.store.connection.connecting import text
+from service.core.store.connection.connecting import name_shared, text
 from service.core.store.connection.pipeline import Script
 from service.core.store.connection.sealing import RUN_STATE
 from service.core.store.counters import describe_counters, parse_counters
@@ -108,7 +108,7 @@ def build_commit(
         write(commit, keys, update)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"
     for topic in (after.tenant, after.id, after.run.id):
-        commit.write("PUBLISH", CHANGES + topic, changed)
+        commit.write("PUBLISH", name_shared(store.redis, CHANGES + topic), changed)
     return commit, after, head
 
 

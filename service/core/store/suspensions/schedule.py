@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sayso.errors import TooManyRequests, Unreadable
 from service.core.cache import Cache, Refresher
 from service.core.settings import Settings
-from service.core.store.connection.connecting import WRITING, as_ms, text, texts
+from service.core.store.connection.connecting import WRITING, as_ms, name_shared, text, texts
 from service.core.store.connection.pipeline import Script
 from service.core.store.keys import FORMAT
 from service.core.store.load import Sizes
@@ -50,7 +50,7 @@ class Schedule(DueList):
 
     async def is_set_up(self) -> bool:
         """Return whether the store has its format; one that was emptied has none. Raises `Unavailable`."""
-        return bool(await self._redis.exists(FORMAT))
+        return bool(await self._redis.exists(name_shared(self._redis, FORMAT)))
 
     async def deadlines(self, after_ms: int, until_ms: int, limit: int) -> list[str]:
         """Return pending suspensions with a deadline after `after_ms` and up to `until_ms`, the earliest first."""

@@ -98,6 +98,13 @@ def test_a_store_may_be_asked_for_securely() -> None:
     assert Settings(redis_url=url).store_url == url
 
 
+def test_a_tenant_of_a_cluster_is_named_in_its_url() -> None:
+    settings = Settings(redis_url="rediss+cluster://:secret@one:7000,[::1]?ssl_ca_certs=/ca", queue_url="redis://queue")
+    assert settings.store_url == f"rediss+cluster://:secret@one:7000,[::1]/{settings.tenant}?ssl_ca_certs=/ca"
+    assert settings.jobs_url == "redis://queue"
+    assert Settings(redis_url="redis://one/2").jobs_url == "redis://one/2"
+
+
 def test_our_own_name_wins_over_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://plain")
     monkeypatch.setenv("SAYSO_REDIS_URL", "redis://ours")
@@ -165,10 +172,17 @@ def test_settings_never_change() -> None:
         ("SAYSO_REDIS_URL", "redis://one:6379,two:6379/0", "write redis+sentinel://host:port,host:port/name/db"),
         ("SAYSO_REDIS_URL", "redis+sentinel://one,two", "lacks the name that the sentinels have for the store"),
         ("SAYSO_REDIS_URL", "redis+sentinel://one,two:six/desk", "the port is no number"),
-        ("SAYSO_REDIS_URL", "redis+sentinel://one,/desk", "a sentinel of the URL has no host"),
-        ("SAYSO_REDIS_URL", "redis+sentinel:///desk", "a sentinel of the URL has no host"),
+        ("SAYSO_REDIS_URL", "redis+sentinel://one,/desk", "a server of the URL has no host"),
+        ("SAYSO_REDIS_URL", "redis+sentinel:///desk", "a server of the URL has no host"),
         ("SAYSO_REDIS_URL", "redis+sentinel://one/desk/two", "the database is no number"),
         ("SAYSO_REDIS_URL", "redis+sentinel://one/desk?speed=9", "'speed' is no option"),
+        ("SAYSO_REDIS_URL", "redis+cluster://one,two:six", "the port is no number"),
+        ("SAYSO_REDIS_URL", "redis+cluster://one,", "a server of the URL has no host"),
+        ("SAYSO_REDIS_URL", "redis+cluster://one/1", "a cluster has no databases and no name"),
+        ("SAYSO_REDIS_URL", "redis+cluster://one?db=1", "a cluster has no databases and no name"),
+        ("SAYSO_REDIS_URL", "redis+cluster://one,two", "set SAYSO_QUEUE_URL to a small store"),
+        ("SAYSO_QUEUE_URL", "redis+cluster://one", "SAYSO_QUEUE_URL is a cluster, which RQ cannot use"),
+        ("SAYSO_QUEUE_URL", "redis://one,two", "for a cluster write redis+cluster://host:port,host:port"),
         ("SAYSO_REDIS_URL", "redis://one/0?sentinel_password=x", "'sentinel_password' is no option"),
         ("SAYSO_REDIS_URL", "unix+sentinel:///run/store.sock", "behind sentinels write redis+sentinel://"),
         ("SAYSO_HOME", "~nobody-of-that-name/data", "write the whole path"),
@@ -271,6 +285,7 @@ def test_production_demands_a_policy() -> None:
         ("redis://[2001:db8::1]/0", "add a password and TLS"),
         ("redis+sentinel://127.0.0.1,store.example/desk", "add a password and TLS (rediss+sentinel://) to"),
         ("rediss+sentinel://store.example/desk?sentinel_password=x", "add a password to"),
+        ("redis+cluster://127.0.0.1,store.example", "add a password and TLS (rediss+cluster://) to SAYSO_REDIS_URL"),
     ],
 )
 def test_production_refuses_a_plain_store_on_another_machine(
@@ -281,6 +296,7 @@ def test_production_refuses_a_plain_store_on_another_machine(
         "SAYSO_PUBLIC_URL": "https://sayso.example",
         "SAYSO_POLICY": "rules.yaml",
         "SAYSO_REDIS_URL": url,
+        "SAYSO_QUEUE_URL": "redis://127.0.0.1:6379/0",
     }
     assert lacks in fault_of(monkeypatch, **production)
     monkeypatch.setenv("SAYSO_ALLOW_PLAIN_STORE", "true")

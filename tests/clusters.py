@@ -1,0 +1,160 @@
+"""A cluster of real servers, three primaries with a replica each, for tests of moved slots and fail-overs."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
+from redis.exceptions import RedisError
+
+from launch.server import DURABILITY, find_binary
+from launch.stops import wait_until
+from tests.sentinels import unused_ports
+
+PATIENCE_S = 20
+
+
+@dataclass
+class Node:
+    """A server, its id in the cluster, and the port on which nodes talk to each other."""
+
+    port: int
+    bus: int
+    id: str = ""
+    process: "subprocess.Popen[bytes] | None" = None
+
+
+@dataclass
+class ServerCluster:
+    """The nodes by port: first the primaries, then the replica of each."""
+
+    folder: Path
+    password: str = ""
+    nodes: dict[int, Node] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        hosts = ",".join(f"127.0.0.1:{port}" for port in self.nodes)
+        return f"redis+cluster://{f':{self.password}@' if self.password else ''}{hosts}"
+
+    def client(self, port: int) -> Redis:
+        return Redis(port=port, password=self.password or None, socket_timeout=5)
+
+    def ask(self, port: int, *words: str | int) -> Any:
+        with self.client(port) as client:
+            return client.execute_command(*words)
+
+    def find_primary(self, tenant: str) -> int:
+        """Return the port of the primary of a tenant's slot, as a living node knows it."""
+        slot = key_slot(f"{{{tenant}}}".encode())
+        ranges = self.ask(self.living()[0], "CLUSTER SLOTS")
+        return next(int(node[1]) for first, last, node, *_ in ranges if first <= slot <= last)
+
+    def others(self, tenant: str) -> list[int]:
+        """Return the ports of the primaries that do not have a tenant's slot."""
+        ranges = self.ask(self.living()[0], "CLUSTER SLOTS")
+        return sorted({int(node[1]) for _, _, node, *_ in ranges} - {self.find_primary(tenant)})
+
+    def living(self) -> list[int]:
+        return [node.port for node in self.nodes.values() if node.process and node.process.poll() is None]
+
+    def kill(self, port: int) -> None:
+        """Kill -9 a server."""
+        process = self.nodes[port].process
+        assert process is not None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def answers(self, port: int) -> bool:
+        try:
+            return bool(self.ask(port, "PING"))
+        except RedisError:
+            return False
+
+    def knows(self, port: int, number: int) -> bool:
+        """Return whether a node knows so many nodes."""
+        return bool(self.ask(port, "CLUSTER INFO")["cluster_known_nodes"] == str(number))
+
+    def start(self, port: int, *options: str) -> None:
+        folder = self.folder / str(port)
+        folder.mkdir(exist_ok=True)
+        argv = [str(find_binary()), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), *DURABILITY]
+        argv += ["--cluster-enabled", "yes", "--cluster-port", str(self.nodes[port].bus)]
+        argv += ["--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"]
+        if self.password:
+            argv += ["--requirepass", self.password, "--primaryauth", self.password]
+        with (folder / "server.log").open("ab") as log:
+            self.nodes[port].process = subprocess.Popen([*argv, *options], stdout=log, stderr=log)
+
+    def await_order(self, primaries: int) -> None:
+        """Wait until all living nodes see every slot served, by so many primaries."""
+
+        def is_in_order(port: int) -> bool:
+            try:
+                ranges = self.ask(port, "CLUSTER SLOTS")
+                state = self.ask(port, "CLUSTER INFO")["cluster_state"]
+                return state == "ok" and len({node[1] for _, _, node, *_ in ranges}) == primaries
+            except RedisError:
+                return False
+
+        assert wait_until(lambda: all(map(is_in_order, self.living())), PATIENCE_S)
+
+    def await_replicas(self) -> None:
+        """Wait until every replica follows its primary."""
+
+        def follows(port: int) -> bool:
+            role = self.ask(port, "ROLE")
+            return bool(role[0] == b"master" or role[3] == b"connected")
+
+        assert wait_until(lambda: all(map(follows, self.living())), PATIENCE_S)
+
+    def move(self, tenant: str, to: int) -> None:
+        """Move the slot of a tenant with all its keys to another primary, in one step of the servers."""
+        slot = key_slot(f"{{{tenant}}}".encode())
+        target = self.nodes[to].id
+        self.ask(self.find_primary(tenant), "CLUSTER MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target)
+        assert wait_until(lambda: self.find_primary(tenant) == to, PATIENCE_S)
+
+
+@contextmanager
+def running_cluster(folder: Path, password: str = "", primaries: int = 3, replicas: int = 1) -> Iterator[ServerCluster]:
+    """Run a cluster whose slots are spread evenly over its primaries."""
+    number = primaries * (1 + replicas)
+    ports = unused_ports(2 * number)
+    nodes = {port: Node(port, bus) for port, bus in zip(ports[:number], ports[number:], strict=True)}
+    cluster = ServerCluster(folder, password, nodes)
+    try:
+        for port in nodes:
+            cluster.start(port)
+        assert wait_until(lambda: all(map(cluster.answers, nodes)), PATIENCE_S)
+        _join(cluster, primaries)
+        yield cluster
+    finally:
+        for node in nodes.values():
+            if node.process is not None:
+                node.process.kill()
+                node.process.wait()
+
+
+def _join(cluster: ServerCluster, primaries: int) -> None:
+    """Give each primary its share of the slots, introduce all nodes to each other, then let replicas follow."""
+    nodes = list(cluster.nodes.values())
+    share = REDIS_CLUSTER_HASH_SLOTS / primaries
+    for number, node in enumerate(nodes):
+        node.id = cluster.ask(node.port, "CLUSTER MYID").decode()
+        cluster.ask(node.port, "CLUSTER SET-CONFIG-EPOCH", number + 1)
+        cluster.ask(node.port, "CLUSTER MEET", "127.0.0.1", nodes[0].port, nodes[0].bus)
+        if number < primaries:
+            first, after = round(number * share), round((number + 1) * share)
+            cluster.ask(node.port, "CLUSTER ADDSLOTSRANGE", first, after - 1)
+    cluster.await_order(primaries)
+    assert wait_until(lambda: all(cluster.knows(node.port, len(nodes)) for node in nodes), PATIENCE_S)
+    for number, node in enumerate(nodes[primaries:]):
+        cluster.ask(node.port, "CLUSTER REPLICATE", nodes[number % primaries].id)
+    cluster.await_replicas()
+    cluster.await_order(primaries)
