@@ -2,7 +2,7 @@
 
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,7 @@ class ServerCluster:
     folder: Path
     password: str = ""
     nodes: dict[int, Node] = field(default_factory=dict)
+    options: Sequence[str] = ()
 
     @property
     def url(self) -> str:
@@ -80,7 +81,7 @@ class ServerCluster:
         """Return whether a node knows so many nodes."""
         return bool(self.ask(port, "CLUSTER INFO")["cluster_known_nodes"] == str(number))
 
-    def start(self, port: int, *options: str) -> None:
+    def start(self, port: int) -> None:
         folder = self.folder / str(port)
         folder.mkdir(exist_ok=True)
         argv = [str(find_binary()), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), *DURABILITY]
@@ -89,7 +90,7 @@ class ServerCluster:
         if self.password:
             argv += ["--requirepass", self.password, "--primaryauth", self.password]
         with (folder / "server.log").open("ab") as log:
-            self.nodes[port].process = subprocess.Popen([*argv, *options], stdout=log, stderr=log)
+            self.nodes[port].process = subprocess.Popen([*argv, *self.options], stdout=log, stderr=log)
 
     def await_order(self, primaries: int) -> None:
         """Wait until all living nodes see every slot served, by so many primaries."""
@@ -122,12 +123,14 @@ class ServerCluster:
 
 
 @contextmanager
-def running_cluster(folder: Path, password: str = "", primaries: int = 3, replicas: int = 1) -> Iterator[ServerCluster]:
+def running_cluster(
+    folder: Path, password: str = "", *, primaries: int = 3, replicas: int = 1, options: Sequence[str] = ()
+) -> Iterator[ServerCluster]:
     """Run a cluster whose slots are spread evenly over its primaries."""
     number = primaries * (1 + replicas)
     ports = unused_ports(2 * number)
     nodes = {port: Node(port, bus) for port, bus in zip(ports[:number], ports[number:], strict=True)}
-    cluster = ServerCluster(folder, password, nodes)
+    cluster = ServerCluster(folder, password, nodes, options)
     try:
         for port in nodes:
             cluster.start(port)

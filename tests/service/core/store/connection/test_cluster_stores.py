@@ -1,4 +1,4 @@
-"""Stores in a cluster: a tenant's primary is found again after a move and a fail-over, and wrong URLs get sentences."""
+"""Stores in a cluster: a tenant finds its primary after a move and a fail-over; wrong URLs get a sentence."""
 
 import asyncio
 from collections.abc import Iterator
