@@ -26,7 +26,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- fail (printf "%s is %q, a placeholder. Set it to your own." $name (toString $value)) }}
 {{- end }}
 {{- end }}
-{{- $secrets := list "SAYSO_REDIS_URL" "SAYSO_ADMIN_PASSWORD" "SAYSO_KEY" "SAYSO_METRICS_TOKEN" "SAYSO_WEBHOOK_SECRET" "SAYSO_MODEL_KEY" "SAYSO_CHECKPOINTS" }}
+{{- $secrets := list "SAYSO_REDIS_URL" "SAYSO_QUEUE_URL" "SAYSO_ADMIN_PASSWORD" "SAYSO_KEY" "SAYSO_METRICS_TOKEN" "SAYSO_WEBHOOK_SECRET" "SAYSO_MODEL_KEY" "SAYSO_CHECKPOINTS" }}
 {{- range $name, $value := .Values.settings }}
 {{- if or (has $name $secrets) (regexMatch "://[^/]*@" (toString $value)) }}
 {{- fail (printf "settings.%s holds a secret. Put it into the Secret %s, and its key into secretKeys." $name $.Values.existingSecret) }}
@@ -48,7 +48,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{/* The keys of the Secret that a program gets. */}}
 {{- define "sayso.keys" -}}
 {{- $own := dict "service" (list "metrics-token" "webhook-secret") "setup" (list "admin-password") }}
-{{- $wanted := concat (list "redis-url" "key-file" "checkpoints" "archive" "egress-proxy" "model-key") (get $own .name | default list) }}
+{{- $wanted := concat (list "redis-url" "queue-url" "key-file" "checkpoints" "archive" "egress-proxy" "model-key") (get $own .name | default list) }}
 {{- range .root.Values.secretKeys }}{{ if has . $wanted }}{{ . }} {{ end }}{{ end }}
 {{- end }}
 
