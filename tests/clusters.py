@@ -46,7 +46,7 @@ class ServerCluster:
     def client(self, port: int) -> Redis:
         return Redis(port=port, password=self.password or None, socket_timeout=5)
 
-    def ask(self, port: int, *words: str | int) -> Any:
+    def ask(self, port: int, *words: str | int | bytes) -> Any:
         with self.client(port) as client:
             return client.execute_command(*words)
 
@@ -119,6 +119,18 @@ class ServerCluster:
         slot = key_slot(f"{{{tenant}}}".encode())
         target = self.nodes[to].id
         self.ask(self.find_primary(tenant), "CLUSTER MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target)
+        assert wait_until(lambda: self.find_primary(tenant) == to, PATIENCE_S)
+
+    def move_by_key(self, tenant: str, to: int) -> None:
+        """Move the slot of a tenant key by key, as servers without the other way do."""
+        slot, source = key_slot(f"{{{tenant}}}".encode()), self.find_primary(tenant)
+        self.ask(to, "CLUSTER SETSLOT", slot, "IMPORTING", self.nodes[source].id)
+        self.ask(source, "CLUSTER SETSLOT", slot, "MIGRATING", self.nodes[to].id)
+        login = ("AUTH", self.password) if self.password else ()
+        while names := self.ask(source, "CLUSTER GETKEYSINSLOT", slot, 100):
+            self.ask(source, "MIGRATE", "127.0.0.1", to, "", 0, 5_000, *login, "KEYS", *names)
+        for port in (to, source):
+            self.ask(port, "CLUSTER SETSLOT", slot, "NODE", self.nodes[to].id)
         assert wait_until(lambda: self.find_primary(tenant) == to, PATIENCE_S)
 
 

@@ -106,9 +106,11 @@ async def test_nothing_is_lost_when_a_slot_moves_and_a_primary_dies(tmp_path: Pa
         async with loading(stack) as loads:
             for load in loads.values():
                 await load.goes_on()
-            (free,) = set(cluster.others("acme")) & set(cluster.others("hooli"))
+            (free,) = {*cluster.others("acme")} - {hooli}
             await asyncio.to_thread(cluster.move, "acme", free)
             await loads["acme"].goes_on()
+            await asyncio.to_thread(cluster.move_by_key, "hooli", acme)
+            await loads["hooli"].goes_on()
             cluster.kill(free)
             assert await asyncio.to_thread(wait_until, lambda: cluster.find_primary("acme") != free, PATIENCE_S)
             cluster.start(free)
