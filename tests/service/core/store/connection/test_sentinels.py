@@ -80,7 +80,7 @@ async def test_a_wrong_password_behind_sentinels_ends_the_wait(group: Group) -> 
 
 async def test_sentinels_with_a_certificate_of_an_unknown_authority_are_refused(group: Group, tmp_path: Path) -> None:
     if group.tls is None:
-        with pytest.raises(Unavailable, match="no sentinel that answers"):
+        with pytest.raises(Unavailable, match="that answers names a primary"):
             await await_store(group.url.replace("redis+", "rediss+"), wait_s=0)
         return
     _, other = make_certificate(tmp_path)
