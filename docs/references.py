@@ -28,7 +28,7 @@ from service.core.settings import Settings, variable_of
 from service.core.store.load import BOUNDS_MS, Delays, Memory, Messages, Overdue
 from service.core.store.suspensions.schedule import Queue
 from service.features.insights.totals import parse_totals
-from service.features.operate.diagnostics import CardCounts
+from service.features.operate.cards import CardCounts
 from service.features.operate.metrics import MetricsPage, Reading
 from tests.chaos.checking.invariants import INVARIANTS
 
@@ -107,8 +107,8 @@ def write_webhook_events() -> str:
 def write_metrics() -> str:
     """Return the metrics of `/metrics`."""
     none = Reading(Queue(0, 0), False, {"age": 0}, 0, Overdue(0, 0), dict.fromkeys(RunStatus, 0), 0, Messages(0, 0),
-                   {"channel": CardCounts()}, Delays((0,) * len(BOUNDS_MS), 0, 0), 0, 0, 0, {"limit": 0}, Memory(0, 0),
-                   parse_totals({}))  # fmt: skip
+                   {"channel": CardCounts()}, Delays((0,) * len(BOUNDS_MS), 0, 0), *(0,) * 4, {"limit": 0},
+                   Memory(0, 0), parse_totals({}))  # fmt: skip
     of_process = {family.name for family in MetricsPage(None, rules_held=False).collect()}
     rows = []
     for family in MetricsPage(none, rules_held=False).collect():

@@ -2,18 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
 from sayso.core.clock import HOUR_MS, now_ms
-from sayso.core.records.items import CardDelivery, DeliveryState
-from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.sentences.deadlines import describe_clock, describe_span
+from sayso.core.sentences.deadlines import describe_clock
 from sayso.core.sentences.deliveries import end_sentence
-from sayso.core.transitions.deliveries import is_live
 from sayso.errors import SaysoError, Unavailable
 from service.core.jobs import count_workers
 from service.core.operations.known_names import find_warnings
@@ -25,69 +21,14 @@ from service.core.store.connection.connecting import UNCHECKED, check_durability
 from service.core.store.connection.macs import Macs
 from service.core.store.deliveries import Deliveries
 from service.core.store.suspensions.buckets import Buckets
-from service.core.store.suspensions.reading import split_readable
 from service.core.store.suspensions.schedule import describe_bound, describe_queue, is_behind
 from service.core.wiring import Wiring
 from service.features.archive.keeping import describe_archive
+from service.features.operate.cards import CardCounts, count_cards
 from service.features.operate.limits import NEAR, find_limits
 from service.features.rulebook.versions import describe_held_back
 from service.features.webhooks.endpoints import DISABLED_BY
 from service.features.webhooks.store import Endpoints
-
-SLOW_MS = 60_000  # queued for longer, a delivery shows that no process delivers cards, or that its provider is slow
-_AT_ONCE = 100
-
-
-@dataclass
-class CardCounts:
-    """The deliveries of one channel to people whose decision is still open."""
-
-    queued: int = 0
-    sent: int = 0
-    failed: int = 0
-    oldest_queued_at_ms: int | None = None  # for a card that is held, the end of the hold
-    reason: str = ""
-
-    def add(self, record: SuspensionRecord, delivery: CardDelivery) -> None:
-        if delivery.state is DeliveryState.FAILED:
-            self.failed += 1
-            self.reason = delivery.reason or self.reason
-        elif delivery.proven:
-            self.sent += 1
-        else:
-            self.queued += 1
-            at_ms = max(record.updated_at_ms if delivery.step else record.created_at_ms, delivery.next_try_at_ms or 0)
-            self.oldest_queued_at_ms = min(at_ms, self.oldest_queued_at_ms or at_ms)
-
-    def describe(self, now_ms: int) -> str:
-        text = f"{self.queued} queued, {self.sent} sent, {self.failed} failed"
-        if self.oldest_queued_at_ms is not None and self.oldest_queued_at_ms <= now_ms:
-            text += f"; the oldest is queued for {describe_span(now_ms - self.oldest_queued_at_ms)}"
-        return f"{text}. The last failure: {self.reason}" if self.reason else f"{text}."
-
-    def is_slow(self, now_ms: int) -> bool:
-        return self.oldest_queued_at_ms is not None and now_ms - self.oldest_queued_at_ms > SLOW_MS
-
-
-async def count_cards(wiring: Wiring, most: int = 5_000) -> dict[str, CardCounts]:
-    """Return the counts of each channel that waiting items name, in the `most` suspensions that are due first."""
-    counts: dict[str, CardCounts] = {}
-    async for record in _list_waiting(wiring, most):
-        for item in record.items:
-            for delivery in item.deliveries if is_live(record, item) else ():
-                counts.setdefault(delivery.channel, CardCounts()).add(record, delivery)
-    return counts
-
-
-async def _list_waiting(wiring: Wiring, most: int) -> AsyncIterator[SuspensionRecord]:
-    for skip in range(0, most, _AT_ONCE):
-        ids = await wiring.runs.inbox(skip, _AT_ONCE)
-        readable, _ = split_readable(await wiring.desk.suspensions.read_page(ids))
-        for record in readable:
-            yield record
-        if len(ids) < _AT_ONCE:
-            return
-
 
 KEPT_MS = 20_000
 _NAME = "circuits"
@@ -133,6 +74,7 @@ async def diagnose(
         yield await _check_workers(wiring)
         yield await _check_queue(wiring)
         yield await _check_freezes(wiring)
+        yield await _check_homes(wiring)
         yield await _check_limits(wiring)
         yield await _check_records(wiring)
         if wiring.settings.key_file is not None:
@@ -229,6 +171,16 @@ async def _check_freezes(wiring: Wiring) -> Finding:
     if any(freeze.lost is not None for freeze in freezes):
         todo += " After the store went back, first find out which calls ran, and say what was checked."
     return Finding("freezes", False, text, todo)
+
+
+async def _check_homes(wiring: Wiring) -> Finding:
+    number = await wiring.store.counts.count_forgetful()
+    if not number:
+        return Finding("homes", True, "Every process remembers its commits on disk.")
+    text = (
+        f"Processes that cannot write their home: {number}. Once all have restarted, none knows that a store went back."
+    )
+    return Finding("homes", False, text, "Set SAYSO_HOME to a folder that they can write; their logs name this one.")
 
 
 async def _check_checkpoints(wiring: Wiring) -> Finding:

@@ -28,7 +28,7 @@ from service.core.wiring import Wiring
 from service.edge.api.routes import OpenRoute, bearer_token, identify
 from service.features.insights.store import Counters
 from service.features.insights.totals import BOUNDS_S, Totals, TotalsStore
-from service.features.operate.diagnostics import CardCounts, count_cards
+from service.features.operate.cards import CardCounts, count_cards
 from service.features.operate.limits import find_limits
 
 router = APIRouter(route_class=OpenRoute, include_in_schema=False)
@@ -80,6 +80,7 @@ class Reading(NamedTuple):
     starts: Delays
     unreadable: int
     lost: int
+    forgetful: int
     silence_s: float  # since the last sign of a clock; infinite before the first
     limits: Mapping[str, float]
     memory: Memory
@@ -128,6 +129,7 @@ class Readings:
             starts=await wiring.part(Counters).starts.read(),
             unreadable=len(await wiring.inspections.sample()),
             lost=sum(freeze.lost.commits for freeze in await wiring.freezes.in_force() if freeze.lost is not None),
+            forgetful=await wiring.store.counts.count_forgetful(),
             silence_s=await _find_silence_s(wiring),
             limits={limit.name: limit.share for limit in await find_limits(wiring, queue)},
             memory=await sizes.read_memory(),
@@ -201,6 +203,7 @@ def _describe_metrics(reading: Reading) -> Iterator[Metric]:
     yield _gauge("sayso_workers", "Workers that are registered.", reading.workers)
     lost = "Commits that are gone since the store went back, until an admin unfreezes."
     yield _gauge("sayso_lost_commits", lost, reading.lost)
+    yield _gauge("sayso_forgetful_processes", "Processes that cannot write their home.", reading.forgetful)
     yield _gauge("sayso_unreadable_records", "Stored records that this version cannot read.", reading.unreadable)
     yield _cards(reading)
     yield _gauge("sayso_clock_silence_seconds", "Time since the last sign of a clock.", reading.silence_s)

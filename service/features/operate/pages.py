@@ -159,6 +159,7 @@ _PARTS = {
     "workers": mark("Workers"),
     "queue": mark("Queue"),
     "freezes": mark("Freezes"),
+    "homes": mark("Homes of processes"),
     "limits": mark("Limits"),
     "records": mark("Records"),
     "inbox": mark("Inbox"),

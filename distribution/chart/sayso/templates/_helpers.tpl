@@ -153,7 +153,7 @@ containers:
 volumes:
   - name: tmp
     emptyDir: {medium: Memory, sizeLimit: 64Mi}
-  - name: home  # a worker notes here which calls it starts; it outlives a restart of the container
+  - name: home  # with notes of calls that began, and of commits; it outlives a restart of the container, not the pod
     emptyDir: {}
   - name: config
     configMap: {name: {{ $values.config.configMap | quote }}}

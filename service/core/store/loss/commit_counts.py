@@ -32,6 +32,7 @@ from service.core.store.loss.moves import OPEN, Move, read_move
 FOLDER = "commits"
 _EVERY_S = 1.0
 _UNSETTLED_EVERY_S = 0.1
+_FORGETFUL = "mem-"  # begins the names of processes that remember nothing on disk
 _ACTIVE_MS = 10_000  # how long after its last comparison a process counts as active; a lost reply takes 5 s to notice
 
 log = structlog.get_logger(__name__)
@@ -91,7 +92,7 @@ class CommitCounts:
         self.on_recall: Callable[[], Awaitable[int]] = _recall_nothing
         self.on_loss: Callable[[Loss], Awaitable[None]] = _note_nothing
         self.on_settled: Callable[[], Awaitable[object]] = _refresh_nothing
-        self._is_ending = False
+        self._is_ending = self._is_forgetful = False
         self.move: Move | None = None  # as of the last comparison
         pipeline.on_open = self.compare
 
@@ -171,6 +172,13 @@ class CommitCounts:
                 self._file = None
             with suppress(Unavailable):
                 await self._redis.hdel(self._keys.comparing, self.process)
+
+    async def count_forgetful(self) -> int:
+        """Return how many active processes could not write their home when they started, or this one since."""
+        read = await self._read(self._pipeline.ask_each)
+        since_ms = read.seen.at_ms - _ACTIVE_MS
+        names = [name for name, said in read.compared.items() if int(said.rpartition(" ")[2]) > since_ms]
+        return sum(name.startswith(_FORGETFUL) or (name == self.process and self._is_forgetful) for name in names)
 
     async def _watch(self) -> None:
         while not self._is_ending:
@@ -258,6 +266,7 @@ class CommitCounts:
             own = _load_from(os.pread(self._file, 1 << 24, 0))
         except OSError as error:
             log.warning("commits_not_remembered", folder=str(folder), error=str(error))
+            self.process = f"{_FORGETFUL}{self.process}"
             return
         self.process = own.process if own is not None else self.process
         self.folder = folder
@@ -269,7 +278,9 @@ class CommitCounts:
         try:
             os.pwrite(self._file, raw, 0)
             os.ftruncate(self._file, len(raw))
+            self._is_forgetful = False
         except OSError as error:
+            self._is_forgetful = True
             log.warning("commits_not_remembered", error=str(error))
 
 

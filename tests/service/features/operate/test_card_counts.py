@@ -3,7 +3,8 @@
 from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.terms import RuleTerms
 from service.core.wiring import Wiring
-from service.features.operate.diagnostics import SLOW_MS, CardCounts, count_cards, diagnose
+from service.features.operate.cards import SLOW_MS, CardCounts, count_cards
+from service.features.operate.diagnostics import diagnose
 from tests.builders import approve, ask, make_pending
 
 TERMS = RuleTerms(channels=("ops",), reviewers=("anna", "ben", "cleo"))

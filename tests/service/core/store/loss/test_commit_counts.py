@@ -16,6 +16,8 @@ from service.assembly import assemble
 from service.core.settings import Settings
 from service.core.store.connection.formats import check_format
 from service.core.wiring import Wiring
+from service.features.operate.diagnostics import diagnose
+from service.features.operate.metrics import Readings
 from tests.builders import REFUND, approve, person, run_ref
 from tests.servers import Address, replaced_server
 
@@ -210,6 +212,22 @@ async def test_a_process_without_a_home_keeps_its_counts_in_memory(
         address.restore(copy)
         with pytest.raises(REFUSED):
             await redeem(wiring, record, "another")
+
+
+async def test_doctor_counts_processes_that_cannot_write_their_home(
+    open_process: Open, wiring: Wiring, tmp_path: Path
+) -> None:
+    async def check() -> tuple[bool, str]:
+        (finding,) = [finding async for finding in diagnose(wiring) if finding.part == "homes"]
+        return finding.ok, finding.message
+
+    (tmp_path / "file").touch()
+    async with open_process("file/home"):
+        ok, message = await check()
+        assert not ok
+        assert "cannot write their home: 1" in message
+        assert (await Readings(wiring, ()).find()).forgetful == 1
+    assert await check() == (True, "Every process remembers its commits on disk.")
 
 
 async def test_process_ends_while_the_store_is_away(open_process: Open, address: Address) -> None:
