@@ -1,8 +1,8 @@
 """A 500 ms cache, which checks the age of its value itself, and the background refresh that saves time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, TypeVar
 
 import structlog
 
@@ -18,6 +18,13 @@ Value = TypeVar("Value")
 Refresh = Callable[[], Awaitable[None]]
 
 _LOG = structlog.get_logger(__name__)
+
+
+def share(work: Coroutine[Any, Any, Value]) -> asyncio.Task[Value]:
+    """Start work that callers await through a shield; asyncio reports no error of it if all of them have gone."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 class Refresher:
@@ -85,9 +92,7 @@ class Cache(Generic[Value]):
         """Share a read with all who ask soon after it began: many reads at once would slow what they wait for."""
         now_ms = self._clock_ms()
         if self._reading is None or self._reading[0].done() or now_ms >= self._reading[1] + SHARED_MS:
-            reading = asyncio.create_task(self._find_now())
-            reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to see it
-            self._reading = reading, now_ms
+            self._reading = share(self._find_now()), now_ms
         return await asyncio.shield(self._reading[0])
 
     async def _find_now(self) -> Value:

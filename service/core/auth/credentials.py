@@ -14,7 +14,7 @@ from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
 from service.core.auth.person_tokens import PersonTokens
 from service.core.auth.reviewers import NOBODY, Reviewers, describe_actor, hash_token
 from service.core.auth.roles import NO_RIGHTS, REVIEWER, ROLES, Rights
-from service.core.cache import USED_WITHIN_MS, Refresher
+from service.core.cache import USED_WITHIN_MS, Refresher, share
 from service.core.store.people import NO_TERMS, PERSON, ApiKey, KeyTerms, Made, Session, Tokens
 
 CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
@@ -163,7 +163,7 @@ class Credentials:
         place = (token, in_use)
         pending = self._pending.get(place)
         if pending is None or pending.done():
-            pending = self._pending[place] = asyncio.create_task(self._look_up(token, in_use))
+            pending = self._pending[place] = share(self._look_up(token, in_use))
             pending.add_done_callback(lambda _: self._pending.pop(place, None))
         return await asyncio.shield(pending)
 

@@ -1,6 +1,8 @@
 """A credential is looked up once for all who ask at the same time, and never remembered beyond its end."""
 
 import asyncio
+import gc
+from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
@@ -51,6 +53,30 @@ async def test_a_look_that_nobody_waited_for_is_not_believed_later(clean_store_u
         await wiring.api_keys.revoke(kept.id)
         with pytest.raises(NotAuthenticated):
             await wiring.credentials.identify(key)
+
+
+async def test_failed_look_up_that_nobody_waits_for_is_not_reported(tmp_path: Path) -> None:
+    """A store that takes connections, answers nothing, and then closes them."""
+    reported: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    asked, closes, path = asyncio.Event(), asyncio.Event(), str(tmp_path / "silent.sock")
+
+    async def take(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await closes.wait()
+        writer.close()
+
+    async with await asyncio.start_unix_server(take, path), assemble(Settings(redis_url=f"unix://{path}")) as wiring:
+        asking = asyncio.create_task(wiring.credentials.identify("sayso_agent_x"))
+        await asked.wait()
+        (look_up,) = wiring.credentials._pending.values()
+        asking.cancel()
+        await asyncio.wait((asking,))
+        closes.set()
+        await asyncio.wait((look_up,))
+    del asking, look_up  # asyncio reports an error when it is forgotten
+    gc.collect()
+    assert reported == []
 
 
 async def test_a_key_that_is_revoked_while_it_is_rotated_stays_revoked(clean_store_url: str) -> None:
