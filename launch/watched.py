@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from launch.programs import CHECK_EVERY_S, CLOCK, SERVICE, Watch, watches_for
-from service.core.logs import start
+from service.core.logs import log, start
 from service.core.settings import Settings
 
 PROGRAMS = (SERVICE, CLOCK)
@@ -33,7 +33,7 @@ def run_watched(command: Sequence[str], watch: Watch, every_s: float = CHECK_EVE
         except subprocess.TimeoutExpired:
             if watch.check():
                 continue
-        print(f"{' '.join(command[1:])} no longer responds and is killed.", file=sys.stderr)
+        log.error("program_killed", reason=f"{' '.join(command[1:])} no longer responds.")
         child.kill()
         child.wait()
         return 1
@@ -49,4 +49,4 @@ def main(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(start(main, sees=SERVICE.sees))
+    raise SystemExit(start(main, sees=SERVICE.sees, process="watch"))

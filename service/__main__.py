@@ -3,10 +3,8 @@
 import asyncio
 import resource
 import socket as sockets
-import sys
 from types import FrameType
 
-import structlog
 import uvicorn
 from fastapi import FastAPI
 
@@ -16,7 +14,7 @@ from service.app import create_app
 from service.channels.config import InvalidChannels
 from service.channels.kinds import open_channels
 from service.core.auth.providers import InvalidSignIn
-from service.core.logs import configure_logs, start
+from service.core.logs import log, start
 from service.core.outgoing.assessors import InvalidAssessors, assessors_of, check_receivers
 from service.core.policy.publishing import rulebook_of
 from service.core.settings import InvalidSettings, Settings
@@ -82,7 +80,6 @@ class Server(uvicorn.Server):
 
 def main(settings: Settings) -> int:
     """Serve; return 1 for a store or rules that cannot be used."""
-    configure_logs(settings.log_level)
     try:
         apps = {desk.public_url: _open(desk) for desk in list_desks(settings).values()}
     except (
@@ -96,7 +93,7 @@ def main(settings: Settings) -> int:
         OtherFormat,
         Unavailable,
     ) as error:
-        print(error.message, file=sys.stderr)
+        log.error("not_started", error=error.message)
         return 1
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each long poll holds a connection
@@ -120,9 +117,9 @@ def _open(settings: Settings) -> FastAPI:
     weakness = asyncio.run(check)
     asyncio.run(check_format(settings.store_url, Macs(settings.key_file)))
     if weakness is not None:
-        structlog.get_logger(__name__).warning("the store may lose confirmed writes", weakness=weakness)
+        log.warning("the store may lose confirmed writes", weakness=weakness)
     return create_app(settings, weakness)
 
 
 if __name__ == "__main__":
-    raise SystemExit(start(main, sees=("metrics_token", "webhook_secret"), several=True))
+    raise SystemExit(start(main, sees=("metrics_token", "webhook_secret"), several=True, process="service"))

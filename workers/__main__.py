@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 import structlog
 from redis.client import Pipeline
@@ -21,7 +22,7 @@ from sayso.errors import SaysoError, Unavailable
 from sayso.runner.agents import Agent
 from service.assembly import assemble
 from service.core.jobs import DrainQueue, build_worker
-from service.core.logs import configure_logs, start
+from service.core.logs import start
 from service.core.policy.publishing import rulebook_of
 from service.core.settings import Settings
 from service.core.store.connection.connecting import LOST, WAIT_S, await_store, describe_fault, is_refusal
@@ -68,6 +69,10 @@ class DrainWorker(Worker):
             reason="It was restarted empty or from an older copy. Worker and agents are registered again.",
         )
 
+    def handle_exception(self, job: Job, *exc_info: Any) -> None:
+        """Log the failure of a job; RQ's own line is a traceback."""
+        log.error("job_failed", job=job.id, exc_info=exc_info)
+
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         self.stop_requested = True
         if self.horse_pid:
@@ -94,7 +99,6 @@ async def _await_stores(settings: Settings, wait_s: float | None) -> None:
 
 def main(settings: Settings) -> int:
     """Work until stopped, through outages; return 1 if an agent cannot be imported or the store is too new."""
-    configure_logs(settings.log_level)
     hold_settings(settings)
     try:
         asyncio.run(_await_stores(settings, WAIT_S))
@@ -102,7 +106,7 @@ def main(settings: Settings) -> int:
         agents = import_agents(settings)
         asyncio.run(publish_agents(settings, agents))
     except SaysoError as error:
-        log.error("worker_not_started", error=error.message)
+        log.error("not_started", error=error.message)
         return 1
     DrainWorker.settings = settings
     logging.getLogger("rq.worker").addFilter(_WithoutTraceback())
@@ -111,7 +115,7 @@ def main(settings: Settings) -> int:
         while not _work(settings):
             asyncio.run(_await_stores(settings, None))
     except Unavailable as error:  # it refuses the password now
-        log.error("worker_ended", error=error.message)
+        log.error("ended", error=error.message)
         return 1
     return 0
 
@@ -146,4 +150,4 @@ class _WithoutTraceback(logging.Filter):
 
 
 if __name__ == "__main__":
-    sys.exit(start(main))
+    sys.exit(start(main, process="worker"))

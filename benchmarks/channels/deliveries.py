@@ -263,6 +263,6 @@ def _name(number: int) -> str:
 
 def main(scale: float) -> int:
     """Measure, print, and return 1 if a bound is broken."""
-    configure_logs("error")
+    configure_logs("benchmark", "error")
     with tempfile.TemporaryDirectory(prefix="sayso-deliveries-") as folder:
         return report(uvloop.run(measure(Path(folder) / "home", max(len(WAYS), round(ITEMS * scale)))))

@@ -165,7 +165,7 @@ async def _await_effects(wiring: Wiring, slack: FakeSlack, taken: Sequence[Press
 
 def main(scale: float) -> int:
     """Measure, print, and return 1 if a bound is broken."""
-    configure_logs("error")
+    configure_logs("benchmark", "error")
     count = round(PER_S * SECONDS * scale)
     with (
         tempfile.TemporaryDirectory(prefix="sayso-slack-") as folder,

@@ -201,7 +201,7 @@ def _measure(certificate: str, count: int, pace: Pace, asks: int) -> dict[str, l
 
 def main(rounds: int, scale: float) -> int:
     """Measure, print, and return 1 if the others' events come later or are missing."""
-    configure_logs("error")
+    configure_logs("benchmark", "error")
     pace = Pace(max(_FEWEST, round(EVENTS * scale)), EVERY_S)
     with tempfile.TemporaryDirectory() as home:
         measured = _measure(make_certificate(Path(home)), rounds, pace, max(100, round(ASKS * scale)))

@@ -103,7 +103,7 @@ class DrainQueue:
         except (ValueError, ResponseError) as error:
             if key not in self._unreadable:
                 self._unreadable.add(key)
-                _LOG.warning("worker_unreadable", key=key[:200].decode(errors="replace"), error=str(error)[:200])
+                _LOG.warning("worker_unreadable", key=key[:200].decode(errors="replace"), exc_info=error)
             return False
         return worker is not None and self._name in worker.queue_names() and worker.get_state() == WorkerStatus.IDLE
 

@@ -3,26 +3,41 @@
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from traceback import walk_tb
+from typing import TextIO
 
 import structlog
+from structlog.typing import EventDict, Processor
 
 from sayso.core.clock import monotonic_ms
+from sayso.errors import FrameworkFault, SaysoError
 from service.core.settings import LAUNCHED_FROM, InvalidSettings, Settings, list_unknown, load, variable_of
 from service.core.settings.secrets import SECRETS, erase
 from service.core.settings.tenants import find_desk
 
 LOGGED_AGAIN_MS = 60_000  # how often a lasting fault is logged
+_MOST_FRAMES = 30  # of an exception, the innermost ones
+_MOST_CAUSES = 10
+_TRACEBACK = "Traceback (most recent call last):"
 log = structlog.get_logger()
 
 
-def configure_logs(level: str) -> None:
-    """Set up logging of this process and its libraries."""
-    shared: list[structlog.typing.Processor] = [
+def configure_logs(process: str, level: str = "info") -> None:
+    """Write JSON lines alone: of Sayso and its libraries, of warnings, and of exceptions that nobody catches."""
+
+    def name_process(_: object, __: str, line: EventDict) -> EventDict:
+        return {**line, "process": process}
+
+    shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+        name_process,
+        describe_exception,
     ]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -30,14 +45,76 @@ def configure_logs(level: str) -> None:
         cache_logger_on_first_use=True,
     )
     formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared,
+        foreign_pre_chain=[_keep_first_line, *shared],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, structlog.processors.JSONRenderer()],
     )
-    handler = logging.StreamHandler(sys.stdout)
+    handler = _Lines(sys.stdout)
     handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for library in ("httpx", "httpcore", "urllib3"):  # they log addresses and headers, which may hold a secret
         logging.getLogger(library).setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+    sys.excepthook = lambda _, error, __: _log_uncaught(error)
+    sys.unraisablehook = lambda caught: _log_uncaught(caught.exc_value)
+    threading.excepthook = lambda caught: _log_uncaught(caught.exc_value)
+
+
+class _Lines(logging.StreamHandler[TextIO]):
+    """Lines on a stream; a line that cannot be formatted is one about that, not a traceback."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's own name
+        fault = {"name": record.name, "levelno": logging.ERROR, "levelname": "ERROR", "exc_info": sys.exc_info()}
+        with suppress(Exception):
+            self.stream.write(self.format(logging.makeLogRecord({**fault, "msg": "line_not_written"})) + "\n")
+
+
+def _keep_first_line(_: object, __: str, line: EventDict) -> EventDict:
+    """Cut the further lines of a library's text: tracebacks, with the messages of their exceptions."""
+    first, _, more = str(line["event"]).strip().partition("\n")
+    if first == _TRACEBACK:
+        first = f"Traceback of {more.splitlines()[-1].partition(':')[0]}"
+    return {**line, "event": first}
+
+
+def describe_exception(_: object, __: str, line: EventDict) -> EventDict:
+    """Replace an exception by `error`, `frames` and `causes`, without messages that may hold arguments or secrets."""
+    given = line.pop("exc_info", None)
+    error = given[1] if isinstance(given, tuple) else sys.exception() if given is True else given
+    if not isinstance(error, BaseException):
+        return line
+    first, *causes = [{"error": _name(one), "frames": _list_frames(one)} for one in _list_chain(error)]
+    return {**line, **first, "causes": causes}
+
+
+def _name(error: BaseException) -> str:
+    """Return the type, and the message of Sayso's own errors and of the operating system."""
+    is_own = isinstance(error, SaysoError) and not isinstance(error, FrameworkFault)  # which repeats another's
+    message = str(error) if is_own else ""
+    if isinstance(error, OSError) and error.errno is not None and type(error).__module__ == "builtins":
+        message = os.strerror(error.errno)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _list_frames(error: BaseException) -> list[str]:
+    frames = [(frame.f_globals.get("__name__"), line, frame.f_code) for frame, line in walk_tb(error.__traceback__)]
+    return [f"{module}:{line} {code.co_qualname}" for module, line, code in frames[-_MOST_FRAMES:]]
+
+
+def _list_chain(error: BaseException) -> list[BaseException]:
+    """Return the exception, then its causes and the members of a group."""
+    chain = [error]
+    for one in chain:
+        context = None if one.__suppress_context__ else one.__context__
+        members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        for cause in (one.__cause__ or context, *members):
+            if cause is not None and len(chain) <= _MOST_CAUSES and all(cause is not known for known in chain):
+                chain.append(cause)
+    return chain
+
+
+def _log_uncaught(error: BaseException | None) -> None:
+    if error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
+        log.critical("uncaught", exc_info=error)
 
 
 class Trouble:
@@ -52,7 +129,7 @@ class Trouble:
         cause, at_ms = f"{type(error).__name__}: {error}", monotonic_ms()
         if cause != self._logged or at_ms - self._logged_at_ms >= self._again_ms:
             self._logged, self._logged_at_ms = cause, at_ms
-            log.warning(self._name, error=cause, times=self._times, **facts)
+            log.warning(self._name, exc_info=error, times=self._times, **facts)
 
     def over(self) -> None:
         if self._times:
@@ -60,18 +137,32 @@ class Trouble:
             self._times, self._logged = 0, ""
 
 
-def start(program: Callable[[Settings], int], sees: Collection[str] = (), *, several: bool = False) -> int:
+def start(
+    program: Callable[[Settings], int], sees: Collection[str] = (), *, several: bool = False, process: str = ""
+) -> int:
     """Run a program without the `SECRETS` that are not in `sees`; return its exit code, 2 for invalid settings.
 
-    It gets the settings of its tenant, or, to serve `several`, those of the process.
+    It gets the settings of its tenant, or, to serve `several`, those of the process. With the name of a `process` it
+    logs JSON lines from here on; without one it prints sentences.
     """
+    if process:
+        configure_logs(process)
     try:
         settings = load() if several else find_desk(load())
     except InvalidSettings as error:
-        print(error.message, file=sys.stderr)
+        if process:
+            log.error("not_started", error=error.message)
+        else:
+            print(error.message, file=sys.stderr)
         return 2
     if LAUNCHED_FROM not in os.environ:  # the launcher has said it
-        print(*(f"warning: {line}\n" for line in list_unknown()), sep="", end="", file=sys.stderr)
+        for line in list_unknown():
+            if process:
+                log.warning("setting_unknown", reason=line)
+            else:
+                print(f"warning: {line}", file=sys.stderr)
+    if process:
+        logging.getLogger().setLevel(settings.log_level.upper())
     hidden = [name for name in SECRETS if name not in sees]
     erase({variable_of(name) for name in hidden})
     return program(settings.model_copy(update={name: Settings.model_fields[name].default for name in hidden}))

@@ -153,7 +153,11 @@ def test_up_restarts_a_service_that_hangs(launch: Launch) -> None:
 def test_run_watched_ends_with_a_program_that_hangs(launch: Launch) -> None:
     environ = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{STANDINS}", "SAYSO_PORT": str(launch.port)}
     child = subprocess.Popen(
-        [sys.executable, str(STANDINS / "standin_watched.py")], env=environ, stderr=subprocess.PIPE, text=True
+        [sys.executable, str(STANDINS / "standin_watched.py")],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     launch.children.append(child)
     assert child.stderr is not None
@@ -163,7 +167,7 @@ def test_run_watched_ends_with_a_program_that_hangs(launch: Launch) -> None:
 
     os.kill(stopped, signal.SIGSTOP)
 
-    assert "no longer responds" in child.communicate(timeout=PATIENCE_S)[1]
+    assert "no longer responds" in child.communicate(timeout=PATIENCE_S)[0]
     assert child.returncode == 1
     assert launch.service_pid() is None
 

@@ -300,6 +300,6 @@ def run_all_points(url: str, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    configure_logs("error")
+    configure_logs("proof", "error")
     for outcome in run_all_points(sys.argv[1], Path(sys.argv[2])):
         print(json.dumps(outcome), flush=True)

@@ -23,6 +23,7 @@ from service.assembly import assemble
 from service.core.settings import CHECKOUT, Settings
 from service.core.store.connection.formats import check_format
 from tests.builders import make_agent, make_pending
+from tests.logs import read_lines
 
 
 def started(url: str, **settings: str) -> subprocess.Popen[str]:
@@ -105,7 +106,7 @@ def test_stopping_service_says_so_and_resets_no_request(clean_store_url: str) ->
 )
 def test_it_says_which_setting_is_wrong(store_url: str, settings: dict[str, str], code: int, says: str) -> None:
     with service(store_url, **settings) as process:
-        _, said = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=60)
     assert process.returncode == code
     assert says in said
     assert "Traceback" not in said
@@ -116,7 +117,7 @@ def test_it_does_not_start_on_a_store_that_forgets(clean_store_url: str) -> None
         redis.config_set("appendfsync", "everysec")
         try:
             with service(clean_store_url) as process:
-                _, said = process.communicate(timeout=60)
+                said, _ = process.communicate(timeout=60)
         finally:
             redis.config_set("appendfsync", "always")
     assert process.returncode == 1
@@ -157,7 +158,7 @@ def test_a_wrong_store_password_ends_the_start_at_once(clean_store_url: str) -> 
         redis.config_set("requirepass", "the right one")
         try:
             with service(f"{clean_store_url}&password=wrong") as process:
-                _, said = process.communicate(timeout=60)
+                said, _ = process.communicate(timeout=60)
         finally:
             redis.config_set("requirepass", "")
     assert process.returncode == 1
@@ -180,22 +181,23 @@ def test_the_service_logs_that_the_store_is_away(tmp_path: Path) -> None:
 
 def test_a_missing_policy_file_is_a_sentence(store_url: str, tmp_path: Path) -> None:
     with service(store_url, policy=str(tmp_path / "absent.yaml")) as process:
-        _, said = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert said == (
+    (line,) = read_lines(said)
+    assert line.error == (
         f"{tmp_path}/absent.yaml:1:1: the file cannot be read: No such file or directory; "
-        "check its path and permissions\n"
+        "check its path and permissions"
     )
 
 
-MISSPELT = "SAYSO_RULES_POLICY: there is no such setting; did you mean SAYSO_POLICY? See docs/settings.md.\n"
+MISSPELT = "SAYSO_RULES_POLICY: there is no such setting; did you mean SAYSO_POLICY? See docs/settings.md."
 
 
 def test_misspelt_setting_is_a_warning_with_the_near_name(store_url: str, tmp_path: Path) -> None:
     with service(store_url, rules_policy="rules.yaml", policy=str(tmp_path / "absent.yaml")) as process:
-        _, said = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=60)
     assert process.returncode == 1, "only the absent file of rules ends it"
-    assert said.startswith(f"warning: {MISSPELT}")
+    assert read_lines(said)[0].fact("reason") == MISSPELT
 
 
 def test_misspelt_setting_is_refused_in_production(store_url: str, tmp_path: Path) -> None:
@@ -206,11 +208,12 @@ def test_misspelt_setting_is_refused_in_production(store_url: str, tmp_path: Pat
         env="production",
         public_url="https://desk.example",
     ) as process:
-        _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (2, MISSPELT)
+        said, _ = process.communicate(timeout=60)
+    assert (process.returncode, [line.error for line in read_lines(said)]) == (2, [MISSPELT])
 
 
 def test_setting_one_letter_off_is_refused(store_url: str, tmp_path: Path) -> None:
     with service(store_url, polcy="rules.yaml", policy=str(tmp_path / "absent.yaml")) as process:
-        _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (2, MISSPELT.replace("SAYSO_RULES_POLICY", "SAYSO_POLCY"))
+        said, _ = process.communicate(timeout=60)
+    misspelt = MISSPELT.replace("SAYSO_RULES_POLICY", "SAYSO_POLCY")
+    assert (process.returncode, [line.error for line in read_lines(said)]) == (2, [misspelt])

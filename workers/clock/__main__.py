@@ -5,4 +5,4 @@ import sys
 from service.core.logs import start
 from workers.clock.running import main
 
-sys.exit(start(main))
+sys.exit(start(main, process="clock"))

@@ -19,7 +19,7 @@ from sayso.errors import InvalidInput, Unavailable
 from service.assembly import assemble
 from service.channels.kinds import Channels, open_channels
 from service.core.jobs import RETAIN, DrainQueue
-from service.core.logs import Trouble, configure_logs
+from service.core.logs import Trouble
 from service.core.settings import Settings
 from service.core.store.channels import CardQueue
 from service.core.store.connection.connecting import await_store
@@ -177,7 +177,6 @@ async def _await_live(wiring: Wiring, stopping: asyncio.Event) -> None:
 
 def main(settings: Settings) -> int:
     """Tick until stopped; return 1 for unusable rules, or a store with a later format."""
-    configure_logs(settings.log_level)
 
     async def run() -> None:
         stopping = asyncio.Event()
@@ -192,6 +191,6 @@ def main(settings: Settings) -> int:
         uvloop.run(await_store(settings.store_url))
         uvloop.run(run())
     except (InvalidInput, OtherFormat, Unavailable) as error:
-        log.error("clock_not_started", error=error.message)
+        log.error("not_started", error=error.message)
         return 1
     return 0

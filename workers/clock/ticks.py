@@ -130,7 +130,7 @@ async def _look(wiring: Wiring, queued_since_ms: int | None, suspension_id: str)
     except Unavailable:
         raise
     except (SaysoError, ValueError) as error:
-        log.error("suspension_unreadable", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
+        log.error("suspension_unreadable", suspension=suspension_id, exc_info=error)
         await wiring.schedule.defer(suspension_id, await wiring.schedule.now_ms() + _UNREADABLE_AGAIN_MS)
 
 
@@ -140,7 +140,7 @@ async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
     except Unavailable:
         raise
     except (SaysoError, ValueError) as error:
-        log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
+        log.warning("suspension_not_woken", suspension=suspension_id, exc_info=error)
 
 
 WITHDRAWING_AGAIN_MS = 5_000  # longer than any process caches a checked key, so that the second pass is complete

@@ -142,7 +142,8 @@ class Notifier:
                 trouble = self.failing[delivery.channel]
                 if delivery.reason is not None and delivery.state is not DeliveryState.QUEUED:
                     failed = DeliveryFailed(delivery.reason)
-                    trouble.note(failed, channel=delivery.channel, suspension=suspension_id, item=report.item_id)
+                    place = {"channel": delivery.channel, "suspension": suspension_id, "item": report.item_id}
+                    trouble.note(failed, reason=delivery.reason, **place)
                 elif delivery.proven:
                     trouble.over()
 

@@ -56,7 +56,7 @@ class Recovery:
                 return
             except (SaysoError, ValueError) as error:
                 if not isinstance(error, Unavailable) or self._is_ending:
-                    log.warning("start_not_recovered", suspension=start.suspension_id, why=str(error))
+                    log.warning("start_not_recovered", suspension=start.suspension_id, exc_info=error)
                     return
                 await asyncio.sleep(_AGAIN_S)
 

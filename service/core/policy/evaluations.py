@@ -28,6 +28,7 @@ from sayso.errors import Conflict, InvalidInput, TooLarge
 from sayso.runner.agents import AgentManifest
 from sayso.runner.fallbacks import is_offered
 from sayso.runner.protocol import FrameworkState
+from service.core.cache import share
 from service.core.concurrency import Turns
 from service.core.policy.sandbox import Overrun, Sandbox
 
@@ -292,9 +293,7 @@ class Evaluations:
             async with self._turns.take(caller):
                 return await asyncio.get_running_loop().run_in_executor(sandbox.threads, sandbox.run, job, limit_s)
 
-        running = asyncio.ensure_future(run())
-        running.add_done_callback(lambda task: task.cancelled() or task.exception())
-        return await asyncio.shield(running)
+        return await asyncio.shield(share(run()))
 
 
 def judge_blocking(evaluate: Callable[[], T]) -> T:

@@ -79,7 +79,7 @@ class SpanExporter:
             raise
         if reason:
             _DROPPED.inc(len(batch))
-            self._trouble.note(RuntimeError(reason))
+            self._trouble.note(SaysoError(reason))
             return False
         _EXPORTED.inc(len(batch))
         self._trouble.over()

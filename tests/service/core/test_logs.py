@@ -25,7 +25,7 @@ def test_different_failure_is_logged_at_once() -> None:
     with capture_logs() as logs:
         trouble.note(ConnectionError("away"))
         trouble.note(ValueError("odd"), message="evt_1")
-    assert [one["error"] for one in logs] == ["ConnectionError: away", "ValueError: odd"]
+    assert [repr(one["exc_info"]) for one in logs] == ["ConnectionError('away')", "ValueError('odd')"]
     assert logs[-1]["message"] == "evt_1"
 
 

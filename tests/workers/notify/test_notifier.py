@@ -252,7 +252,7 @@ async def test_failure_is_logged_without_address(wiring: Wiring, notifier: Notif
         await make_due(wiring, record)
         await deliver(notifier)
     assert [one["event"] for one in logs] == ["card_failed", "card_failed_no_longer"]
-    assert (logs[0]["channel"], logs[0]["error"]) == ("memory", "DeliveryFailed: HTTP 503")
+    assert (logs[0]["channel"], logs[0]["reason"]) == ("memory", "HTTP 503")
     assert "A1" not in repr(logs)
 
 

@@ -162,16 +162,17 @@ class Translation(AbstractAsyncContextManager[None]):
     ) -> None:
         if error is None or isinstance(error, NoScriptError):  # after which redis-py loads the script
             return
+        said = str(error).rpartition("caused error: ")[2]  # redis-py's own words repeat arguments
         if reason := _find_reason(error):
             note_refused_write(reason)
             if self._drop is not None and reason in _ELSEWHERE:
                 await self._drop()
-            raise Unavailable(f"The store refuses this just now: {error}") from error
+            raise Unavailable(f"The store refuses this just now: {said}") from error
         if isinstance(error, LOST):
             raise Unavailable() from error
         if isinstance(error, ResponseError):
-            _LOG.error("store_refused", error=str(error))  # unlike the others, it does not pass by itself
-            raise Unavailable(f"The store refuses what Sayso asks of it: {error}. Tell the operator.") from error
+            _LOG.error("store_refused", error=said)  # unlike the others, it does not pass by itself
+            raise Unavailable(f"The store refuses what Sayso asks of it: {said}. Tell the operator.") from error
 
 
 _TRANSLATION = Translation()

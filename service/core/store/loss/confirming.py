@@ -5,6 +5,7 @@ import asyncio
 from redis.exceptions import ResponseError
 
 from sayso.errors import Unavailable
+from service.core.cache import share
 from service.core.store.connection.pipeline import Pipeline
 from service.core.store.loss.commit_counts import CommitCounts
 
@@ -30,7 +31,7 @@ class Confirmer:
             return
         epoch = self._counts.epoch
         if self._next is None:
-            self._next = asyncio.create_task(self._follow(self._running))
+            self._next = share(self._follow(self._running))
         reached = await asyncio.shield(self._next)
         if reached < self.replicas or epoch != self._counts.epoch:
             raise Unavailable(

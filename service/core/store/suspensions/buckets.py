@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from sayso.core.clock import monotonic_ms
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import SaysoError
+from service.core.cache import share
 from service.core.store.connection.commits import Commit
 from service.core.store.connection.connecting import as_ms, text, texts
 from service.core.store.connection.pipeline import Script
@@ -71,7 +72,7 @@ class Buckets:
         """Return all buckets, as of `since_ms` (monotonic) or later; None where readers must scan the inbox."""
         if self._reading is None or self._read_at_ms < since_ms:
             self._read_at_ms = monotonic_ms()
-            self._reading = asyncio.ensure_future(self._read())
+            self._reading = share(self._read())
         reading = self._reading
         try:
             return await asyncio.shield(reading)
@@ -115,7 +116,7 @@ class Buckets:
         """Return the earliest deadline of each pending suspension, None for others. Concurrent callers share it."""
         reading = self._deadlines.get(names)
         if reading is None:
-            reading = self._deadlines[names] = asyncio.ensure_future(self._read_deadlines(sorted(names)))
+            reading = self._deadlines[names] = share(self._read_deadlines(sorted(names)))
             reading.add_done_callback(lambda _: self._deadlines.pop(names, None))
         return await asyncio.shield(reading)
 

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
@@ -184,12 +186,17 @@ async def test_unreachable_provider_is_a_failure_to_repeat(provider: Telegram) -
     await channel.aclose()
 
 
-async def test_token_is_in_no_log(channel: TelegramChannel, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_token_is_in_no_log(
+    channel: TelegramChannel, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for owner, hook in ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook")):
+        monkeypatch.setattr(owner, hook, getattr(owner, hook))  # puts it back
     handlers, level = list(logging.root.handlers), logging.root.level
-    configure_logs("debug")
+    configure_logs("clock", "debug")
     try:
         await channel.send(ANNA, card_of(record_of(ARGS["small"])), "e1")
     finally:
+        logging.captureWarnings(False)
         logging.basicConfig(handlers=handlers, level=level, force=True)
     assert TOKEN.partition(":")[2] not in "".join(capfd.readouterr())
 

@@ -11,6 +11,7 @@ from service.core.auth.providers import InvalidSignIn, Providers
 from service.core.outgoing.http import Posts
 from service.core.settings import CHECKOUT
 from service.core.settings.receivers import read_receivers
+from tests.logs import read_lines
 from tests.service.features.sign_in.browsers import write_file
 
 ISSUER = "https://id.example.com"
@@ -110,6 +111,7 @@ def test_service_does_not_start_with_a_faulty_file(clean_store_url: str, tmp_pat
     command = [sys.executable, "-m", "service"]
     done = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
-    assert "sign-in.yaml" in done.stderr
-    assert "add openid" in done.stderr
-    assert "Traceback" not in done.stderr
+    (line,) = read_lines(done.stdout)
+    assert "sign-in.yaml" in str(line.error)
+    assert "add openid" in str(line.error)
+    assert done.stderr == ""
