@@ -18,18 +18,44 @@ from sayso.core.policy.strictness import guard_terms, is_stricter, state_terms, 
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item, ItemDraft
 from sayso.core.records.suspensions import Progress, RunRef, SuspensionRecord
+from sayso.core.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction, RuleTerms
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import PolicyForbids
 
 
 @dataclass(frozen=True)
 class ExternalCall:
-    """A client's tool call, with the definition of its tool, which is `known` if a worker registered it."""
+    """A client's tool call, with the definition of its tool, which is `known` if a worker registered it.
+
+    An answer counts for the client within `within_s` alone.
+    """
 
     call: ToolCall
     definition: ToolDefinition
     known: bool = False
     step: int = 1
+    within_s: int | None = None
+
+
+def fit_within(draft: ItemDraft, within_s: int | None) -> ItemDraft:
+    """Return the draft with terms that end within this time, if it is limited."""
+    return draft if within_s is None else draft.model_copy(update={"terms": fit_terms(draft.terms, within_s)})
+
+
+def fit_terms(terms: RuleTerms, timeout_s: int) -> RuleTerms:
+    """Return the rule's terms within the timeout. They deny at the deadline and allow no extension."""
+    stated = terms.timeout_s if "timeout_s" in terms.model_fields_set else timeout_s
+    within_s = max(1, min(stated, timeout_s, LONGEST_WAIT_S))
+    message = terms.fallback.message if terms.fallback.action is FallbackAction.DENY else None
+    update = {
+        "timeout_s": within_s,
+        "extend_by_s": 0,
+        "unattended_approval": False,
+        "fallback": Fallback(action=FallbackAction.DENY, message=message),
+        "remind_after_s": tuple(after_s for after_s in terms.remind_after_s if after_s < within_s),
+        "escalate": tuple(step for step in terms.escalate if step.after_s < within_s),
+    }
+    return terms.model_copy(update=update)
 
 
 def describe_calls(
@@ -91,7 +117,7 @@ def evaluate_calls(
             decision = decisions.put_question(external.definition, external.call.args, decision)
         if misplaced := decisions.find_misplaced(external.definition, decision):
             decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
-        drafts.append(decisions.build_item(external.definition, external.call, decision))
+        drafts.append(fit_within(decisions.build_item(external.definition, external.call, decision), external.within_s))
         events.append(decisions.describe_judged(external.call, decision, external.definition, beside))
     return tuple(drafts), tuple(events)
 

@@ -1,6 +1,7 @@
 """Routes for calls of a run that is driven elsewhere: evaluate them, redeem their permits, report their outcomes."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Response
@@ -20,7 +21,7 @@ from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.permits import approved_args
 from sayso.errors import InvalidInput
 from sayso.runner.agents import AgentManifest
-from sayso.wire.models import RequestBody, moment
+from sayso.wire.models import RequestBody, SentTimestamp, moment
 from sayso.wire.suspensions import RedeemedItem, SuspensionView
 from service.core.auth.credentials import Principal, require_agent
 from service.core.desk.suspending import Foreign
@@ -111,6 +112,11 @@ class SuspensionRequest(RequestBody):
     coverage: Literal["all", "any"] = Field(
         default="all", description="Whether all items must be decided, or one is enough."
     )
+    expires_at: SentTimestamp | None = Field(
+        default=None,
+        description="When answers no longer count for you, in RFC 3339: the calls are denied then, if not by a rule "
+        "before. Deadlines do not move beyond it.",
+    )
     on_deny: Literal["continue", "degrade", "fail"] = Field(
         default="continue", description="What a denial means for the other calls: they run, or all are skipped."
     )
@@ -144,8 +150,9 @@ async def create_suspension(
     if polls and body.framework_run is not None:
         raise InvalidInput("With mode 'poll' no worker resumes a run; remove framework_run.")
     manifest = _describe_caller(body, caller) if polls else await _find_registered(parts, caller, body.agent)
+    within_s = None if body.expires_at is None else await _measure_left_s(parts, body.expires_at)
     calls = [
-        replace(_define_call(manifest, index, call), known=not polls, step=body.step or 1)
+        replace(_define_call(manifest, index, call), known=not polls, step=body.step or 1, within_s=within_s)
         for index, call in enumerate(body.calls)
     ]
     foreign = None
@@ -174,12 +181,26 @@ async def create_suspension(
         ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),
         body.on_deny,
         key=key,
-        request=identify_request(body.model_dump(mode="json", exclude={"again"}), who) if key else None,
+        request=identify_request(_identify(body), who) if key else None,
         foreign=foreign,
         again=body.again,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
     return view_suspension(saved.record, await parts.freezes.in_force(), run.owner)
+
+
+def _identify(body: SuspensionRequest) -> JsonObject:
+    """Return what makes a request the same as an earlier one; those of releases before had no `expires_at`."""
+    dumped = body.model_dump(mode="json", exclude={"again"})
+    return {name: value for name, value in dumped.items() if (name, value) != ("expires_at", None)}
+
+
+async def _measure_left_s(parts: Wiring, expires_at: datetime) -> int:
+    """Return the whole seconds until then."""
+    left_s = (int(expires_at.timestamp() * 1000) - await parts.schedule.now_ms()) // 1000
+    if left_s < 1:
+        raise _misfit("expires_at has passed. Ask with a later time.", "$.expires_at", "has passed; send a later time")
+    return left_s
 
 
 def _find_resumer(body: SuspensionRequest, manifest: AgentManifest) -> str:

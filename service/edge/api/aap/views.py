@@ -4,12 +4,11 @@ import json
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import DAY_MS, iso_utc, new_id
-from sayso.core.policy.external import ExternalCall
+from sayso.core.policy.external import ExternalCall, fit_terms
 from sayso.core.records.decisions import Actor, ActorKind, Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Answer, ItemDraft, ItemKind, PresetOutcome
 from sayso.core.records.suspensions import Origin, RunRef, Status, SuspensionRecord
-from sayso.core.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction, RuleTerms
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from service.core.store.announcements import closed_at_ms, request_id_of
 from service.core.store.instances import Instance
@@ -37,22 +36,6 @@ def fit_draft(timeout_s: int, draft: ItemDraft) -> ItemDraft:
         "fixed": True,
     }
     return draft.model_copy(update=update)
-
-
-def fit_terms(terms: RuleTerms, timeout_s: int) -> RuleTerms:
-    """Return the rule's terms within the timeout. They deny at the deadline and allow no extension."""
-    stated = terms.timeout_s if "timeout_s" in terms.model_fields_set else timeout_s
-    within_s = max(1, min(stated, timeout_s, LONGEST_WAIT_S))
-    message = terms.fallback.message if terms.fallback.action is FallbackAction.DENY else None
-    update = {
-        "timeout_s": within_s,
-        "extend_by_s": 0,
-        "unattended_approval": False,
-        "fallback": Fallback(action=FallbackAction.DENY, message=message),
-        "remind_after_s": tuple(after_s for after_s in terms.remind_after_s if after_s < within_s),
-        "escalate": tuple(step for step in terms.escalate if step.after_s < within_s),
-    }
-    return terms.model_copy(update=update)
 
 
 def draft_run(instance: Instance, request: NewRequest) -> RunRef:

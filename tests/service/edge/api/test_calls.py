@@ -1,5 +1,6 @@
 """Calls of a run that is driven elsewhere, over HTTP: evaluated, suspended, decided."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -113,6 +114,20 @@ async def test_question_in_an_external_definition_needs_approval(world: World) -
         path = f"/api/v1/suspensions/{(await own(world, call)).json()['id']}/items/i1/decision"
         answered = await reviewer.post(path, json={"action": "value", "value": "blue", "digest": item["digest"]})
     assert answered.status_code in (409, 422)
+
+
+async def test_calls_are_denied_once_their_answer_no_longer_counts(world: World) -> None:
+    until = datetime.fromtimestamp(await world.wiring.schedule.now_ms() / 1000 + 90, UTC)
+    (item,) = (await own(world, OWN, expires_at=until.isoformat())).json()["items"]
+    terms = item["terms"]
+    late = until - datetime.fromisoformat(terms["deadline_at"])
+    assert timedelta(0) <= late <= timedelta(seconds=5)
+    assert (terms["extend_until"], terms["fallback"]["action"]) == (None, "deny")
+
+
+async def test_expiry_that_has_passed_is_refused(world: World) -> None:
+    refused = await own(world, OWN, expires_at="2020-01-01T00:00:00Z")
+    assert (refused.status_code, refused.json()["detail"]) == (422, "expires_at has passed. Ask with a later time.")
 
 
 async def test_turns_of_a_thread_are_counted_per_owner(world: World) -> None:
