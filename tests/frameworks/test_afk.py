@@ -12,6 +12,9 @@ from demo.stacks import neutral_environ
 from launch.stops import wait_until
 from sayso.client import Client
 from service.core.settings import CHECKOUT
+from service.core.settings.limits import TENANT
+from service.core.store.keys import TenantKeys
+from service.features.insights.totals import Totals, parse_totals
 from tests.frameworks.conftest import CHOSEN
 from tests.frameworks.installations import PATIENCE_S, Installation, running_installation, write_script
 from tests.frameworks.test_conformance import decide, finished, money
@@ -34,9 +37,20 @@ async def test_events_before_the_suspension_are_on_the_timeline(installation: In
             results = (await http.get(f"/api/v1/runs/{waiting.run_id}/events/external")).json()
         kinds = [one["event"]["type"] for one in results["events"]]
         assert (kinds[0], kinds[-1]) == ("run_started", "run_paused")
+        before = read_totals(installation)
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         await finished(agent, waiting.run_id)
         assert len(installation.effects()) == 1
+    after = read_totals(installation)
+    assert after.calls["execute"].total == before.calls["execute"].total + 1
+    assert after.batches["execute"].total == before.batches["execute"].total + 1
+
+
+def read_totals(installation: Installation) -> Totals:
+    """Return the totals of which `/metrics` tells."""
+    with installation.store as store:
+        fields: dict[bytes, bytes] = store.hgetall(TenantKeys(TENANT).totals)
+    return parse_totals({field.decode(): int(by) for field, by in fields.items()})
 
 
 def test_desk_gives_the_same_decision_after_its_process_died(installation: Installation) -> None:

@@ -27,7 +27,7 @@ from service.core.store.suspensions.schedule import Queue, is_behind
 from service.core.wiring import Wiring
 from service.edge.api.routes import OpenRoute, bearer_token, identify
 from service.features.insights.store import Counters
-from service.features.insights.totals import BOUNDS_S, Totals, TotalsStore
+from service.features.insights.totals import BOUNDS_S, TOOL_BOUNDS_S, Totals, TotalsStore
 from service.features.operate.cards import CardCounts, count_cards
 from service.features.operate.limits import find_limits
 
@@ -178,11 +178,14 @@ def _describe_metrics(reading: Reading) -> Iterator[Metric]:
         "sayso_start_delay_seconds",
         "Time of runs on the ready list, until a worker took them.",
         [bound / 1000 for bound in BOUNDS_MS],
-        starts,
+        {"": starts},
     )
-    yield _histogram(
-        "sayso_decision_seconds", "Time from the question to a person's decision.", BOUNDS_S, totals.decisions
-    )
+    decided = "Time from the question to a person's decision."
+    yield _histogram("sayso_decision_seconds", decided, BOUNDS_S, {"": totals.decisions})
+    called = "Time of a call's tool; `replay` for a result that an earlier attempt saved."
+    yield _histogram("sayso_tool_call_latency_seconds", called, TOOL_BOUNDS_S, totals.calls, "source")
+    together = "Time of the calls that one turn ran together."
+    yield _histogram("sayso_tool_batch_latency_seconds", together, TOOL_BOUNDS_S, totals.batches, "source")
     verdicts = "Calls that rules let run, asked about or denied."
     yield _by("sayso_verdicts", verdicts, "verdict", totals.verdicts, CounterMetricFamily)
     outcomes = "Items by how they ended; `fallback` when their time was over."
@@ -231,10 +234,14 @@ def _by(
     return family
 
 
-def _histogram(name: str, text: str, bounds_s: Sequence[float], delays: Delays) -> Metric:
-    counts = zip((f"{bound:g}" for bound in bounds_s), map(float, delays.within), strict=True)
-    buckets = [*counts, ("+Inf", float(delays.total))]
-    return HistogramMetricFamily(name, text, buckets=buckets, sum_value=delays.sum_ms / 1000)
+def _histogram(name: str, text: str, bounds_s: Sequence[float], by: Mapping[str, Delays], label: str = "") -> Metric:
+    """Return the delays by the values of a label; without a label it is the empty text."""
+    family = HistogramMetricFamily(name, text, labels=(label,) if label else ())
+    for value, delays in by.items():
+        counts = zip((f"{bound:g}" for bound in bounds_s), map(float, delays.within), strict=True)
+        buckets = [*counts, ("+Inf", float(delays.total))]
+        family.add_metric((value,) if label else (), buckets, delays.sum_ms / 1000)
+    return family
 
 
 def _cards(reading: Reading) -> Metric:

@@ -14,6 +14,7 @@ from sayso.runner.execution import run_calls
 from sayso.runner.models import ScriptedModel
 from sayso.runner.tools import tool
 from service.core.wiring import Wiring
+from service.features.insights.totals import TotalsStore
 from tests.sayso.samples import person
 from tests.workers.runs import (
     HangingModel,
@@ -187,6 +188,10 @@ async def test_nobody_is_asked_if_a_live_worker_saves_the_result(
     completed = [e for e in await wiring.runs.trail("run_x") if e.type == "tool_completed"]
     assert [(one.data["success"], one.data["output"]) for one in completed] == [(True, "paid A")]
     assert "run_paused" not in await trail(wiring)
+    totals = await wiring.part(TotalsStore).read()
+    assert [{source: one.total for source, one in by.items()} for by in (totals.calls, totals.batches)] == [
+        {"execute": 0, "replay": 1}
+    ] * 2
 
 
 async def test_run_with_a_frozen_tool_resumes_after_unfreeze(wiring: Wiring) -> None:

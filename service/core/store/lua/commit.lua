@@ -58,7 +58,7 @@ them. With a key file, values that may hold a secret are encrypted; see `sealing
   sayso:{t}:figures:h:<hour>  hash  "<metric>:<tool or person>" -> its count in that hour since 1970; two weeks
   sayso:{t}:figures:d:<day>  hash   the same of a day in UTC; half a year
   sayso:{t}:totals          hash    verdict, outcome or bound of the time to decide, s -> calls or items since the first day;
-                                    "ms": the sum of these times
+                                    "ms": the sum of these times; the same behind "call <source> " and "batch <source> "
   sayso:{t}:drilled:<person> zset   "<decision>|<approved>" -> its time, ms: the latest drills of a person; 180 days
   sayso:{t}:sampling        string  the secret that draws items for second looks: 32 bytes, which never change
   sayso:{t}:moving          string  "version|" and the mark of a copy that is not live, as JSON; see `loss/moves.py`

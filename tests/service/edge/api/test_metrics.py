@@ -118,6 +118,9 @@ async def test_metrics_follow_a_run(world: World, monkeypatch: pytest.MonkeyPatc
     assert grown(before, after, "sayso_start_delay_seconds_count") == 2, "it was taken before and after the decision"
     assert after["sayso_start_delay_seconds_bucket", "+Inf"] == after["sayso_start_delay_seconds_count",]
     assert grown(before, after, "sayso_store_reply_seconds_count") > 0
+    kinds = [(kind, source) for kind in ("call", "batch") for source in ("execute", "replay")]
+    counts = [grown(before, after, f"sayso_tool_{kind}_latency_seconds_count", source) for kind, source in kinds]
+    assert counts == [2, 0, 1, 0], "the denied call has no latency"
 
 
 async def pending_items(world: World) -> list[tuple[str, str, str]]:
