@@ -17,7 +17,7 @@ from service.core.settings import Settings
 from service.core.settings.stores import read_cluster
 from service.core.store.connection.adoption import survey
 from service.core.store.connection.connecting import Client, connect, name_shared
-from service.core.store.connection.formats import CURRENT, RESTORING
+from service.core.store.connection.formats import CURRENT, RESTORING, OtherMacs, check_macs
 from service.core.store.connection.macs import Macs, find_kind
 from service.core.store.freezes import FreezeStore
 from service.core.store.keys import FORMAT, PREFIX, STORE
@@ -44,6 +44,11 @@ async def restore(
     only = cluster.tenant if cluster is not None else None
     gone = _check_tenants(path, key, desks, only)
     async with connect(url) as redis:
+        if await redis.get(name_shared(redis, FORMAT)) == RESTORING.encode():
+            raise InvalidInput(
+                "A restore into this store has not ended, so no program starts on it. If it was cut off, empty the "
+                "store, then restore again; nothing was changed."
+            )
         if await _holds_keys(redis):
             raise InvalidInput(
                 "The store is not empty. Stop all programs of Sayso, and name an empty store in SAYSO_REDIS_URL; "
@@ -59,12 +64,25 @@ async def restore(
         # A new id, so that processes do not compare its commits with those of an earlier store.
         await redis.set(name_shared(redis, STORE), new_id("store"))
     for settings in desks.values():
+        await _check_keys(settings)
         async with open_process(settings) as process:
             if verify:
                 yield await verify_tenant(process.wiring)
             yield await _void(process.wiring, header.at_ms)
     async with connect(url) as redis:
         await redis.set(name_shared(redis, FORMAT), CURRENT)
+
+
+async def _check_keys(settings: Settings) -> None:
+    """Raise `NotVerified` where the records cannot be read because they carry other MACs."""
+    try:
+        async with connect(settings.store_url, macs=Macs(settings.key_file)) as redis:
+            await check_macs(redis)
+    except OtherMacs as error:
+        raise NotVerified(
+            "SAYSO_KEY_FILE does not fit the restored records: set the file with the key of their MACs, or none for "
+            "records without MACs. The store stays closed. Empty it, and restore again."
+        ) from error
 
 
 async def _holds_keys(redis: Client) -> bool:

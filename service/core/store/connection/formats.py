@@ -42,7 +42,7 @@ async def check_format(url: str, macs: Macs | None = None) -> None:
                     await redis.set(name_shared(redis, MACS), "1", nx=True)
                 await redis.set(name_shared(redis, FORMAT), CURRENT, nx=True)
                 raw = await redis.get(name_shared(redis, FORMAT))
-        await _check_macs(redis)
+        await check_macs(redis)
     number = _UNNUMBERED if raw is None else text(raw)
     if number == RESTORING:
         raise OtherFormat("A restore into this store has not ended. Wait for it, or empty the store and restore again.")
@@ -57,7 +57,7 @@ async def check_format(url: str, macs: Macs | None = None) -> None:
         await redis.set(name_shared(redis, STORE), token_hex(8), nx=True)
 
 
-async def _check_macs(redis: Client) -> None:
+async def check_macs(redis: Client) -> None:
     """Raise `OtherMacs` unless the records of the store and those of this process both carry MACs, or both none."""
     try:
         marked = await redis.get(name_shared(redis, MACS)) is not None

@@ -97,10 +97,13 @@ def test_backup_finds_the_primary_through_sentinels(tmp_path: Path, tls: bool) -
         assert [entry.name.decode() for entry in read_store(group.url)] == [KEYS.suspension("a")]
 
 
-def run(act: str, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def make_environ(**environ: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SAYSO_")}
-    command = [sys.executable, "-m", "service.features.backup", act, *args]
-    env = {**kept, "SAYSO_ALLOW_WEAK_DURABILITY": "true", **environ}
+    return {**kept, "SAYSO_ALLOW_WEAK_DURABILITY": "true", **environ}
+
+
+def run(act: str, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    command, env = [sys.executable, "-m", "service.features.backup", act, *args], make_environ(**environ)
     return subprocess.run(command, cwd=CHECKOUT, env=env, capture_output=True, text=True, check=False)
 
 
