@@ -13,6 +13,7 @@ from service.core.settings import Settings
 from service.features.tracing import exporting
 from service.features.tracing.acts import Act
 from tests.collectors import Collector, attributes_of, collecting, hanging
+from tests.service.edge.api.aap.clients import make_instance, make_provisioner, suspension_of
 from tests.service.worlds import POLICY, World
 from tests.waits import until
 
@@ -79,6 +80,31 @@ async def test_acts_of_a_call_are_spans_in_the_agents_trace_with_ids_alone(world
     assert {span["sayso.suspension.id"] for span in facts.values()} == {ended["id"]}
     assert {span["gen_ai.tool.name"] for span in facts.values()} == {"wire"}
     assert facts["decided"]["sayso.verdict"] == "approved"
+    sent = b"".join(collector.bodies)
+    assert [text for text in TEXTS if text.encode() in sent.replace(b"sayso.", b"")] == []
+
+
+async def test_acts_of_a_protocol_request_are_spans_in_its_clients_trace(world: World, collector: Collector) -> None:
+    """A client of the Agent Approval Protocol sends the trace with its ask alone, not when it consumes."""
+    provisioner = await make_provisioner(world.wiring)
+    async with make_instance(world, provisioner, instance_name="bot") as bot, world.client("anna") as anna:
+        body = {"tool": "wire", "arguments": CALL["args"], "timeout": "10m", "agent_reasoning": "Gold for Anna"}
+        headers = {"Idempotency-Key": "k-1", "traceparent": PARENT}
+        asked = (await bot.client.post("/requests", json=body, headers=headers)).raise_for_status().json()
+        suspension_id = suspension_of(asked["id"])
+        shown = (await anna.get(f"/api/v1/suspensions/{suspension_id}")).raise_for_status().json()
+        decision = {"action": "approve", "digest": shown["items"][0]["digest"], "message": "a visible reason"}
+        (await anna.post(f"/api/v1/suspensions/{suspension_id}/items/i1/decision", json=decision)).raise_for_status()
+        (await bot.consume(asked["id"])).raise_for_status()
+        (await bot.client.post(f"/requests/{asked['id']}/outcome", json={"status": "succeeded"})).raise_for_status()
+
+    async def arrived() -> bool:
+        return len(collector.spans()) == 4
+
+    await until(arrived)
+    assert collector.names() == {"sayso.asked", "sayso.decided", "sayso.redeemed", "sayso.executed"}
+    assert {(span.trace_id.hex(), span.parent_span_id.hex()) for span in collector.spans()} == {(TRACE, SPAN)}
+    assert {attributes_of(span)["sayso.suspension.id"] for span in collector.spans()} == {suspension_id}
     sent = b"".join(collector.bodies)
     assert [text for text in TEXTS if text.encode() in sent.replace(b"sayso.", b"")] == []
 
