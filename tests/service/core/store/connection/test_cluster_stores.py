@@ -10,6 +10,7 @@ import pytest
 from launch.checks import find_store_fault
 from sayso.core.key_files import create_key_file
 from sayso.errors import Unavailable
+from service.core.settings import CHECKOUT
 from service.core.store.connection.connecting import (
     WeakDurability,
     await_store,
@@ -31,6 +32,7 @@ from tests.waits import until
 
 INCREMENT = Script("return redis.call('INCR', KEYS[1])")
 COUNT = "sayso:{main}:count"
+USERS = CHECKOUT / "distribution" / "store" / "users.acl"
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +137,17 @@ async def test_a_node_given_as_a_store_is_named_with_the_right_setting(cluster: 
     port = cluster.others("main")[0]
     with pytest.raises(Unavailable, match=r"is a node of a cluster\. Set SAYSO_REDIS_URL to redis\+cluster://"):
         await await_store(f"redis://:the-right-one@127.0.0.1:{port}/0", wait_s=3_600)
+
+
+@pytest.mark.parametrize("role", ["service", "worker", "clock", "reader"])
+async def test_each_user_of_the_example_file_finds_the_primary(cluster: ServerCluster, role: str) -> None:
+    (rules,) = [line.split()[2:] for line in USERS.read_text().splitlines() if line.startswith(f"user sayso-{role} ")]
+    for port in cluster.nodes:
+        cluster.ask(port, "ACL SETUSER", f"sayso-{role}", *rules)
+    url = url_of(cluster).replace(":the-right-one", f"sayso-{role}:CHANGE-ME-{role}")
+    async with connect(url) as redis:
+        await redis.get(name_shared(redis, FORMAT))
+    assert find_store_fault(url) is None
 
 
 async def test_each_node_is_named_with_what_it_says(clean_store_url: str) -> None:
