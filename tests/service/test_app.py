@@ -195,7 +195,7 @@ async def test_readiness_reports_a_silent_or_doubtful_clock(world: World) -> Non
             answer = await client.get("/readyz")
             assert answer.status_code == 200
             reported.append(answer.json())
-    well = {"status": "ready", "unreadable": 0, "rules": "in force", "commits": "complete"}
+    well = {"status": "ready", "unreadable": 0, "rules": "in force", "commits": "complete", "queue": "reachable"}
     assert reported == [{**well, "clock": clock} for clock in ("silent", "right", "in doubt")]
 
 

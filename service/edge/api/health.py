@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from sayso.core.records.freezes import JUMP_MS, TIME
 from sayso.errors import Unavailable
+from service.core.operations.queue_store import QueueStore
 from service.core.store.keys import EMPTIED
 from service.edge.api.dependencies import OpenParts
 from service.edge.api.routes import OpenRoute
@@ -40,6 +41,10 @@ class Ready(BaseModel):
     commits: Literal["complete", "lost"] = Field(
         description="`lost`: the store went back, and everything is frozen until an admin has checked what ran."
     )
+    queue: Literal["reachable", "away"] = Field(
+        description="`away`: the store of `SAYSO_QUEUE_URL` takes no jobs, so approved calls wait; `sayso doctor` says "
+        "why."
+    )
 
 
 @router.head("/healthz", include_in_schema=False)
@@ -67,4 +72,5 @@ async def readyz(request: Request, parts: OpenParts) -> Ready:
     elif now_ms - parts.freezes.mark_ms() > JUMP_MS:
         clock = "silent"
     commits: Literal["complete", "lost"] = "lost" if any(freeze.lost for freeze in frozen) else "complete"
-    return Ready(clock=clock, unreadable=unreadable, rules=rules, commits=commits)
+    queue: Literal["reachable", "away"] = "away" if await parts.feature(QueueStore).find_fault() else "reachable"
+    return Ready(clock=clock, unreadable=unreadable, rules=rules, commits=commits, queue=queue)

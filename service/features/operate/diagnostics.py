@@ -13,6 +13,7 @@ from sayso.core.sentences.deliveries import end_sentence
 from sayso.errors import SaysoError, Unavailable
 from service.core.jobs import count_workers
 from service.core.operations.known_names import find_warnings
+from service.core.operations.queue_store import QueueStore
 from service.core.outgoing.connections import host_and_port
 from service.core.outgoing.http import OpenCircuit
 from service.core.store.channels import ChannelNotes
@@ -139,6 +140,8 @@ async def _check_clock(wiring: Wiring) -> Finding:
 
 
 async def _check_workers(wiring: Wiring) -> Finding:
+    if fault := await wiring.feature(QueueStore).find_fault():
+        return Finding("workers", False, f"They get no jobs. {fault}", "Approved calls start once the queue is back.")
     number = await asyncio.to_thread(count_workers, wiring.settings.jobs_url, wiring.tenant)
     if number:
         return Finding("workers", True, f"{number} running.")

@@ -123,7 +123,7 @@ class Readings:
             in_doubt=None if buckets is None else sum(bucket.size for bucket in buckets if bucket.facets.doubt),
             overdue=await sizes.find_overdue(),
             runs=await sizes.count_runs(),
-            workers=await asyncio.to_thread(count_workers, wiring.settings.jobs_url, wiring.tenant),
+            workers=await _count_workers(wiring),
             messages=await sizes.count_messages(),
             cards=self._cards[0],
             starts=await wiring.part(Counters).starts.read(),
@@ -135,6 +135,13 @@ class Readings:
             memory=await sizes.read_memory(),
             totals=await wiring.part(TotalsStore).read(),
         )
+
+
+async def _count_workers(wiring: Wiring) -> int:
+    """Return how many workers get jobs: none while the store of the queue is away."""
+    with suppress(Unavailable):
+        return await asyncio.to_thread(count_workers, wiring.settings.jobs_url, wiring.tenant)
+    return 0
 
 
 async def _find_silence_s(wiring: Wiring) -> float:

@@ -268,7 +268,8 @@ async def await_store(
             if until_ms is not None and monotonic_ms() >= until_ms:
                 if any(isinstance(cause, NO_PRIMARY) for cause in causes):
                     fault += f" Of those asked, {await describe_sources(url)}."
-                raise Unavailable(f"{fault} Nothing changed within {wait_s:g} s. Start it, or correct {setting}.")
+                waited = f" Nothing changed within {wait_s:g} s." if wait_s else ""
+                raise Unavailable(f"{fault}{waited} Start it, or correct {setting}.")
             if fault != logged:
                 if note is not None:
                     note(fault)
