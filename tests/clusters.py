@@ -12,9 +12,9 @@ from redis import Redis
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 from redis.exceptions import RedisError
 
-from launch.server import DURABILITY, find_binary
+from launch.server import DURABILITY
 from launch.stops import wait_until
-from tests.sentinels import unused_ports
+from tests.sentinels import Tls, find_tls, run_server, unused_ports
 
 PATIENCE_S = 20
 
@@ -37,14 +37,17 @@ class ServerCluster:
     password: str = ""
     nodes: dict[int, Node] = field(default_factory=dict)
     options: Sequence[str] = ()
+    tls: Tls | None = None
 
     @property
     def url(self) -> str:
         hosts = ",".join(f"127.0.0.1:{port}" for port in self.nodes)
-        return f"redis+cluster://{f':{self.password}@' if self.password else ''}{hosts}"
+        scheme, end = ("rediss", f"?ssl_ca_certs={self.tls.authority}") if self.tls else ("redis", "")
+        return f"{scheme}+cluster://{f':{self.password}@' if self.password else ''}{hosts}{end}"
 
     def client(self, port: int) -> Redis:
-        return Redis(port=port, password=self.password or None, socket_timeout=5)
+        secure = self.tls.trust() if self.tls else {}
+        return Redis(host="127.0.0.1", port=port, password=self.password or None, socket_timeout=5, **secure)
 
     def ask(self, port: int, *words: str | int | bytes) -> Any:
         with self.client(port) as client:
@@ -84,13 +87,14 @@ class ServerCluster:
     def start(self, port: int) -> None:
         folder = self.folder / str(port)
         folder.mkdir(exist_ok=True)
-        argv = [str(find_binary()), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), *DURABILITY]
+        argv = ["--bind", "127.0.0.1", "--dir", str(folder), *DURABILITY]
+        listen = {**self.tls.options(port), "tls-cluster": "yes"} if self.tls else {"port": port}
+        argv += [part for name, value in listen.items() for part in (f"--{name}", str(value))]
         argv += ["--cluster-enabled", "yes", "--cluster-port", str(self.nodes[port].bus)]
         argv += ["--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"]
         if self.password:
-            argv += ["--requirepass", self.password, "--primaryauth", self.password]
-        with (folder / "server.log").open("ab") as log:
-            self.nodes[port].process = subprocess.Popen([*argv, *self.options], stdout=log, stderr=log)
+            argv += ["--requirepass", self.password, "--masterauth", self.password]
+        self.nodes[port].process = run_server(self.tls, folder / "server.log", *argv, *self.options)
 
     def await_order(self, primaries: int) -> None:
         """Wait until all living nodes see every slot served, by so many primaries."""
@@ -136,13 +140,19 @@ class ServerCluster:
 
 @contextmanager
 def running_cluster(
-    folder: Path, password: str = "", *, primaries: int = 3, replicas: int = 1, options: Sequence[str] = ()
+    folder: Path,
+    password: str = "",
+    *,
+    primaries: int = 3,
+    replicas: int = 1,
+    options: Sequence[str] = (),
+    tls: bool = False,
 ) -> Iterator[ServerCluster]:
     """Run a cluster whose slots are spread evenly over its primaries."""
     number = primaries * (1 + replicas)
     ports = unused_ports(2 * number)
     nodes = {port: Node(port, bus) for port, bus in zip(ports[:number], ports[number:], strict=True)}
-    cluster = ServerCluster(folder, password, nodes, options)
+    cluster = ServerCluster(folder, password, nodes, options, find_tls(folder) if tls else None)
     try:
         for port in nodes:
             cluster.start(port)

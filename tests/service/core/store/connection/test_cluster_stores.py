@@ -11,6 +11,7 @@ from launch.checks import find_store_fault
 from sayso.core.key_files import create_key_file
 from sayso.errors import Unavailable
 from service.core.settings import CHECKOUT
+from service.core.settings.stores import name_tenant
 from service.core.store.connection.connecting import (
     WeakDurability,
     await_store,
@@ -27,6 +28,7 @@ from service.core.store.keys import CHANGES, FORMAT, KEYS, STORE, keys_of
 from service.core.store.loss.commit_counts import CommitCounts
 from service.core.store.loss.confirming import Confirmer
 from tests.clusters import ServerCluster, running_cluster
+from tests.receivers import make_certificate
 from tests.sentinels import unused_ports
 from tests.waits import until
 
@@ -41,8 +43,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerCluster]
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def tls_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerCluster]:
+    with running_cluster(tmp_path_factory.mktemp("tls"), password="the-right-one", tls=True) as cluster:
+        yield cluster
+
+
 def url_of(cluster: ServerCluster, tenant: str = "main") -> str:
-    return f"{cluster.url}/{tenant}"
+    return name_tenant(cluster.url, tenant)
 
 
 async def test_all_clients_find_the_primary_of_a_moved_slot(cluster: ServerCluster) -> None:
@@ -68,7 +76,9 @@ async def test_all_clients_find_the_primary_of_a_moved_slot(cluster: ServerClust
         assert client.get(COUNT) == b"4"
 
 
-async def test_all_clients_find_the_replica_of_a_killed_primary(cluster: ServerCluster) -> None:
+@pytest.mark.parametrize("kind", ["cluster", "tls_cluster"])
+async def test_all_clients_find_the_replica_of_a_killed_primary(kind: str, request: pytest.FixtureRequest) -> None:
+    cluster: ServerCluster = request.getfixturevalue(kind)
     url = url_of(cluster)
     async with connect(url) as redis:
         pipeline = Pipeline(redis)
@@ -131,6 +141,14 @@ async def test_every_primary_is_checked_for_durability(cluster: ServerCluster) -
     with pytest.raises(WeakDurability, match=f"redis://127.0.0.1:{other}: appendfsync is everysec, not always"):
         await check_durability(url, allow_weak=False)
     cluster.ask(other, "CONFIG SET", "appendfsync", "always")
+
+
+async def test_an_authority_that_is_not_trusted_is_named(tls_cluster: ServerCluster, tmp_path: Path) -> None:
+    assert tls_cluster.tls is not None
+    assert await check_durability(url_of(tls_cluster), allow_weak=False) is None
+    _, other = make_certificate(tmp_path)
+    with pytest.raises(Unavailable, match=r"(?i)certificate.verify.failed"):
+        await await_store(url_of(tls_cluster).replace(str(tls_cluster.tls.authority), str(other)), wait_s=0)
 
 
 async def test_a_node_given_as_a_store_is_named_with_the_right_setting(cluster: ServerCluster) -> None:
