@@ -9,7 +9,7 @@ import yaml
 
 from launch.checks import PROBES
 from sayso import __version__
-from service.core.settings import Settings, variable_of
+from service.core.settings import InvalidSettings, Settings, load, variable_of
 from service.core.settings.secrets import FILED, file_variable_of
 from tests.distribution.tools import DISTRIBUTION, run
 
@@ -92,6 +92,25 @@ def test_pods_get_settings_that_exist_and_the_secrets_that_they_need(pods: dict[
         assert {value.rpartition("/")[2] for value in environment.values() if "/run/secrets/" in value} == wanted
 
 
+@pytest.mark.parametrize("name", [*PROBES, "setup", "backup"])
+def test_pods_read_a_cluster_and_its_queue_from_the_secret(
+    pods: dict[str, Any], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = {"redis-url": "rediss+cluster://user:password@one,two:7000", "queue-url": "rediss://user:password@queue/0"}
+    environment = {row["name"]: row["value"] for row in pods[name]["containers"][0]["env"]}
+    for key, url in urls.items():
+        (tmp_path / key).write_text(url)
+        variable = file_variable_of(key.replace("-", "_"))
+        assert environment[variable].endswith(f"/{key}")
+        monkeypatch.setenv(variable.removesuffix("_FILE"), "")  # what is read from the file is removed after the test
+        monkeypatch.setenv(variable, str(tmp_path / key))
+    settings = load()
+    assert (settings.store_url, settings.jobs_url) == (f"{urls['redis-url']}/default", urls["queue-url"])
+    monkeypatch.delenv("SAYSO_QUEUE_URL")
+    with pytest.raises(InvalidSettings, match="set SAYSO_QUEUE_URL to a small store"):
+        load()
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_backup_writes_into_its_claim_with_a_key(tmp_path: Path, own: bool) -> None:
     values = VALUES | {"backup": {"enabled": True, "schedule": "@daily", "claim": "disks", "keep": 7}}
@@ -119,6 +138,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"existingSecret": "CHANGE-ME"}, "a placeholder"),
     ({"secretKeys": ["key-file"]}, "secretKeys"),
     ({"settings": {"SAYSO_KEY": "secret"}}, "settings.SAYSO_KEY holds a secret"),
+    ({"settings": {"SAYSO_QUEUE_URL": "redis://:secret@queue"}}, "settings.SAYSO_QUEUE_URL holds a secret"),
     (
         {"settings": {"SAYSO_EGRESS_PROXY": "http://out:secret@proxy:3128"}},
         "settings.SAYSO_EGRESS_PROXY holds a secret",
