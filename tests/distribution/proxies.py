@@ -36,8 +36,7 @@ class Proxy:
             assert old in text, f"{self.example} has no {old}"
             text = text.replace(old, new.format(port=port, pem=pem))
         if self.name == "nginx":
-            places = "\n".join(f"{place}_temp_path {folder / place};" for place in _NGINX_PLACES)
-            text = _NGINX.format(folder, places, text)
+            text = complete_nginx(text, folder)
         elif self.name == "caddy":
             text = _CADDY.format(text)
         file = folder / self.example
@@ -82,6 +81,12 @@ PROXIES = (
         ),
     ),
 )
+
+
+def complete_nginx(text: str, folder: Path) -> str:
+    """Return the configuration around an http block's text, with all files of nginx in the folder."""
+    places = "\n".join(f"{place}_temp_path {folder / place};" for place in _NGINX_PLACES)
+    return _NGINX.format(folder, places, text)
 
 
 @contextmanager
