@@ -16,8 +16,12 @@ from launch.checks import is_healthy
 from launch.stops import wait_until
 from sayso.core.key_files import create_key_file
 from sayso.core.records.suspensions import RunStatus
+from sayso.errors import Unavailable
 from service.core.jobs import count_workers
 from service.core.settings import CHECKOUT
+from service.core.store.connection.connecting import connect
+from service.features.backup.files import Entry
+from service.features.backup.store import load
 from tests.journeys.dumping_agents import SEEN
 from tests.journeys.stacks import PATIENCE_S, await_pause
 from tests.journeys.waiting_agents import LET_GO
@@ -99,6 +103,16 @@ def test_commands_that_no_process_needs_are_refused(store: GuardedStore, role: s
         if role in ("service", "reader"):
             with pytest.raises(NoPermissionError):
                 client.sadd("rq:workers", "forged")
+
+
+async def test_restore_by_a_user_without_the_right_is_refused(store: GuardedStore) -> None:
+    async with connect(store.url("restore")) as redis:
+        await redis.set("sayso:kept", "1")
+        kept = Entry(b"sayso:kept", -1, await redis.dump("sayso:kept"))
+        await load(redis, [kept])
+    async with connect(store.url("service")) as redis:
+        with pytest.raises(Unavailable, match="refuses RESTORE"):
+            await load(redis, [kept])
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import NoPermissionError, RedisError, ResponseError
 from redis.retry import Retry
 
 from sayso.errors import SaysoError, Unavailable
@@ -160,6 +160,10 @@ async def load(redis: Redis, entries: Iterable[Entry], mark: tuple[str, str] | N
                 _put(pipe, entry)
             replies: list[Any] = await pipe.execute(raise_on_error=False)
         for entry, before, reply in zip(some, replies[::2], replies[1::2], strict=True):
+            if isinstance(reply, NoPermissionError):
+                raise Unavailable(
+                    "The store refuses RESTORE. Use a user who may send it: distribution/store/users.acl."
+                )
             if isinstance(reply, ResponseError):
                 raise Unavailable(f"The store does not take the key {entry.name!r}: {reply}. Empty it, then try again.")
             if isinstance(reply, Exception):
