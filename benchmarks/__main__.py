@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import archive, load, memory, replays, soak
+from benchmarks import archive, load, memory, primaries, replays, soak
 from benchmarks.channels import deliveries, slack, webhooks
 from benchmarks.desk import main as desk
 from benchmarks.holds import main as holds
@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--archive", action="store_true", help="measure memory and disk of runs, and an archive")
     parser.add_argument("--turns", type=Path, help="with --desk: a file of real calls, as JSON lines")
     parser.add_argument("--load", type=float, metavar="MINUTES", help="measure a company's load, and several programs")
+    parser.add_argument("--primaries", action="store_true", help="measure tenants in clusters of 1 and 3 primaries")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="measure the memory of a service that refuses")
     options = parser.parse_args()
     own: dict[str, Callable[[], int]] = {
@@ -49,6 +50,7 @@ def main() -> int:
         "memory": lambda: memory.main(options.scale),
         "archive": lambda: archive.main(options.scale),
         "load": lambda: load.main(options.load, options.scale),
+        "primaries": lambda: primaries.main(options.scale),
         "soak": lambda: soak.main(options.soak),
     }
     for name, run in own.items():

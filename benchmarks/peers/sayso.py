@@ -7,8 +7,9 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 from redis import Redis as BlockingRedis
@@ -97,13 +98,22 @@ def point_to(name: str, suspension_id: str, digest: str) -> SuspendedCall:
     return SuspendedCall(name, f"/api/v1/suspensions/{suspension_id}/items/i1/decision", digest)
 
 
+class Place(NamedTuple):
+    """A tenant of a cluster: the cluster's URL, that of the primary of its slot, and that of the queue's store."""
+
+    cluster: str
+    primary: str
+    queue: str
+    tenant: str
+
+
 @contextmanager
 def running_sayso(
-    home: Path, port: int, stamps: str, fsync: str, workers: int = 1, services: int = 1
+    home: Path, port: int, stamps: str, fsync: str, workers: int = 1, services: int = 1, place: Place | None = None
 ) -> Iterator[Running]:
-    """Run Sayso for the duration of the block. Each further service has the next port."""
+    """Run Sayso during the block, on a store of its own or at a place. Each further service has the next port."""
     password, key = secrets.token_hex(12), secrets.token_hex(24)
-    with running_server(home) as url:
+    with nullcontext(place.primary) if place else running_server(home) as url:
         environ = {
             STAMPS: stamps,
             "SAYSO_HOME": str(home),
@@ -115,6 +125,9 @@ def running_sayso(
             "SAYSO_LOG_LEVEL": "ERROR",
             **UNLIMITED,
         }
+        if place:
+            environ |= {"REDIS_URL": place.cluster, "SAYSO_QUEUE_URL": place.queue, "SAYSO_TENANT": place.tenant}
+        tenant = place.tenant if place else TENANT
         secret = {"SAYSO_ADMIN_PASSWORD": password, "SAYSO_KEY": key}
         subprocess.run(
             [sys.executable, "-m", "service.setup"],
@@ -130,7 +143,7 @@ def running_sayso(
             programs |= {f"service-{one}": start("service", SAYSO_PORT=str(one)) for one in further}
             running = Running(port, url, programs, password, key)
             running.set_fsync(fsync)
-            wait_ready(lambda: all(answers(one, "/readyz") for one in (port, *further)) and _registered(url))
+            wait_ready(lambda: all(answers(one, "/readyz") for one in (port, *further)) and _registered(url, tenant))
             yield running
 
 
@@ -144,6 +157,6 @@ async def connect_sayso(running: Running, count: int, services: int = 1) -> tupl
     return Sayso(agent, reviewer), [agent, reviewer]
 
 
-def _registered(url: str) -> bool:
+def _registered(url: str, tenant: str) -> bool:
     with BlockingRedis.from_url(url) as client:
-        return bool(client.hexists(keys_of(TENANT).agents, "bench"))
+        return bool(client.hexists(keys_of(tenant).agents, "bench"))
