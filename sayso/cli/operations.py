@@ -1,11 +1,7 @@
-"""Commands for operators: diagnostics, freezes, and `sayso mcp`, the proxy for an MCP server."""
+"""Commands for operators: diagnostics, activity and freezes."""
 
-import asyncio
 import shlex
 import sys
-from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,8 +11,7 @@ from rich.text import Text
 from sayso.cli.logins import connect, exchange
 from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, show, show_line
 from sayso.client import administration
-from sayso.core.packages import install_command
-from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, SaysoError, Unavailable, UnknownName
+from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, SaysoError, UnknownName
 from sayso.wire.administration import ActivityView, FindingView
 
 
@@ -135,46 +130,3 @@ def unfreeze(
             raise InvalidInput(f"Choose on {client.url}/operate what happens to the deadlines that passed meanwhile.")
         ended = client.exchange(administration.unfreeze(scope, checked))
     make_console().print(show_line(f"{ended.scope} is no longer frozen."))
-
-
-_TOKEN = typer.Option(help="A file with the signed token of the person for whom the agent acts; read for each call.")
-_COMMAND = typer.Argument(help="The server's command, after `--`.")
-
-
-def mcp(
-    command: Annotated[list[str] | None, _COMMAND] = None,
-    url: Annotated[str | None, typer.Option(help="The URL of a streamable HTTP server, instead of a command.")] = None,
-    header: Annotated[list[str] | None, typer.Option(envvar="MCP_HEADER", help="'Name: value', for --url.")] = None,
-    name: Annotated[str, typer.Option(help="A prefix for the tools' names at the desk.")] = "",
-    wait: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns an error.")] = None,
-    park: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns input_required.")] = None,
-    trust_hints: Annotated[bool, typer.Option(help="Trust the server's hints about idempotent tools.")] = False,
-    on_behalf_of: Annotated[Path | None, _TOKEN] = None,
-) -> None:
-    """Run a proxy for an MCP server: its tools require permits. Reads SAYSO_URL and SAYSO_KEY."""
-    if bool(command) == bool(url):
-        raise InvalidInput("Name one server: `sayso mcp -- program …`, or `sayso mcp --url https://…/mcp`.")
-    if url and not url.startswith(("http://", "https://")):
-        raise InvalidInput(f"{url!r} is not the URL of an MCP server. Write it as https://host/mcp.")
-    parts = [line.partition(":") for line in header or []]
-    if any(not colon or not label.strip() for label, colon, _ in parts):
-        raise InvalidInput("Write each --header as 'Name: value'.")
-    headers = {label.strip(): value.strip() for label, _, value in parts}
-    if find_spec("mcp") is None:
-        raise InvalidInput(f"The MCP proxy requires the mcp package: {install_command('cli,mcp')}")
-    from sayso.adapters.mcp import ProxyOptions, connect_command, connect_url, serve_proxy
-
-    token = None if on_behalf_of is None else partial(_read_token, on_behalf_of)
-    options = ProxyOptions(name, wait, park, trust_hints, on_behalf_of=token)
-    backend = connect_url(url, headers) if url else connect_command(command or [])
-    try:
-        asyncio.run(serve_proxy(backend, options))
-    except OSError as error:
-        raise Unavailable(f"The MCP server cannot be started: {error}. Correct its command.") from error
-
-
-def _read_token(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"The token in {file} cannot be read: {error}. Correct --on-behalf-of.") from error

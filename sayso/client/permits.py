@@ -121,7 +121,7 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
             _check_definition(call, suspension, definition)
             continue
         item = _check_item(call, suspension)
-        if (report := _find_report(item)) is not None:
+        if (report := find_report(item)) is not None:
             return EarlierResult(report, call.label)
         _check_outcome(call, suspension, item)
         if item.permit is not None and call.wait_s != 0 and _may_report(call, item, waited):
@@ -177,7 +177,7 @@ def _wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> F
             suspension_id=suspension.id,
             tool=call.definition.name,
             key=call.label,
-            link=_build_link(policy, suspension),
+            link=build_link(policy.url, suspension, suspension.items[0]),
         )
     return suspension
 
@@ -210,7 +210,7 @@ def _await_report(
         begun = permit.redeemed_at.isoformat(timespec="seconds")
         call.notify(
             f"{call.definition.name} runs under the same key since {begun}; this call waits for its result "
-            f"({_build_link(policy, suspension)})"
+            f"({build_link(policy.url, suspension, suspension.items[0])})"
         )
 
     def is_over(run: RunView) -> bool:
@@ -224,11 +224,13 @@ def _describe_wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionV
     until = f" until {suspension.deadline_at:%Y-%m-%d %H:%M} UTC" if suspension.deadline_at else ""
     hold = suspension.items[0].freeze
     frozen = f"; {hold.describe(hold.at.isoformat(timespec='seconds'))}" if hold is not None else ""
-    return f"{call.definition.name} waits for a person{until} ({_build_link(policy, suspension)}){frozen}"
+    waits = f"{call.definition.name} waits for a person{until}"
+    return f"{waits} ({build_link(policy.url, suspension, suspension.items[0])}){frozen}"
 
 
-def _build_link(policy: RetryPolicy, suspension: SuspensionView) -> str:
-    return f"{policy.url}/items/{suspension.id}/{suspension.items[0].item_id}"
+def build_link(url: str, suspension: SuspensionView, item: ItemView) -> str:
+    """Return the address of an item's page."""
+    return f"{url}/items/{suspension.id}/{item.item_id}"
 
 
 def _check_item(call: GatedCall, suspension: SuspensionView) -> ItemView:
@@ -294,7 +296,8 @@ def _describe_lateness(call: GatedCall, suspension: SuspensionView) -> errors.De
     )
 
 
-def _find_report(item: ItemView) -> ReportView | None:
+def find_report(item: ItemView) -> ReportView | None:
+    """Return the result of an item's call, from its owner or from the person who settled its doubt."""
     if item.permit is not None:
         return item.permit.report
     answer = _read_answer(item)
@@ -303,6 +306,13 @@ def _find_report(item: ItemView) -> ReportView | None:
     skipped = {"success": True, "output": answer.result}
     given = skipped if answer.choice == "skip" else answer.result if isinstance(answer.result, dict) else {}
     return ReportView.model_validate({"output": None, "error": None, "at_ms": 0, **given})
+
+
+def may_start(item: ItemView) -> bool:
+    """Return whether the item's outcome lets its owner redeem a permit."""
+    answer = _read_answer(item)
+    is_open = item.outcome is not None and item.outcome.may_run and item.permit is None
+    return is_open and (answer is None or answer.choice == "run_again")
 
 
 def _read_answer(item: ItemView) -> "DoubtAnswer | None":
@@ -316,9 +326,8 @@ def _read_answer(item: ItemView) -> "DoubtAnswer | None":
 def _describe_doubt(call: GatedCall, suspension: SuspensionView, item: ItemView) -> errors.InDoubt:
     idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{suspension.id}:{item.item_id}"
     begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "an unknown time"
-    problem = (
-        f"{call.definition.name} was started at {begun} under the key {call.label!r} and has not reported a result."
-    )
+    name = call.definition.name
+    problem = f"{name} was started at {begun} under the key {call.label!r} and has not reported a result."
     look = f"the call may have run: look it up under the idempotency key {idempotency_key}"
     advice = f"Its time to report is over, and {look}."
     if suspension.end is None:

@@ -130,6 +130,7 @@ ACTS: Mapping[str, Act] = {
             "page": (f"{PAGES}/runs.py:cancel",),
             "command line": (f"{CLI}/runs.py:cancel",),
             "MCP proxy": ("sayso/adapters/mcp.py:_obtain",),
+            "AG-UI proxy": ("sayso/adapters/agui/proxies.py:_cancel",),
             "workers": ("service/core/operations/runs.py:withdraw_run",),
         },
     ),

@@ -18,7 +18,7 @@ def test_framework_locks_hold_what_sayso_needs(lock: Path) -> None:
     needed = PROJECT["project"]["optional-dependencies"]["cli"]
     if lock.stem in GATED:  # they run no service
         needed = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["policies"]]
-    elif lock.stem not in ("mcp", "sdk"):
+    elif lock.stem not in ("agui", "mcp", "sdk"):
         needed = PROJECT["dependency-groups"]["server"]
     locked = set(re.findall(r"^([a-z0-9._-]+)==", lock.read_text(), re.MULTILINE))
     missing = [one for one in needed if re.split(r"[\[<>=]", one)[0] not in locked]

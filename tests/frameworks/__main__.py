@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from service.core.settings import CHECKOUT
-from tests.frameworks.kinds import ENVIRONMENTS, GATED, KINDS, MCP, SCENARIOS, SDK, Kind
+from tests.frameworks.kinds import AGUI, ENVIRONMENTS, GATED, KINDS, MCP, SCENARIOS, SDK, Kind
 from tests.frameworks.tables import replace_table, write_table
 
 PAGE = CHECKOUT / "docs" / "frameworks.md"
@@ -27,7 +27,7 @@ def main() -> int:
     """Return 0 if every scenario passed and the page has the resulting table."""
     names = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
     kinds = [kind for kind in KINDS if not names or kind.name in names]
-    others = [name for name in (MCP, *GATED, SDK) if not names or name in names]
+    others = [name for name in (MCP, AGUI, *GATED, SDK) if not names or name in names]
     if "--lowest" in sys.argv:
         return run_lowest(kinds, others)
     for environment in [*sorted({kind.environment for kind in kinds if kind.environment}), *others]:

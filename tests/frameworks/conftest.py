@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.installations import Installation, running_installation
-from tests.frameworks.kinds import GATED, IS_LOWEST, KINDS, MCP, SDK, Kind
+from tests.frameworks.kinds import AGUI, GATED, IS_LOWEST, KINDS, MCP, SDK, Kind
 
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
 CHOSEN = [one for one in KINDS if one.name in _NAMES]
@@ -26,6 +26,8 @@ if SDK not in _NAMES:
     collect_ignore_glob.append("test_sdk.py")
 if MCP not in _NAMES:
     collect_ignore_glob.append("mcp/*")
+if AGUI not in _NAMES:
+    collect_ignore_glob.append("agui/*")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the groups are read

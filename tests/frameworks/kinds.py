@@ -12,6 +12,9 @@ ENVIRONMENTS = CHECKOUT / ".venv" / ".frameworks"
 MCP = "mcp"
 """The environment of the MCP proxy, which has no column."""
 
+AGUI = "agui"
+"""The environment of the AG-UI proxy and of agents behind it, which has no column."""
+
 GATED = ("google_adk", "agent_framework", "crewai")
 """The environments of frameworks that are tested with gated functions only, and have no column."""
 

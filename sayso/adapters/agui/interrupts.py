@@ -1,0 +1,197 @@
+"""Interrupts of AG-UI as calls at the desk, and decided items as the entries that resume their run.
+
+https://docs.ag-ui.com/concepts/interrupts: one `resume` answers every open interrupt of the run, edited arguments
+replace all others, and a denial is an answer (`approved: false`).
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from pydantic import Field, JsonValue, ValidationError
+from pydantic_core import to_json
+
+from sayso.adapters.agui.streams import BadStream, CallsSeen
+from sayso.core.canonical_json import JsonObject
+from sayso.core.policy.rules import same_json
+from sayso.core.records.base import Immutable
+from sayso.core.records.tools import find_name_fault
+from sayso.core.text.language import cut
+from sayso.wire.items import ItemView
+from sayso.wire.suspensions import SuspensionView
+
+CLAIM = "ag_ui"
+"""The key of the interrupts in the context that the desk keeps with an item."""
+
+MAX_INTERRUPTS = 50
+_ANSWER = "answer"
+_NO_EDITS = "A reviewer changed the arguments, which this agent cannot take. It may call again with exactly {args}."
+_TITLE_CHARS, _ID_CHARS, _MESSAGE_CHARS = 200, 200, 20_000
+
+
+class Kept(Immutable):
+    """What the desk keeps of an interrupt: the form of its answer, and when it expires.
+
+    `takes` are the members of an answer to an approval; those of a `form` are the properties that it requires.
+    """
+
+    id: str = Field(max_length=_ID_CHARS)
+    call_id: str | None = None
+    form: bool = False
+    plain: bool = False
+    takes: tuple[str, ...] = ()
+
+
+class Interrupt(Immutable, extra="ignore", populate_by_name=True):
+    """One interrupt of `RUN_FINISHED`; members that are not read here are allowed."""
+
+    id: str = Field(min_length=1, max_length=_ID_CHARS)
+    reason: str = Field(max_length=_ID_CHARS)
+    message: str | None = None
+    tool_call_id: str | None = Field(default=None, alias="toolCallId")
+    metadata: JsonObject | None = None
+    response_schema: JsonObject | None = Field(default=None, alias="responseSchema")
+    expires_at: datetime | None = Field(default=None, alias="expiresAt")
+
+    @property
+    def is_form(self) -> bool:
+        """Whether people give a value, instead of approving."""
+        properties = self._properties
+        return self.response_schema is not None and "approved" not in properties and not self._is_yes_or_no
+
+    @property
+    def kept(self) -> Kept:
+        required = (self.response_schema or {}).get("required")
+        names = required if self.is_form and isinstance(required, list) else [*self._properties]
+        return Kept(
+            id=self.id,
+            call_id=self.tool_call_id,
+            form=self.is_form,
+            plain=self._is_yes_or_no or (self.reason == "confirmation" and self.response_schema is None),
+            takes=tuple(name for name in names if isinstance(name, str)),
+        )
+
+    @property
+    def _properties(self) -> JsonObject:
+        properties = (self.response_schema or {}).get("properties")
+        return properties if isinstance(properties, dict) else {}
+
+    @property
+    def _is_yes_or_no(self) -> bool:
+        return (self.response_schema or {}).get("type") == "boolean"
+
+
+def read_interrupts(event: JsonObject) -> tuple[Interrupt, ...]:
+    """Return the interrupts with which a run has finished; none for any other end. Raises `BadStream`."""
+    outcome = event.get("outcome")
+    if not isinstance(outcome, dict) or outcome.get("type") != "interrupt":
+        return ()
+    given = outcome.get("interrupts")
+    if not isinstance(given, list) or not 0 < len(given) <= MAX_INTERRUPTS:
+        raise BadStream(f"The agent asks for 1 to {MAX_INTERRUPTS} answers at once, or its run has not stopped to ask.")
+    try:
+        interrupts = tuple(Interrupt.model_validate(one) for one in given)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise BadStream(f"An interrupt of the agent is invalid: {place}: {problem['msg']}.") from error
+    if len({one.id for one in interrupts}) != len(interrupts):
+        raise BadStream("Two interrupts of the agent have the same id, so an answer could be given to the wrong one.")
+    return interrupts
+
+
+def write_calls(interrupts: Sequence[Interrupt], seen: CallsSeen, prefix: str) -> list[JsonValue]:
+    """Return the calls to ask the desk about, in order. Raises `BadStream` for a call that nobody has seen."""
+    calls = [_write_call(one, seen, prefix) for one in interrupts]
+    for call in calls:  # the desk takes one definition of a tool
+        if any(other["tool"] == call["tool"] and other["definition"] != call["definition"] for other in calls):
+            call["definition"] = {"parameters": {"type": "object"}}
+    return [*calls]
+
+
+def _write_call(interrupt: Interrupt, seen: CallsSeen, prefix: str) -> JsonObject:
+    properties = (interrupt.response_schema or {}).get("properties")
+    edited = properties.get("editedArgs") if isinstance(properties, dict) else None
+    parameters: JsonValue = {"type": "object"}
+    if interrupt.tool_call_id is not None:
+        name, args = seen.find(interrupt.tool_call_id)
+        parameters = edited if isinstance(edited, dict) else parameters
+    else:
+        name = interrupt.reason
+        shown = {"message": interrupt.message, "details": interrupt.metadata}
+        args = {key: value for key, value in shown.items() if value}
+    if interrupt.is_form:
+        parameters = {"type": "object", "properties": {_ANSWER: interrupt.response_schema}}
+    name = name_tool(prefix, name)
+    if (fault := find_name_fault(name)) is not None:
+        raise BadStream(f"The agent asks about a tool that the desk cannot name: {fault}")
+    return {"tool": name, "args": args, "call_id": interrupt.id, "definition": {"parameters": parameters}}
+
+
+def name_tool(prefix: str, name: str) -> str:
+    """Return a tool's name at the desk."""
+    return f"{prefix}.{name}" if prefix else name
+
+
+def describe_title(interrupts: Sequence[Interrupt]) -> str:
+    """Return what reviewers read above the calls."""
+    return cut(" ".join((interrupts[0].message or interrupts[0].reason).split()), _TITLE_CHARS)
+
+
+def find_expiry(interrupts: Sequence[Interrupt]) -> datetime | None:
+    """Return when the first of the interrupts expires: one answer answers all."""
+    times = [one.expires_at for one in interrupts if one.expires_at is not None]
+    return min((at if at.tzinfo else at.replace(tzinfo=UTC) for at in times), default=None)
+
+
+def read_kept(suspension: SuspensionView) -> tuple[dict[str, Kept], JsonValue]:
+    """Return what the desk keeps of the interrupts of a suspension, by id, and their thread; nothing of another's."""
+    claimed = suspension.run.claimed_context.get(CLAIM)
+    given = claimed.get("interrupts") if isinstance(claimed, dict) else None
+    if not isinstance(claimed, dict) or not isinstance(given, list):
+        return {}, None
+    try:
+        kept = [Kept.model_validate(one) for one in given]
+    except ValidationError:
+        return {}, None
+    return {one.id: one for one in kept}, claimed.get("thread")
+
+
+def write_entry(kept: Kept, item: ItemView, args: JsonObject | None) -> JsonObject:
+    """Return the entry that answers an interrupt; `args` are those of a call that may run, else None."""
+    message = item.outcome.message if item.outcome is not None else None
+    if kept.form:
+        answer = None if args is None else args.get(_ANSWER)
+        lacks = kept.takes and (not isinstance(answer, dict) or any(name not in answer for name in kept.takes))
+        return _cancel(kept) if answer is None or lacks else _resolve(kept, answer)
+    if args is None:
+        return refuse(kept, message)
+    if "editedArgs" in kept.takes:  # also without an edit: the agent's state may have changed since it asked
+        return _resolve(kept, {"approved": True, "editedArgs": args})
+    if not same_json(args, item.tool.args):
+        return refuse(kept, _NO_EDITS.format(args=to_json(args).decode()))
+    return _resolve(kept, True if kept.plain else {"approved": True})
+
+
+def lets_run(entry: JsonObject) -> bool:
+    """Return whether the entry lets the agent go on with what it asked."""
+    payload = entry.get("payload")
+    denied = payload is False or (isinstance(payload, dict) and payload.get("approved") is False)
+    return entry["status"] == "resolved" and not denied
+
+
+def refuse(kept: Kept, message: str | None) -> JsonObject:
+    """Return the entry that denies a call, or gives no value."""
+    if kept.form:
+        return _cancel(kept)
+    if kept.plain:
+        return _resolve(kept, False)
+    reason: JsonObject = {"reason": message} if message and (not kept.takes or "reason" in kept.takes) else {}
+    return _resolve(kept, {"approved": False, **reason})
+
+
+def _resolve(kept: Kept, payload: JsonValue) -> JsonObject:
+    return {"interruptId": kept.id, "status": "resolved", "payload": payload}
+
+
+def _cancel(kept: Kept) -> JsonObject:
+    return {"interruptId": kept.id, "status": "cancelled"}

@@ -1,0 +1,87 @@
+"""Commands of proxies: `sayso mcp` for an MCP server, `sayso agui` for an AG-UI agent."""
+
+import asyncio
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from sayso.core.packages import install_command
+from sayso.errors import InvalidInput, Unavailable
+
+_TOKEN = typer.Option(help="A file with the signed token of the person for whom the agent acts; read for each call.")
+_COMMAND = typer.Argument(help="The server's command, after `--`.")
+
+
+def mcp(
+    command: Annotated[list[str] | None, _COMMAND] = None,
+    url: Annotated[str | None, typer.Option(help="The URL of a streamable HTTP server, instead of a command.")] = None,
+    header: Annotated[list[str] | None, typer.Option(envvar="MCP_HEADER", help="'Name: value', for --url.")] = None,
+    name: Annotated[str, typer.Option(help="A prefix for the tools' names at the desk.")] = "",
+    wait: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns an error.")] = None,
+    park: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns input_required.")] = None,
+    trust_hints: Annotated[bool, typer.Option(help="Trust the server's hints about idempotent tools.")] = False,
+    on_behalf_of: Annotated[Path | None, _TOKEN] = None,
+) -> None:
+    """Run a proxy for an MCP server: its tools require permits. Reads SAYSO_URL and SAYSO_KEY."""
+    if bool(command) == bool(url):
+        raise InvalidInput("Name one server: `sayso mcp -- program …`, or `sayso mcp --url https://…/mcp`.")
+    if url and not url.startswith(("http://", "https://")):
+        raise InvalidInput(f"{url!r} is not the URL of an MCP server. Write it as https://host/mcp.")
+    headers = _read_headers(header)
+    if find_spec("mcp") is None:
+        raise InvalidInput(f"The MCP proxy requires the mcp package: {install_command('cli,mcp')}")
+    from sayso.adapters.mcp import ProxyOptions, connect_command, connect_url, serve_proxy
+
+    token = None if on_behalf_of is None else partial(_read_token, on_behalf_of)
+    options = ProxyOptions(name, wait, park, trust_hints, on_behalf_of=token)
+    backend = connect_url(url, headers) if url else connect_command(command or [])
+    try:
+        asyncio.run(serve_proxy(backend, options))
+    except OSError as error:
+        raise Unavailable(f"The MCP server cannot be started: {error}. Correct its command.") from error
+
+
+def agui(
+    url: Annotated[str, typer.Option(help="The URL of the agent.")],
+    header: Annotated[list[str] | None, typer.Option(envvar="AGUI_HEADER", help="'Name: value', sent to it.")] = None,
+    name: Annotated[str, typer.Option(help="A prefix for the tools' names at the desk.")] = "",
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 8322,
+) -> None:
+    """Run a proxy for an AG-UI agent: its interrupts wait at the desk. Reads SAYSO_URL and SAYSO_KEY."""
+    _check_agent_url(url)
+    headers = _read_headers(header)
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        raise InvalidInput(f"The AG-UI proxy requires more packages: {install_command('cli,agui')}")
+    from sayso.adapters.agui import AgUiOptions, serve
+
+    serve(url, AgUiOptions(name), headers, host, port)
+
+
+def _check_agent_url(url: str) -> None:
+    """Raise `InvalidInput` unless the agent is reached by https, or on this machine."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    near = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if not parts.hostname or not (parts.scheme == "https" or near):
+        raise InvalidInput(f"{url!r} is not the URL of an agent. Write https://host/path; http is for localhost.")
+
+
+def _read_headers(lines: list[str] | None) -> dict[str, str]:
+    parts = [line.partition(":") for line in lines or []]
+    if any(not colon or not label.strip() for label, colon, _ in parts):
+        raise InvalidInput("Write each --header as 'Name: value'.")
+    return {label.strip(): value.strip() for label, _, value in parts}
+
+
+def _read_token(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The token in {file} cannot be read: {error}. Correct --on-behalf-of.") from error

@@ -1,0 +1,1 @@
+"""The AG-UI proxy before agents of Pydantic AI and LangGraph."""

@@ -1,0 +1,148 @@
+"""AG-UI agents for the proxy: `python -m tests.frameworks.agui.servers pydantic_ai PORT`, or `langgraph`.
+
+The user's message is a JSON list of payments, which the model makes at once. Effects are recorded in BOT_HOME. A
+payment to `die` ends the agent, one to `slow` does not return.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+HOME = Path(os.environ["BOT_HOME"])
+APPROVAL = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "editedArgs": {"type": "object"}, "reason": {"type": "string"}},
+    "required": ["approved"],
+}
+
+
+async def pay(to: str, amount: int) -> str:
+    """Record the payment."""
+    with (HOME / "effects.jsonl").open("a") as file:
+        file.write(json.dumps({"to": to, "amount": amount}) + "\n")
+    if to == "die":
+        os._exit(3)
+    if to == "slow":
+        await asyncio.Event().wait()
+    return f"sent {amount} to {to}"
+
+
+def list_payments(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return id and arguments of each call that the message asks for."""
+    return [(f"{to}-{amount}", {"to": to, "amount": amount}) for to, amount in json.loads(text)]
+
+
+def make_pydantic_ai() -> FastAPI:
+    """Return an agent of Pydantic AI, which keeps nothing between two runs."""
+    from pydantic_ai import Agent, DeferredToolRequests
+    from pydantic_ai.messages import ModelMessage, ModelRequest, RetryPromptPart, ToolReturnPart, UserPromptPart
+    from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+    from pydantic_ai.ui.ag_ui import AGUIAdapter
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    async def answer(messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[Any]:
+        last = messages[-1]
+        assert isinstance(last, ModelRequest)
+        results = [part for part in last.parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
+        if results:
+            yield "done: " + " | ".join(str(part.content) for part in results)
+            return
+        (asked,) = [part.content for part in last.parts if isinstance(part, UserPromptPart)]
+        for number, (id_, args) in enumerate(list_payments(str(asked))):
+            yield {number: DeltaToolCall(name="send_money", json_args=json.dumps(args), tool_call_id=id_)}
+
+    agent = Agent(FunctionModel(stream_function=answer), output_type=[str, DeferredToolRequests])
+
+    @agent.tool_plain(requires_approval=True)
+    async def send_money(to: str, amount: int) -> str:
+        return await pay(to, amount)
+
+    app = FastAPI()
+
+    @app.post("/")
+    async def run(request: Request) -> Response:
+        response: Response = await AGUIAdapter.dispatch_request(request, agent=agent)
+        return response
+
+    return app
+
+
+def make_langgraph(saver: Any) -> FastAPI:
+    """Return an agent of LangGraph, which keeps its threads."""
+    from ag_ui_langgraph import LangGraphAgent, add_langgraph_fastapi_endpoint
+    from langchain_core.messages import AIMessage, ToolMessage
+    from langgraph.graph import END, START, MessagesState, StateGraph
+    from langgraph.types import Command, Send, interrupt
+
+    class BoundAgent(LangGraphAgent):
+        """Gives each answer to the interrupt that it names."""
+
+        def _build_command_from_agui_resume(self, entries: list[Any], *, open_interrupts: Any = None) -> Command[Any]:
+            return Command(resume={entry.interrupt_id: entry.payload for entry in entries})
+
+    def plan(state: MessagesState) -> dict[str, Any]:
+        calls = [
+            {"id": id_, "name": "send_money", "args": args, "type": "tool_call"}
+            for id_, args in list_payments(str(state["messages"][-1].content))
+        ]
+        return {"messages": [AIMessage("", tool_calls=calls)]}
+
+    def spread(state: MessagesState) -> list[Send]:
+        last = state["messages"][-1]
+        assert isinstance(last, AIMessage)
+        return [Send("call", dict(call)) for call in last.tool_calls]
+
+    async def call(given: dict[str, Any]) -> dict[str, Any]:
+        question = {"reason": "tool_call", "toolCallId": given["id"], "message": "Pay?", "responseSchema": APPROVAL}
+        answer = interrupt(question)
+        result = f"denied: {answer.get('reason')}"
+        if answer["approved"]:
+            result = await pay(**answer.get("editedArgs", given["args"]))
+        return {"messages": [ToolMessage(result, tool_call_id=given["id"])]}
+
+    def close(state: MessagesState) -> dict[str, Any]:
+        results = [str(one.content) for one in state["messages"] if isinstance(one, ToolMessage)]
+        return {"messages": [AIMessage("done: " + " | ".join(results))]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("plan", plan)
+    graph.add_node("call", call)
+    graph.add_node("close", close)
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", spread, ["call"])
+    graph.add_edge("call", "close")
+    graph.add_edge("close", END)
+    kind = LangGraphAgent if os.environ.get("UNBOUND") else BoundAgent
+    agent = kind(name="bank", graph=graph.compile(checkpointer=saver), emit_interrupt_outcome=True)
+    app = FastAPI()
+    add_langgraph_fastapi_endpoint(app, agent, "/")
+    return app
+
+
+async def serve(app: FastAPI, port: int) -> None:
+    """Serve until the process is stopped."""
+    await uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning")).serve()
+
+
+async def main() -> None:
+    """Serve an agent."""
+    kind, port = sys.argv[1:]
+    if kind == "pydantic_ai":
+        await serve(make_pydantic_ai(), int(port))
+        return
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    async with AsyncSqliteSaver.from_conn_string(str(HOME / "threads.db")) as saver:
+        await serve(make_langgraph(saver), int(port))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
