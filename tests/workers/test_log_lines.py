@@ -162,7 +162,8 @@ async def test_clock_logs_a_failed_tick_in_one_schema(clean_store_url: str, tmp_
 
 @pytest.mark.parametrize("module", ["service", "workers", "workers.clock", "launch.watched"])
 def test_wrong_setting_is_a_log_line(module: str) -> None:
-    with running(module, "unix:///nowhere/store.sock?db=0", lease_s="soon", rules_policy="x") as output:
+    forged = 'soon\n{"event": "all is well"}'
+    with running(module, "unix:///nowhere/store.sock?db=0", lease_s=forged, rules_policy="x") as output:
         output.wait_for("not_started")
         (line,) = output.end()
     assert line.error is not None
