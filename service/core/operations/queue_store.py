@@ -4,6 +4,7 @@ import asyncio
 
 from sayso.core.clock import monotonic_ms
 from sayso.errors import Unavailable
+from service.core.jobs import count_workers
 from service.core.settings.stores import hide_password
 from service.core.store.connection.connecting import await_store
 from service.core.wiring import Wiring
@@ -28,6 +29,14 @@ class QueueStore:
                 self._fault = await _ask(self._url)
                 self._until_ms = monotonic_ms() + _KEPT_MS
         return self._fault
+
+
+async def count_live_workers(wiring: Wiring) -> int:
+    """Return how many workers of the tenant beat lately, 0 while the queue's store is away."""
+    try:
+        return await asyncio.to_thread(count_workers, wiring.settings.jobs_url, wiring.tenant)
+    except Unavailable:
+        return 0
 
 
 async def _ask(url: str) -> str:

@@ -1,7 +1,5 @@
 """Runs: start one of a registered agent, erase its contents, cancel those of a revoked key or deleted instance."""
 
-import asyncio
-
 import structlog
 from pydantic import JsonValue, ValidationError
 
@@ -14,7 +12,7 @@ from sayso.runner.agents import AgentManifest
 from sayso.runner.protocol import FrameworkState
 from sayso.runner.transcripts import RunState, start_state
 from service.core.auth.api_keys import LATEST_MS
-from service.core.jobs import count_workers
+from service.core.operations.queue_store import count_live_workers
 from service.core.store.deliveries import Deliveries
 from service.core.store.runs.erasures import Why
 from service.core.store.suspensions.saving import Saved
@@ -63,8 +61,7 @@ async def start_run(
 
 async def is_demo_served(parts: Wiring) -> bool:
     """Return whether a worker runs and the demo agent is registered."""
-    workers = await asyncio.to_thread(count_workers, parts.settings.jobs_url, parts.tenant)
-    return workers > 0 and await _find_demo(parts) is not None
+    return await count_live_workers(parts) > 0 and await _find_demo(parts) is not None
 
 
 async def start_demo(parts: Wiring, by: str) -> Saved:

@@ -18,8 +18,8 @@ from sayso.core.clock import monotonic_ms
 from sayso.core.records.suspensions import RunStatus
 from sayso.errors import NotAllowed, NotAuthenticated, NotFound, Unavailable
 from service.core.auth.credentials import is_monitor
-from service.core.jobs import count_workers
 from service.core.metrics import PROCESS
+from service.core.operations.queue_store import count_live_workers
 from service.core.settings import variable_of
 from service.core.store.load import BOUNDS_MS, Delays, Memory, Messages, Overdue
 from service.core.store.suspensions.buckets import Buckets
@@ -123,7 +123,7 @@ class Readings:
             in_doubt=None if buckets is None else sum(bucket.size for bucket in buckets if bucket.facets.doubt),
             overdue=await sizes.find_overdue(),
             runs=await sizes.count_runs(),
-            workers=await _count_workers(wiring),
+            workers=await count_live_workers(wiring),
             messages=await sizes.count_messages(),
             cards=self._cards[0],
             starts=await wiring.part(Counters).starts.read(),
@@ -135,13 +135,6 @@ class Readings:
             memory=await sizes.read_memory(),
             totals=await wiring.part(TotalsStore).read(),
         )
-
-
-async def _count_workers(wiring: Wiring) -> int:
-    """Return how many workers get jobs: none while the store of the queue is away."""
-    with suppress(Unavailable):
-        return await asyncio.to_thread(count_workers, wiring.settings.jobs_url, wiring.tenant)
-    return 0
 
 
 async def _find_silence_s(wiring: Wiring) -> float:

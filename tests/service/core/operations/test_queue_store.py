@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from service.core.operations.queue_store import QueueStore
+from service.core.operations.runs import is_demo_served
 from service.core.settings import Settings
 from service.core.wiring import Wiring
 from service.features.operate.diagnostics import Finding, diagnose
@@ -32,6 +33,7 @@ async def test_a_missing_store_of_the_queue_is_named(world: World) -> None:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["queue"]) == (200, "away"), "people can decide meanwhile"
     assert (await Readings(world.wiring, ()).find()).workers == 0
+    assert not await is_demo_served(world.wiring), "the first page opens all the same"
 
 
 async def test_a_store_of_the_queue_that_hangs_is_named_in_time(world: World, clean_store_url: str) -> None:
