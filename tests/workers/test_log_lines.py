@@ -1,4 +1,4 @@
-"""Each process prints log lines of one schema alone, whatever fails in it."""
+"""Each process prints log lines of one schema alone, also of what fails in it."""
 
 import re
 import signal
@@ -27,7 +27,7 @@ from service.core.store.connection.formats import check_format
 from service.core.store.keys import TenantKeys
 from tests.builders import make_agent, make_person
 from tests.logs import CANARY, Cause, LogLine, read_lines
-from tests.service.test_main import environ
+from tests.workers.test_main import started
 
 KEYS = TenantKeys(TENANT)
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -60,20 +60,12 @@ class Output:
 
 @contextmanager
 def running(module: str, url: str, **settings: str) -> Iterator[Output]:
-    """Run a process with a pipe for each of its outputs."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", module],
-        cwd=CHECKOUT,
-        env=environ(url, settings),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield Output(process)
-    finally:
-        process.kill()
-        process.communicate()
+    """Run a process, and kill it in the end."""
+    with started(module, url, **settings) as process:
+        try:
+            yield Output(process)
+        finally:
+            process.kill()
 
 
 def of_event(lines: list[LogLine], event: str) -> LogLine:
