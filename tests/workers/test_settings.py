@@ -18,6 +18,7 @@ print(dict(os.environ), Path("/proc/self/environ").read_text())
 """
 URLS = {
     "redis_url": "redis://:hunter2@store/0",
+    "queue_url": "redis://:hunter2@jobs/0",
     "archive": "s3+https://key:hunter2@bucket/desk",
     "egress_proxy": "http://out:hunter2@proxy:3128",
     "checkpoints": "",  # they need a key file
