@@ -6,6 +6,8 @@
 import asyncio
 import json
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,14 @@ from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
 from service.core.settings import Settings
-from service.core.store.connection.formats import check_format
 from service.features.operate.diagnostics import diagnose
 from tests.builders import make_agent, make_person, register_agent
 from tests.service.core.store.flipping import POLICY, furnish
 from tests.service.edge.api.test_access import OPERATIONS
 from tests.service.worlds import World
 
+_CONNECTION = "service.core.store.connection."
+_FORMATS = _CONNECTION + ("formats" if find_spec(f"{_CONNECTION}formats") else "connecting")  # as in 0.2.0
 LISTS = [path for method, path, _ in OPERATIONS.values() if method == "GET" and "{" not in path]
 
 
@@ -28,7 +31,7 @@ async def serve(store: str, folder: Path, tokens: dict[str, str]) -> dict[str, A
     settings = Settings(
         redis_url=store, policy=folder / "policy.yaml", key_file=folder / "keys", aap_allow_loopback=True
     )
-    await check_format(store)
+    await import_module(_FORMATS).check_format(store)
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         wiring = app.state.process.wiring
