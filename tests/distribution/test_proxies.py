@@ -87,7 +87,7 @@ def test_proxy_asks_a_living_service_where_none_is_ready(proxy: Proxy, tmp_path:
             return 0
 
     with running_proxy(proxy, file):
-        assert wait_until(lambda: status() in (502, 503), PATIENCE_S)
+        assert wait_until(lambda: status() in (502, 503), PATIENCE_S), (tmp_path / "output").read_text()
         with serving(ports[0]):
             assert wait_until(lambda: all(Stopping.seen[path] > 1 for path in checked), PATIENCE_S)
             assert [status() for _ in range(10)] == [201] * 10
