@@ -82,7 +82,7 @@ def test_proxy_asks_a_living_service_where_none_is_ready(proxy: Proxy, tmp_path:
 
     def status() -> int:
         try:
-            return httpx.post(f"https://127.0.0.1:{port}/", content=b"{}", verify=trust).status_code
+            return httpx.post(f"https://127.0.0.1:{port}/", content=b"{}", verify=trust, timeout=PATIENCE_S).status_code
         except httpx.TransportError:
             return 0
 
