@@ -18,7 +18,7 @@ from sayso.errors import InvalidInput
 from sayso.wire.administration import KeyList, KeyView, NewKeyView, SessionView
 from sayso.wire.items import AttachmentContent, AttachmentPage, CommentPage, ItemView
 from sayso.wire.models import ViewT
-from sayso.wire.rulebook import MandateView
+from sayso.wire.rulebook import MandateView, WouldView
 from sayso.wire.suspensions import (
     DecidedItem,
     ExternalEventsResponse,
@@ -100,6 +100,11 @@ class Operations:
         """
         key = key or new_key()
         return self._send(Request("POST", _SUSPENSIONS, SuspensionView, body=body, key=key, on_behalf_of=on_behalf_of))
+
+    @operation
+    def would(self, body: JsonObject, *, on_behalf_of: str | None = None) -> Flow[WouldView]:
+        """Say whether a call would be allowed, asked about or denied now, as in `POST /api/v1/policy/would`."""
+        return self._send(Request("POST", "/api/v1/policy/would", WouldView, body=body, on_behalf_of=on_behalf_of))
 
     @operation
     def find(self, suspension_id: str) -> Flow[SuspensionView]:

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -17,6 +18,12 @@ class Effect(StrEnum):
     ALLOWED = "allowed"
     ASKED = "asked"
     DENIED = "denied"
+
+
+class WouldView(View):
+    """What would happen to a call."""
+
+    verdict: Literal["allow", "ask", "deny"]
 
 
 class Past(StrEnum):

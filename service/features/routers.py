@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from service.edge.api import calls, external_events, freezes, health, runs, sessions, suspensions, trails
+from service.edge.api import calls, external_events, freezes, health, preflight, runs, sessions, suspensions, trails
 from service.features import saved_views
 from service.features.archive import api as archive
 from service.features.break_glass import api as break_glass
@@ -25,6 +25,7 @@ api = APIRouter(prefix="/api/v1")
 for _router in (  # routes are matched in this order; the most frequent come first
     suspensions.decisions,
     calls.router,
+    preflight.router,
     sessions.opening,
     sessions.closing,
     runs.agents,

@@ -257,7 +257,7 @@ class Credentials:
 
 _ASKS = (
     *("createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents", "answerInquiry", "attachFile"),
-    *("proposeMandate", "revokeMandate", "checkRules"),
+    *("proposeMandate", "revokeMandate", "checkRules", "judgeCall"),
 )
 _READS = (
     *("getRun", "listRuns", "listRunSuspensions", "listEvents", "streamEvents", "listExternalEvents", "getTimeline"),

@@ -27,7 +27,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     ),
     "start_runs": (
         *("startRun", "createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents"),
-        *("answerInquiry", "proposeMandate"),
+        *("answerInquiry", "proposeMandate", "judgeCall"),
     ),
     "cancel_runs": ("cancelRun", "reviveRun"),
     "read_history": ("listHistory", "reportHeadless", "listArchivedRuns"),

@@ -40,6 +40,7 @@ class Desk:
         handing = Handing(changes, policy)
         suspending = Suspending(suspensions, runs, policy, self.evaluations, intake, environment, handing)
         self.start, self.suspend = timed("start", suspending.start), timed("suspend", suspending.suspend)
+        self.would = suspending.would
         self.plant, self.propose = suspending.plant, timed("propose", suspending.propose)
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake

@@ -13,6 +13,7 @@ from sayso.core.policy.counters.readings import Readings, Wanted, is_counter
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.policy.external import ExternalCall, counts_by_progress, describe_calls, evaluate_calls, list_wanted
+from sayso.core.records.decisions import Outcome
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import ItemDraft, assign_numbers
 from sayso.core.records.run_state import SealedState
@@ -28,7 +29,7 @@ from service.core.desk.worker_execution import Handing
 from service.core.policy.evaluations import Evaluations, Fit
 from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.commits import MOST_COUNTERS, Idempotency, Intake
-from service.core.store.suspensions.saving import Saved, Suspensions, Verb
+from service.core.store.suspensions.saving import Saved, Suspensions, Verb, ask_nobody
 
 _OURS = Origin()
 
@@ -159,6 +160,29 @@ class Suspending:
 
         return await until_within(attempt)
 
+    async def would(self, run: RunRef, call: ExternalCall, resume: ResumeSpec) -> Outcome | None:
+        """Return the outcome that a call would get if it were asked now; None if people would be asked.
+
+        It counts as a request against the pace alone, nothing is saved or sent: assessors are not asked, and count as
+        high. Raises what `suspend` raises.
+        """
+        run, policy = self._place(run), self.policy()
+        await self._admit(run)
+        turn, progress = 1, None
+        if run.thread_id != run.id:
+            turn, progress = await self.runs.find_next_turn(run.owner, run.thread_id)
+        turn = max(turn, call.step)
+        described, wanted = await self._describe(policy, run, (call,), turn, progress)
+        readings = await self.suspensions.recall(wanted, ask_nobody)
+        judging = partial(evaluate_calls, policy, run, (call,), turn, readings, progress, described)
+        drafts, _ = await self.evaluations.judge(judging, caller=run.owner)
+        draft = draft_suspension(self.suspensions.tenant, run, state=None, step=turn)
+        await self._check_args(run.owner, (call,), drafts)
+        complete = assign_numbers(await self.suspensions.sampling.complete(drafts), new_number)
+        draft = draft.model_copy(update={"resume": resume, "progress": progress})
+        begun = suspend(draft, complete, await self.suspensions.read_time_ms())
+        return begun.record.items[0].outcome
+
     async def propose(self, run: RunRef, item: ItemDraft, key: str | None = None, request: JsonValue = None) -> Saved:
         """Ask people about the plan of `item`, in a run of its own that nobody executes. The same key asks once."""
         await self._admit(run)
@@ -234,15 +258,19 @@ class Suspending:
         drafts: Sequence[ItemDraft],
         foreign: Foreign | None = None,
     ) -> None:
-        """Check arguments against their schemas, except one that a person will give; save the definitions."""
+        """Check the arguments of the calls, and save the definitions of their tools."""
+        await self._check_args(draft.run.owner, calls, drafts)
+        if foreign is None or foreign.fit is None:
+            await self.runs.save_definitions([call.definition for call in calls])
+
+    async def _check_args(self, owner: str, calls: Sequence[ExternalCall], drafts: Sequence[ItemDraft]) -> None:
+        """Check arguments against their schemas, except one that a person will give."""
         fits = []
         for call, item in zip(calls, drafts, strict=True):
             schema, given = call.definition.parameters, item.target_arg
             schema = without_argument(schema, given) if given is not None else schema
             fits.append(Fit(schema, call.call.args, f"calls[{call.call.index}].args"))
-        await self.evaluations.check_values(fits, caller=draft.run.owner)
-        if foreign is None or foreign.fit is None:
-            await self.runs.save_definitions([call.definition for call in calls])
+        await self.evaluations.check_values(fits, caller=owner)
 
 
 def _name(draft: SuspensionRecord, key: str, request_id: str) -> SuspensionRecord:

@@ -114,7 +114,7 @@ NO_ACTS = frozenset(
             "startReplay",
             "deleteReplay",
         ),
-        *("reportShadow", "saveOwnView", "deleteOwnView", "signIn", "proposeMandate"),
+        *("reportShadow", "saveOwnView", "deleteOwnView", "signIn", "proposeMandate", "judgeCall"),
     )
 )
 """Operations that are recorded elsewhere (`signIn`, and in trails), that change nothing, or only one's own views."""

@@ -1,5 +1,6 @@
 """Routes for calls of a run that is driven elsewhere: evaluate them, redeem their permits, report their outcomes."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
@@ -67,7 +68,31 @@ class CallBody(RequestBody):
     call_id: str = Field(default="", max_length=200, description="The agent's id of the call.")
 
 
-class SuspensionRequest(RequestBody):
+class AskedBody(RequestBody):
+    """Who calls a tool, and in which circumstances: what rules know beside the call itself."""
+
+    agent: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="A registered agent; `GET /api/v1/agents` lists them. With `mode: poll` it is the key's name.",
+    )
+    mode: Literal["worker", "poll"] = Field(
+        default="worker",
+        description="Who runs approved calls: a worker, or with `poll` you, after `POST …/items/{item_id}/redeem`.",
+    )
+    thread_id: str | None = Field(default=None, min_length=1, max_length=200, description="Defaults to the run's id.")
+    context: Context = Field(default={}, description="Unverified context. Rules read it as `claimed`.")
+    step: int | None = Field(
+        default=None,
+        strict=True,
+        ge=1,
+        le=1_000_000,
+        description="The number of the model's turn, from 1. Sayso also counts turns; the higher number applies.",
+    )
+
+
+class SuspensionRequest(AskedBody):
     """Calls to evaluate together. A worker, or the client, runs approved calls once."""
 
     model_config = ConfigDict(
@@ -87,27 +112,8 @@ class SuspensionRequest(RequestBody):
         }
     )
 
-    agent: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=200,
-        description="A registered agent; `GET /api/v1/agents` lists them. With `mode: poll` it is the key's name.",
-    )
-    mode: Literal["worker", "poll"] = Field(
-        default="worker",
-        description="Who runs approved calls: a worker, or with `poll` you, after `POST …/items/{item_id}/redeem`.",
-    )
     calls: tuple[CallBody, ...] = Field(min_length=1, max_length=50)
     title: str = Field(default="", max_length=200, description="The title for reviewers.")
-    thread_id: str | None = Field(default=None, min_length=1, max_length=200, description="Defaults to the run's id.")
-    context: Context = Field(default={}, description="Unverified context. Rules read it as `claimed`.")
-    step: int | None = Field(
-        default=None,
-        strict=True,
-        ge=1,
-        le=1_000_000,
-        description="The number of the model's turn, from 1. Sayso also counts turns; the higher number applies.",
-    )
     tags: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(default=(), max_length=20)
     coverage: Literal["all", "any"] = Field(
         default="all", description="Whether all items must be decided, or one is enough."
@@ -149,10 +155,10 @@ async def create_suspension(
         raise InvalidInput("Workers register their tools. Send a definition only with mode 'poll'.")
     if polls and body.framework_run is not None:
         raise InvalidInput("With mode 'poll' no worker resumes a run; remove framework_run.")
-    manifest = _describe_caller(body, caller) if polls else await _find_registered(parts, caller, body.agent)
+    manifest = describe_caller(body, body.calls, caller) if polls else await find_registered(parts, caller, body.agent)
     within_s = None if body.expires_at is None else await _measure_left_s(parts, body.expires_at)
     calls = [
-        replace(_define_call(manifest, index, call), known=not polls, step=body.step or 1, within_s=within_s)
+        replace(define_call(manifest, index, call), known=not polls, step=body.step or 1, within_s=within_s)
         for index, call in enumerate(body.calls)
     ]
     foreign = None
@@ -209,7 +215,8 @@ def _find_resumer(body: SuspensionRequest, manifest: AgentManifest) -> str:
     return manifest.origin.resumer if body.framework_run is not None else "calls"
 
 
-async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -> AgentManifest:
+async def find_registered(parts: Wiring, caller: Principal, name: str | None) -> AgentManifest:
+    """Return the manifest of a registered agent for which the caller may ask; raises `InvalidInput`, `NotAllowed`."""
     if name is None:
         why = "$.agent is missing. Name a registered agent, or run the calls yourself with mode 'poll'."
         raise _misfit(why, "$.agent", "is missing; add it")
@@ -217,12 +224,13 @@ async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -
     return await find_agent(parts, name)
 
 
-def _describe_caller(body: SuspensionRequest, caller: Principal) -> AgentManifest:
+def describe_caller(body: AskedBody, calls: Sequence[CallBody], caller: Principal) -> AgentManifest:
+    """Return the manifest of an agent that runs the calls itself; raises `InvalidInput`."""
     if body.agent not in (None, caller.name):
         why = f"With mode 'poll' the agent is {caller.name!r}, the name of the key; leave agent out."
         raise _misfit(why, "$.agent", "is not the name of this key")
     tools: dict[str, ToolDefinition] = {}
-    for index, call in enumerate(body.calls):
+    for index, call in enumerate(calls):
         if call.definition is None:
             path = f"$.calls[{index}].definition"
             why = f"{path} is missing. Mode 'poll' needs the definition of every tool."
@@ -234,13 +242,14 @@ def _describe_caller(body: SuspensionRequest, caller: Principal) -> AgentManifes
     return AgentManifest(
         name=caller.name,
         description="",
-        approval_denial_policy=body.on_deny,
+        approval_denial_policy="continue",  # the request says what a denial means
         tools=tuple(tools.values()),
         digest=digest_json([tool.digest for tool in tools.values()]),
     )
 
 
-def _define_call(manifest: AgentManifest, index: int, call: CallBody) -> ExternalCall:
+def define_call(manifest: AgentManifest, index: int, call: CallBody) -> ExternalCall:
+    """Return a call with its tool's definition; raises `InvalidInput` for a tool that the agent does not have."""
     definition = next((tool for tool in manifest.tools if tool.name == call.tool), None)
     if definition is None:
         known = ", ".join(tool.name for tool in manifest.tools) or "none"

@@ -129,6 +129,7 @@ def check_keys(admin: Recorder) -> None:
 
 
 def check_calls(agent: Recorder, admin: Recorder) -> None:
+    assert agent("would", {"mode": "poll", "call": BODY["calls"][0]}).verdict == "ask"
     suspension = agent("suspend", BODY, "k")
     assert agent("suspend", BODY, "k").id == suspension.id
     assert agent("wait", suspension.id, 0).pending

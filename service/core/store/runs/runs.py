@@ -273,6 +273,14 @@ class Runs:
         number, names = await self._intake.run(_NUMBER, keys, [field, MOST_TURNS, MOST_TOOLS, _KEPT_S])
         return Turn(int(number), Progress().with_tools(texts(names)))
 
+    async def find_next_turn(self, owner: str, thread_id: str) -> Turn:
+        """Return the turn that a new request in the owner's thread would get; nothing is counted."""
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.hlen(self._keys.thread(owner, thread_id))
+            pipe.zrange(self._keys.thread_tools(owner, thread_id), 0, MOST_TOOLS)
+            numbered, names = await pipe.execute()
+        return Turn(min(int(numbered) + 1, MOST_TURNS), Progress().with_tools(texts(names)))
+
     async def save_agent(self, name: str, manifest: str) -> None:
         await self._redis.hset(self._keys.agents, name, manifest)
 

@@ -32,11 +32,16 @@ class Sampling:
             for draft in drafts
         ]
 
-    async def draw(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
-        """Return the drafts of a run, with the time to undo, one more approval if drawn, denied if unconfirmable."""
+    async def complete(self, drafts: Sequence[ItemDraft]) -> Sequence[ItemDraft]:
+        """Return the drafts with the time to undo, denied if nobody can confirm them."""
         drafts = self.add_undo(drafts)
         if any(draft.terms.confirm_by for draft in drafts):
             drafts = [await self._check_confirmer(draft) for draft in drafts]
+        return drafts
+
+    async def draw(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
+        """Return the complete drafts of a run, with one more approval if drawn."""
+        drafts = await self.complete(drafts)
         if all(draft.terms.sample is None or draft.terms.sample.before is None for draft in drafts):
             return drafts
         return draw_samples(drafts, await self.read_secret(), (self._keys.tenant, run.owner, run.agent))

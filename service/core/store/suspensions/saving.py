@@ -260,10 +260,10 @@ class Suspensions(SuspensionLookups):
             self._remember(saved)
         return saved
 
-    async def recall(self, wanted: Collection[Wanted]) -> Readings:
-        """Return what the counters hold and assessors say; without counters nothing is read."""
+    async def recall(self, wanted: Collection[Wanted], ask: AskAssessors | None = None) -> Readings:
+        """Return what the counters hold and assessors, or `ask`, say; without counters nothing is read."""
         questions = {need.counter: need.question for need in wanted if need.question is not None}
-        said = await self._ask(questions) if questions else {}
+        said = await (ask or self._ask)(questions) if questions else {}
         counted = [need for need in wanted if need.question is None] if questions else wanted
         return {**said, **await read_counters(self._connections.changes, self._keys, counted)} if counted else said
 

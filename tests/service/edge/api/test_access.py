@@ -127,6 +127,7 @@ ROWS: dict[str, Row] = {
     "createSuspension": signed_in(
         201, {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5}}]}
     ),
+    "judgeCall": signed_in(200, {"agent": "demo", "call": {"tool": "refund", "args": {"order": "A-1", "amount": 5}}}),
     "redeemItem": Row(404, 422, 404),
     "reportOutcome": Row(404, 422, 404, body={"success": True}),
     "markInDoubt": Row(404, 409, 404),
