@@ -56,6 +56,7 @@ COMMANDS: Commands = {
     "erase": ("cli.runs:erase", "Erase the contents of an ended run for good; its decisions remain."),
     "mcp": ("cli.proxies:mcp", "Run a proxy for an MCP server: its tools require permits."),
     "agui": ("cli.proxies:agui", "Run a proxy for an AG-UI agent: its interrupts wait at the desk."),
+    "hook": ("cli.hooks:hook", "Answer and install hooks of coding agents."),
     "freeze": ("cli.operations:freeze", "Stop new calls of a tool, of an agent, or all."),
     "freezes": ("cli.operations:list_freezes", "List the freezes in force."),
     "unfreeze": ("cli.operations:unfreeze", "End a freeze."),

@@ -1,0 +1,1 @@
+"""Hooks of coding agents: what they ask before a tool runs, and the answer in their own format."""
