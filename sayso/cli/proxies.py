@@ -5,18 +5,19 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 
 from sayso.core.packages import install_command
+from sayso.core.urls import require_tls
 from sayso.errors import InvalidInput, Unavailable
 
 _TOKEN = typer.Option(help="A file with the signed token of the person for whom the agent acts; read for each call.")
+_PLAIN_HTTP = typer.Option(help="Allow http to another machine, such as a container's name in its network.")
 _COMMAND = typer.Argument(help="The server's command, after `--`.")
 
 
-def mcp(
+def mcp(  # noqa: PLR0913, PLR0917  one parameter for each option
     command: Annotated[list[str] | None, _COMMAND] = None,
     url: Annotated[str | None, typer.Option(help="The URL of a streamable HTTP server, instead of a command.")] = None,
     header: Annotated[list[str] | None, typer.Option(envvar="MCP_HEADER", help="'Name: value', for --url.")] = None,
@@ -25,12 +26,13 @@ def mcp(
     park: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns input_required.")] = None,
     trust_hints: Annotated[bool, typer.Option(help="Trust the server's hints about idempotent tools.")] = False,
     on_behalf_of: Annotated[Path | None, _TOKEN] = None,
+    plain_http: Annotated[bool, _PLAIN_HTTP] = False,
 ) -> None:
     """Run a proxy for an MCP server: its tools require permits. Reads SAYSO_URL and SAYSO_KEY."""
     if bool(command) == bool(url):
         raise InvalidInput("Name one server: `sayso mcp -- program …`, or `sayso mcp --url https://…/mcp`.")
-    if url and not url.startswith(("http://", "https://")):
-        raise InvalidInput(f"{url!r} is not the URL of an MCP server. Write it as https://host/mcp.")
+    if url:
+        require_tls(url, plain_http=plain_http)
     headers = _read_headers(header)
     if find_spec("mcp") is None:
         raise InvalidInput(f"The MCP proxy requires the mcp package: {install_command('cli,mcp')}")
@@ -51,26 +53,16 @@ def agui(
     name: Annotated[str, typer.Option(help="A prefix for the tools' names at the desk.")] = "",
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 8322,
+    plain_http: Annotated[bool, _PLAIN_HTTP] = False,
 ) -> None:
     """Run a proxy for an AG-UI agent: its interrupts wait at the desk. Reads SAYSO_URL and SAYSO_KEY."""
-    _check_agent_url(url)
+    require_tls(url, plain_http=plain_http)
     headers = _read_headers(header)
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise InvalidInput(f"The AG-UI proxy requires more packages: {install_command('cli,agui')}")
     from sayso.adapters.agui import AgUiOptions, serve
 
     serve(url, AgUiOptions(name), headers, host, port)
-
-
-def _check_agent_url(url: str) -> None:
-    """Raise `InvalidInput` unless the agent is reached by https, or on this machine."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        parts = urlsplit("")
-    near = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if not parts.hostname or not (parts.scheme == "https" or near):
-        raise InvalidInput(f"{url!r} is not the URL of an agent. Write https://host/path; http is for localhost.")
 
 
 def _read_headers(lines: list[str] | None) -> dict[str, str]:

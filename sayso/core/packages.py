@@ -5,6 +5,8 @@ import re
 import shlex
 from urllib.parse import urlsplit
 
+from sayso.core.urls import is_loopback
+
 VERSION = "0.2.0"
 VERSION_HEADER = "Sayso-Version"
 """Each response of a desk carries its version in this header."""
@@ -30,7 +32,7 @@ def _list_options(url: str) -> list[str]:
         return []
     if address.scheme not in ("http", "https") or not host:
         return []
-    is_trusted = address.scheme == "https" or host in ("localhost", "::1") or host.startswith("127.")
+    is_trusted = address.scheme == "https" or is_loopback(host)
     trusted = [] if is_trusted else ["--trusted-host", address.netloc]
     return ["--extra-index-url", f"{url.rstrip('/')}/sdk/", *trusted]
 

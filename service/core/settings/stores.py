@@ -1,9 +1,10 @@
 """URLs of stores: one server, the sentinels that know which server is the primary, or the nodes of a cluster."""
 
-import ipaddress
 import re
 from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
+
+from sayso.core.urls import is_loopback
 
 _SCHEMES = ("redis", "rediss", "unix")
 _OPTIONS = ("db", "username", "password", "protocol", "client_name")
@@ -142,14 +143,6 @@ def find_exposure(url: str) -> str | None:
     if parts.scheme != "rediss":
         lacks.append(f"TLS ({urlsplit(url).scheme.replace('redis', 'rediss')}://)")
     return " and ".join(lacks) or None
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host's name or address is this very machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def hide_password(url: str) -> str:
