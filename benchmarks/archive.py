@@ -88,8 +88,8 @@ def main(scale: float) -> int:
             running_server(Path(folder) / "store") as url,
         ):
             copies = COPIES if shape == SHAPES[0] else 0
-            size, found = uvloop.run(_measure(url, Path(folder), shape, scale, copies))
-        figures |= found
+            size, added = uvloop.run(_measure(url, Path(folder), shape, scale, copies))
+        figures |= added
         for name, measured, estimated in zip(RunSize._fields, size, estimate_run(shape), strict=True):
             print(f"| {' | '.join(map(str, shape))} | {name} | {measured:,.0f} | {estimated:,.0f} |", flush=True)
             wrong += abs(estimated / measured - 1) > _MOST_OFF

@@ -42,8 +42,8 @@ async def _measure(scale: float) -> int:
                     for pool in pools:
                         opened.push_async_callback(pool.close)
                     measures.append(measure_cycles(sayso, running, stamps, max(1.0, _CYCLES_S * scale), tenant))
-                found = await asyncio.gather(*measures)
-        rates = [figures[f"{tenant}cycles_per_s_16"] for tenant, figures in zip(TENANTS, found, strict=True)]
+                all_figures = await asyncio.gather(*measures)
+        rates = [figures[f"{tenant}cycles_per_s_16"] for tenant, figures in zip(TENANTS, all_figures, strict=True)]
         print(f"| {primaries} | {' | '.join(f'{rate:,.0f}' for rate in rates)} | {sum(rates):,.0f} |", flush=True)
     return 0
 

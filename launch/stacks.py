@@ -103,9 +103,9 @@ def _bring_up_store(supervisor: Supervisor, settings: Settings, *, embedded: boo
         supervisor.start_server()
         shown = hide_password(settings.store_url)
         _wait(supervisor, lambda: find_store_fault(settings.store_url) is None, f"The store at {shown}")
-    given = {"SAYSO_REDIS_URL": None if embedded else settings.store_url, "SAYSO_QUEUE_URL": settings.queue_url}
+    urls = {"SAYSO_REDIS_URL": None if embedded else settings.store_url, "SAYSO_QUEUE_URL": settings.queue_url}
     try:
-        for name, url in given.items():
+        for name, url in urls.items():
             if url is not None:
                 asyncio.run(await_store(url, note=_say_waiting, setting=name))
     except Unavailable as error:

@@ -57,7 +57,7 @@ class Running:
         pids = {kind: self._pids(kind) for kind in kinds} | {"driver": [os.getpid()]}
         if self.url:
             pids["store"] = [int(self._info("server")["process_id"])]
-        return {kind: sum(map(_processor_ms, found)) for kind, found in pids.items()}
+        return {kind: sum(map(_processor_ms, of_kind)) for kind, of_kind in pids.items()}
 
     def set_fsync(self, policy: str) -> None:
         """Set the server to sync `always` or `everysec`."""
@@ -66,8 +66,8 @@ class Running:
 
     def _info(self, section: str) -> dict[str, str]:
         with Redis.from_url(self.url) as client:
-            found: dict[str, str] = client.info(section)
-        return found
+            info: dict[str, str] = client.info(section)
+        return info
 
     def _pids(self, kind: str) -> list[int]:
         roots = [process.pid for name, process in self.processes.items() if name.startswith(kind)]

@@ -140,10 +140,10 @@ def running_sayso(
             programs = {"service": start("service"), "clock": start("workers.clock")}
             programs |= {f"worker-{number}": start("workers") for number in range(workers)}
             further = range(port + 1, port + services)
-            programs |= {f"service-{one}": start("service", SAYSO_PORT=str(one)) for one in further}
+            programs |= {f"service-{also}": start("service", SAYSO_PORT=str(also)) for also in further}
             running = Running(port, url, programs, password, key)
             running.set_fsync(fsync)
-            wait_ready(lambda: all(answers(one, "/readyz") for one in (port, *further)) and _registered(url, tenant))
+            wait_ready(lambda: all(answers(each, "/readyz") for each in (port, *further)) and _registered(url, tenant))
             yield running
 
 

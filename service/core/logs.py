@@ -78,11 +78,11 @@ def _keep_first_line(_: object, __: str, line: EventDict) -> EventDict:
 
 def describe_exception(_: object, __: str, line: EventDict) -> EventDict:
     """Replace an exception by `error`, `frames` and `causes`, without messages that may hold arguments or secrets."""
-    given = line.pop("exc_info", None)
-    error = given[1] if isinstance(given, tuple) else sys.exception() if given is True else given
+    info = line.pop("exc_info", None)
+    error = info[1] if isinstance(info, tuple) else sys.exception() if info is True else info
     if not isinstance(error, BaseException):
         return line
-    first, *causes = [{"error": _name(one), "frames": _list_frames(one)} for one in _list_chain(error)]
+    first, *causes = [{"error": _name(link), "frames": _list_frames(link)} for link in _list_chain(error)]
     return {**line, **first, "causes": causes}
 
 
@@ -103,10 +103,10 @@ def _list_frames(error: BaseException) -> list[str]:
 def _list_chain(error: BaseException) -> list[BaseException]:
     """Return the exception, then its causes and the members of a group."""
     chain = [error]
-    for one in chain:
-        context = None if one.__suppress_context__ else one.__context__
-        members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-        for cause in (one.__cause__ or context, *members):
+    for link in chain:
+        context = None if link.__suppress_context__ else link.__context__
+        members = link.exceptions if isinstance(link, BaseExceptionGroup) else ()
+        for cause in (link.__cause__ or context, *members):
             if cause is not None and len(chain) <= _MOST_CAUSES and all(cause is not known for known in chain):
                 chain.append(cause)
     return chain

@@ -66,7 +66,7 @@ def running_site(environ: Mapping[str, str]) -> Iterator[Site]:
                 pytest.skip(f"network namespaces are not permitted here: {done.stderr.strip()}")
             made.callback(_delete, name)
         _join(f"st{own}", (store, f"{STORE}/24", f"{REPLICA}/24", f"{SPARE}/24"), (programs, "10.0.1.1/24"))
-        _join(f"pr{own}", (programs, f"{address}/30", *(f"{one}/32" for one in SERVICES)), ("", f"{caller}/30"))
+        _join(f"pr{own}", (programs, f"{address}/30", *(f"{service}/32" for service in SERVICES)), ("", f"{caller}/30"))
         yield Site(Machine(store, environ), Machine(programs, environ), Machine("", environ), address)
 
 
@@ -78,9 +78,9 @@ def _delete(namespace: str) -> None:
     subprocess.run(["ip", "netns", "delete", namespace], check=True)
 
 
-def _join(name: str, one: tuple[str, ...], other: tuple[str, ...]) -> None:
+def _join(name: str, near: tuple[str, ...], far: tuple[str, ...]) -> None:
     """Make a cable between two namespaces, each given with the addresses of its end."""
-    ends = tuple(zip((f"{name}a", f"{name}b"), (one, other), strict=True))
+    ends = tuple(zip((f"{name}a", f"{name}b"), (near, far), strict=True))
     _ip("", "link", "add", ends[0][0], "type", "veth", "peer", "name", ends[1][0])
     for end, (namespace, *addresses) in ends:
         if namespace:

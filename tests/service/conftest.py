@@ -20,6 +20,7 @@ from service.core.store.suspensions.saving import Suspensions
 from service.core.wiring import Wiring
 from tests.browser import DESKTOP, running_browser
 from tests.builders import make_agent, make_person, register_agent, store_of
+from tests.servers import Address, replaced_server
 from tests.service.edge.web.sites import Site, serve, settings_for
 from tests.service.worlds import POLICY, World
 
@@ -55,6 +56,13 @@ async def world(clean_store_url: str, settings: Settings) -> AsyncIterator[World
                 "root": await make_person(wiring, "root", "reviewer", "admin"),
             },
         )
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[Address]:
+    """The address of a server of its own, which a replica or an earlier copy can take."""
+    with replaced_server(tmp_path) as address:
+        yield address
 
 
 @pytest.fixture

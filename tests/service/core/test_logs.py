@@ -11,10 +11,10 @@ def test_repeated_failure_is_logged_at_its_start_and_end() -> None:
         trouble.over()
         for _ in range(500):
             trouble.note(ConnectionError("away"))
-        assert [one["event"] for one in logs] == ["beat_failed"]
+        assert [line["event"] for line in logs] == ["beat_failed"]
         trouble.over()
         trouble.over()
-        assert [one["event"] for one in logs] == ["beat_failed", "beat_failed_no_longer"]
+        assert [line["event"] for line in logs] == ["beat_failed", "beat_failed_no_longer"]
         assert logs[-1]["times"] == 500
         trouble.note(ConnectionError("away"))
     assert logs[-1]["event"] == "beat_failed", "it begins anew"
@@ -25,7 +25,7 @@ def test_different_failure_is_logged_at_once() -> None:
     with capture_logs() as logs:
         trouble.note(ConnectionError("away"))
         trouble.note(ValueError("odd"), message="evt_1")
-    assert [repr(one["exc_info"]) for one in logs] == ["ConnectionError('away')", "ValueError('odd')"]
+    assert [repr(line["exc_info"]) for line in logs] == ["ConnectionError('away')", "ValueError('odd')"]
     assert logs[-1]["message"] == "evt_1"
 
 
@@ -34,4 +34,4 @@ def test_lasting_failure_is_logged_again_later() -> None:
     with capture_logs() as logs:
         for _ in range(3):
             trouble.note(ConnectionError("away"))
-    assert [one["times"] for one in logs] == [1, 2, 3]
+    assert [line["times"] for line in logs] == [1, 2, 3]

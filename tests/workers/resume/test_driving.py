@@ -189,7 +189,7 @@ async def test_nobody_is_asked_if_a_live_worker_saves_the_result(
     assert [(one.data["success"], one.data["output"]) for one in completed] == [(True, "paid A")]
     assert "run_paused" not in await trail(wiring)
     totals = await wiring.part(TotalsStore).read()
-    assert [{source: one.total for source, one in by.items()} for by in (totals.calls, totals.batches)] == [
+    assert [{source: counted.total for source, counted in by.items()} for by in (totals.calls, totals.batches)] == [
         {"execute": 0, "replay": 1}
     ] * 2
 

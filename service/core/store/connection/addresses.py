@@ -83,11 +83,11 @@ def _read_options(behind: Sentinels | Cluster) -> tuple[Mapping[str, Any], Mappi
         options.pop(name, None)
     secure = {"ssl": True} if options.pop("connection_class", None) is not None else {}
     tls = {**secure, **{name: value for name, value in options.items() if name.startswith("ssl_")}}
-    given = behind._asdict() if isinstance(behind, Sentinels) else options
+    login = behind._asdict() if isinstance(behind, Sentinels) else options
     ask = {
         **tls,
-        "username": given.get("username"),
-        "password": given.get("password"),
+        "username": login.get("username"),
+        "password": login.get("password"),
         "socket_timeout": _ANSWER_S,
         "socket_connect_timeout": _ANSWER_S,
         "driver_info": _DRIVER,

@@ -20,7 +20,7 @@ def settings(clean_store_url: str, closed_store_url: str) -> Settings:
 
 
 async def find_workers(wiring: Wiring) -> Finding:
-    return next(finding for finding in [one async for one in diagnose(wiring)] if finding.part == "workers")
+    return next(finding for finding in [finding async for finding in diagnose(wiring)] if finding.part == "workers")
 
 
 async def test_a_missing_store_of_the_queue_is_named(world: World) -> None:

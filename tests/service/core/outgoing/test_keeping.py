@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpcore
 import pytest
@@ -109,25 +110,23 @@ async def test_stricter_rules_share_no_connection(receiver: Receiver) -> None:
 
 async def send_two_at_once(server: Server, connections: KeptConnections) -> None:
     url, headers = f"http://127.0.0.1:{server.port}/", dict[str | bytes, str | bytes]()
-    one, other = (connections.stream("POST", url, headers, b"{}", repeatable=True) for _ in range(2))
-    async with one as answer, other as other_answer:
-        await answer.aread()
-        await other_answer.aread()
+    first, second = (connections.stream("POST", url, headers, b"{}", repeatable=True) for _ in range(2))
+    async with first as first_answer, second as second_answer:
+        await first_answer.aread()
+        await second_answer.aread()
 
 
-async def test_few_connections_stay_open() -> None:
+@pytest.mark.parametrize(
+    ("limit", "requests"),
+    [
+        pytest.param({"most_idle": 1}, [1, 1, 2], id="few connections stay open"),
+        pytest.param({"oldest_ms": 0}, [1] * 4, id="an old connection is opened anew and its address checked again"),
+    ],
+)
+async def test_connections_stay_open_within_limits(limit: dict[str, Any], requests: list[int]) -> None:
     async with serving() as (server, _):
-        connections = KeptConnections(httpcore.AsyncConnectionPool(), most_idle=1)
+        connections = KeptConnections(httpcore.AsyncConnectionPool(), **limit)
         await send_two_at_once(server, connections)
         await send_two_at_once(server, connections)
-        assert sorted(server.requests) == [1, 1, 2]
-        await connections.aclose()
-
-
-async def test_old_connection_is_opened_anew_and_its_address_checked_again() -> None:
-    async with serving() as (server, _):
-        connections = KeptConnections(httpcore.AsyncConnectionPool(), oldest_ms=0)
-        await send_two_at_once(server, connections)
-        await send_two_at_once(server, connections)
-        assert server.requests == [1] * 4
+        assert sorted(server.requests) == requests
         await connections.aclose()

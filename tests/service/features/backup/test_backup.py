@@ -231,7 +231,7 @@ async def test_a_store_of_several_tenants_moves_into_a_cluster_and_back(
     clean_store_url: str, store: Any, tmp_path: Path
 ) -> None:
     create_key_file(tmp_path / "keys")
-    given = {"SAYSO_KEY_FILE": str(tmp_path / "keys"), "SAYSO_QUEUE_URL": clean_store_url}
+    common = {"SAYSO_KEY_FILE": str(tmp_path / "keys"), "SAYSO_QUEUE_URL": clean_store_url}
     settings = Settings(redis_url=clean_store_url, key_file=tmp_path / "keys", home=tmp_path)
     await check_format(clean_store_url, Macs(settings.key_file))
     for tenant in ("acme", TENANT):
@@ -240,10 +240,10 @@ async def test_a_store_of_several_tenants_moves_into_a_cluster_and_back(
             await process.wiring.api_keys.create(tenant)
     (tmp_path / "rows.yaml").write_text("tenants: {acme: {public_url: http://a}, default: {public_url: http://d}}")
     tenants = {"SAYSO_TENANTS": str(tmp_path / "rows.yaml")}
-    assert run("save", str(tmp_path / "one"), SAYSO_REDIS_URL=clean_store_url, **given, **tenants).returncode == 0
+    assert run("save", str(tmp_path / "one"), SAYSO_REDIS_URL=clean_store_url, **common, **tenants).returncode == 0
     (tmp_path / "servers").mkdir()
     with running_cluster(tmp_path / "servers", replicas=0) as cluster:
-        environ = {"SAYSO_REDIS_URL": cluster.url, **given, **tenants}
+        environ = {"SAYSO_REDIS_URL": cluster.url, **common, **tenants}
         done = run("restore", str(tmp_path / "one"), "--verify", "--tenant", TENANT, **environ)
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         moved = settings.model_copy(update={"redis_url": cluster.url, "queue_url": clean_store_url})
@@ -254,7 +254,7 @@ async def test_a_store_of_several_tenants_moves_into_a_cluster_and_back(
         assert "is not empty" in run("restore", str(tmp_path / "one"), "--tenant", TENANT, **environ).stderr
         assert run("save", str(tmp_path / "two"), "--tenant", TENANT, **environ).returncode == 0
     store.flushall()
-    done = run("restore", str(tmp_path / "two"), "--verify", SAYSO_REDIS_URL=clean_store_url, **given)
+    done = run("restore", str(tmp_path / "two"), "--verify", SAYSO_REDIS_URL=clean_store_url, **common)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     async with open_process(settings) as process:
         assert [key.name for key in await process.wiring.api_keys.list_all()] == [TENANT]

@@ -35,9 +35,9 @@ async def desk(clean_store_url: str, cluster: ServerCluster, tmp_path: Path) -> 
     create_key_file(tmp_path / "keys")
     rows = {name: {"public_url": f"http://{name}"} for name in ("acme", "globex")}
     (tmp_path / "tenants.yaml").write_text(json.dumps({"tenants": rows}))
-    given = Settings(redis_url=clean_store_url, tenants=tmp_path / "tenants.yaml", key_file=tmp_path / "keys")
-    await check_format(clean_store_url, Macs(given.key_file))
-    desks = list_desks(given.model_copy(update={"home": tmp_path}))
+    settings = Settings(redis_url=clean_store_url, tenants=tmp_path / "tenants.yaml", key_file=tmp_path / "keys")
+    await check_format(clean_store_url, Macs(settings.key_file))
+    desks = list_desks(settings.model_copy(update={"home": tmp_path}))
     async with open_process(desks["globex"]) as process:
         await make_agent(process.wiring, "bot")
     return desks["acme"].model_copy(update={"queue_url": clean_store_url})

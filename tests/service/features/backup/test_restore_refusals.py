@@ -144,9 +144,9 @@ async def test_backup_without_its_key_or_that_of_its_records_is_refused(
     settings = Settings(redis_url=clean_store_url, home=tmp_path, key_file=tmp_path / "keys")
     suspension_id = await fill(settings)
     save(settings, file, key)
-    for given in (None, other):
+    for wrong in (None, other):
         with pytest.raises(InvalidInput, match=r"which the key file does not hold\. Name the file that does"):
-            await bring_back(file, settings, key=given)
+            await bring_back(file, settings, key=wrong)
         assert store.dbsize() == 0
     for path in (None, tmp_path / "others"):
         with pytest.raises(NotVerified, match="SAYSO_KEY_FILE does not fit the restored records"):

@@ -1,7 +1,7 @@
 """What a file of checkpoints knows of a store that went back: calls that may have run are in doubt, not started."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
@@ -22,16 +22,10 @@ from service.features.evidence.keeping import keep_checkpoints
 from service.features.evidence.keeping import keys_of as keys_in
 from service.features.evidence.store import CheckpointStore
 from tests.builders import REFUND, approve, person, run_ref
-from tests.servers import Address, replaced_server
+from tests.servers import Address
 from tests.waits import until
 
 Open = Callable[[str], AbstractAsyncContextManager[Wiring]]
-
-
-@pytest.fixture
-def address(tmp_path: Path) -> Iterator[Address]:
-    with replaced_server(tmp_path) as address:
-        yield address
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ def report(journal: tuple[Intent, ...], *events: Event) -> dict[str, tuple[int, 
     update = Update(record, Change(record, events), record, ((record, record),), 1, T0)
     totals = parse_totals(count_totals(update))
     both = {"call": totals.calls, "batch": totals.batches}
-    found = {f"{kind} {source}": one for kind, by in both.items() for source, one in by.items()}
-    return {name: (one.total, one.sum_ms) for name, one in found.items() if one.total}
+    delays = {f"{kind} {source}": delay for kind, by in both.items() for source, delay in by.items()}
+    return {name: (delay.total, delay.sum_ms) for name, delay in delays.items() if delay.total}
 
 
 NOW, EARLIER = intent(attempt=2), intent(index=1, result={"call_id": "call_1", "tool_name": "refund", "success": True})

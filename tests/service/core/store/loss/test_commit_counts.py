@@ -1,6 +1,6 @@
 """A store that went back is noticed by each process, and nothing runs a second time."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
@@ -19,18 +19,12 @@ from service.core.wiring import Wiring
 from service.features.operate.diagnostics import diagnose
 from service.features.operate.metrics import Readings
 from tests.builders import REFUND, approve, person, run_ref
-from tests.servers import Address, replaced_server
+from tests.servers import Address
 
 POLL = ResumeSpec(mode="poll")
 DONE = Report(success=True, output="done", at_ms=0)
 REFUSED = (Frozen, AlreadyRedeemed)  # the call is in doubt once its process has said that it began
 Open = Callable[[str], AbstractAsyncContextManager[Wiring]]
-
-
-@pytest.fixture
-def address(tmp_path: Path) -> Iterator[Address]:
-    with replaced_server(tmp_path) as address:
-        yield address
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """With `SAYSO_REPLICAS` nothing is confirmed before replicas have it, and a repeat is answered once they do."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +14,7 @@ from service.core.store.connection.connecting import WeakDurability, check_durab
 from service.core.store.connection.formats import check_format
 from service.core.wiring import Wiring
 from tests.builders import make_pending, person
-from tests.servers import Address, replaced_server
-
-
-@pytest.fixture
-def address(tmp_path: Path) -> Iterator[Address]:
-    with replaced_server(tmp_path) as address:
-        yield address
+from tests.servers import Address
 
 
 @pytest.fixture
