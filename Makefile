@@ -174,9 +174,9 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 			--output-file tests/frameworks/locks/$$name.lock; \
 	done
-	for extra in pydantic-ai openai-agents langgraph autogen parsimony mcp sdk; do \
-		$(VENV)/bin/uv pip compile pyproject.toml --extra policies \
-			$$(case $$extra in sdk) echo --extra cli;; mcp) echo --extra cli --extra mcp;; *) echo --extra $$extra;; esac) \
+	for extra in pydantic-ai openai-agents langgraph autogen parsimony mcp agui sdk; do \
+		$(VENV)/bin/uv pip compile pyproject.toml $$(test $$extra != agui || echo tests/frameworks/locks/agui.in) --extra policies \
+			$$(case $$extra in sdk) echo --extra cli;; agui|mcp) echo --extra cli --extra $$extra;; *) echo --extra $$extra;; esac) \
 			--resolution lowest-direct --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate \
 			--no-header --quiet --output-file tests/frameworks/locks/lowest/$$(echo $$extra | tr - _).lock; \
 	done

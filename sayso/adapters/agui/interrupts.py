@@ -85,23 +85,23 @@ def read_interrupts(event: JsonObject) -> tuple[Interrupt, ...]:
     outcome = event.get("outcome")
     if not isinstance(outcome, dict) or outcome.get("type") != "interrupt":
         return ()
-    given = outcome.get("interrupts")
-    if not isinstance(given, list) or not 0 < len(given) <= MAX_INTERRUPTS:
+    listed = outcome.get("interrupts")
+    if not isinstance(listed, list) or not 0 < len(listed) <= MAX_INTERRUPTS:
         raise BadStream(f"The agent asks for 1 to {MAX_INTERRUPTS} answers at once, or its run has not stopped to ask.")
     try:
-        interrupts = tuple(Interrupt.model_validate(one) for one in given)
+        interrupts = tuple(Interrupt.model_validate(member) for member in listed)
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"]))
         raise BadStream(f"An interrupt of the agent is invalid: {place}: {problem['msg']}.") from error
-    if len({one.id for one in interrupts}) != len(interrupts):
+    if len({interrupt.id for interrupt in interrupts}) != len(interrupts):
         raise BadStream("Two interrupts of the agent have the same id, so an answer could be given to the wrong one.")
     return interrupts
 
 
 def write_calls(interrupts: Sequence[Interrupt], seen: CallsSeen, prefix: str) -> list[JsonValue]:
     """Return the calls to ask the desk about, in order. Raises `BadStream` for a call that nobody has seen."""
-    calls = [_write_call(one, seen, prefix) for one in interrupts]
+    calls = [_write_call(interrupt, seen, prefix) for interrupt in interrupts]
     for call in calls:  # the desk takes one definition of a tool
         if any(other["tool"] == call["tool"] and other["definition"] != call["definition"] for other in calls):
             call["definition"] = {"parameters": {"type": "object"}}
@@ -139,21 +139,21 @@ def describe_title(interrupts: Sequence[Interrupt]) -> str:
 
 def find_expiry(interrupts: Sequence[Interrupt]) -> datetime | None:
     """Return when the first of the interrupts expires: one answer answers all."""
-    times = [one.expires_at for one in interrupts if one.expires_at is not None]
-    return min((at if at.tzinfo else at.replace(tzinfo=UTC) for at in times), default=None)
+    times = [interrupt.expires_at for interrupt in interrupts]
+    return min((at if at.tzinfo else at.replace(tzinfo=UTC) for at in times if at is not None), default=None)
 
 
 def read_kept(suspension: SuspensionView) -> tuple[dict[str, Kept], JsonValue]:
     """Return what the desk keeps of the interrupts of a suspension, by id, and their thread; nothing of another's."""
     claimed = suspension.run.claimed_context.get(CLAIM)
-    given = claimed.get("interrupts") if isinstance(claimed, dict) else None
-    if not isinstance(claimed, dict) or not isinstance(given, list):
+    listed = claimed.get("interrupts") if isinstance(claimed, dict) else None
+    if not isinstance(claimed, dict) or not isinstance(listed, list):
         return {}, None
     try:
-        kept = [Kept.model_validate(one) for one in given]
+        all_kept = [Kept.model_validate(member) for member in listed]
     except ValidationError:
         return {}, None
-    return {one.id: one for one in kept}, claimed.get("thread")
+    return {kept.id: kept for kept in all_kept}, claimed.get("thread")
 
 
 def write_entry(kept: Kept, item: ItemView, args: JsonObject | None) -> JsonObject:

@@ -36,16 +36,18 @@ def make_app(
     """
     agent = httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=False)
     proxy = AgUiProxy(url, desk or AsyncClient(), agent, options or AgUiOptions())
-    own = {name.lower(): value for name, value in (headers or {}).items()}
+    own = httpx.Headers(dict(headers or {}), encoding="utf-8")
 
     async def run(request: Request) -> Response:
         try:
-            given = await _read_input(request)
+            run_input = await _read_input(request)
         except InvalidInput as error:
             return JSONResponse({"message": error.message}, 413 if isinstance(error, TooLarge) else 422)
         passed = {name: value for name in _PASSED if (value := request.headers.get(name)) is not None}
-        sent = {"accept": "text/event-stream", "content-type": "application/json", **passed, **own}
-        events = proxy.run(given, sent)
+        fixed = {"accept": "text/event-stream", "content-type": "application/json"}
+        sent = httpx.Headers({**passed, **fixed}, encoding="latin-1")
+        sent.update(own)
+        events = proxy.run(run_input, sent)
         return StreamingResponse(_write(events), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
 
     return Starlette(routes=[Route("/", run, methods=["POST"])])
@@ -66,10 +68,10 @@ async def _read_input(request: Request) -> JsonObject:
                     raise TooLarge(f"The input has more than {MAX_INPUT_BYTES} bytes. Send fewer messages.")
     except (ClientDisconnect, TimeoutError) as error:
         raise InvalidInput(f"The input did not arrive within {_SLOWEST_INPUT_S:.0f} s. Send it again.") from error
-    given = parse_json(bytes(raw))
-    if not isinstance(given, dict):
+    run_input = parse_json(bytes(raw))
+    if not isinstance(run_input, dict):
         raise InvalidInput("The input is no JSON object. Send a RunAgentInput of AG-UI 1.0.")
-    return given
+    return run_input
 
 
 def serve(url: str, options: AgUiOptions, headers: Mapping[str, str], host: str, port: int) -> None:

@@ -6,6 +6,7 @@ https://docs.ag-ui.com/spec/1.0: events that are not known are passed on as they
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+from pydantic import JsonValue
 from pydantic_core import to_json
 
 from sayso.core.canonical_json import JsonObject, parse_json
@@ -15,7 +16,7 @@ MAX_EVENT_BYTES = 4_000_000
 """The largest event that is read; an endless one would fill the memory."""
 
 RUN_STARTED, RUN_FINISHED, RUN_ERROR = "RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"
-TOOL_CALL_RESULT = "TOOL_CALL_RESULT"
+TOOL_CALL_RESULT, MESSAGES_SNAPSHOT = "TOOL_CALL_RESULT", "MESSAGES_SNAPSHOT"
 
 
 class BadStream(SaysoError):
@@ -77,7 +78,7 @@ class CallsSeen:
     def note(self, event: JsonObject) -> None:
         """Note a part of a call, or all calls of a snapshot of messages. Raises `BadStream` if they are too large."""
         id_, kind = event.get("toolCallId"), event["type"]
-        if kind == "MESSAGES_SNAPSHOT":
+        if kind == MESSAGES_SNAPSHOT:
             for known, name, args in list_calls(event.get("messages")):
                 if known not in self._calls or (name, args) != (self._calls[known][0], "".join(self._calls[known][1])):
                     self._calls[known] = (name, [])
@@ -105,14 +106,24 @@ class CallsSeen:
 
 def list_calls(messages: object) -> list[tuple[str, str, str]]:
     """Return id, name and arguments as text of each tool call in messages."""
-    found = []
-    for message in messages if isinstance(messages, list) else []:
-        calls = message.get("toolCalls") if isinstance(message, dict) else None
-        for call in calls if isinstance(calls, list) else []:
-            function = call.get("function") if isinstance(call, dict) else None
+    calls = []
+    for message in list_objects(messages):
+        for call in list_objects(message.get("toolCalls")):
+            function = call.get("function")
             if isinstance(function, dict):
-                found.append((str(call.get("id")), str(function.get("name")), str(function.get("arguments"))))
-    return found
+                calls.append((str(call.get("id")), str(function.get("name")), str(function.get("arguments"))))
+    return calls
+
+
+def list_results(messages: object) -> dict[str, JsonValue]:
+    """Return the result of each tool call in messages, by the call's id."""
+    tools = [message for message in list_objects(messages) if message.get("role") == "tool"]
+    return {str(message.get("toolCallId")): message.get("content") for message in tools}
+
+
+def list_objects(value: object) -> list[JsonObject]:
+    """Return the objects of a list, without its other members."""
+    return [member for member in value if isinstance(member, dict)] if isinstance(value, list) else []
 
 
 def parse_args(name: str, text: str) -> JsonObject:

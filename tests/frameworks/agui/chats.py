@@ -26,6 +26,7 @@ class Setup:
     desk: Desk
     kind: str
     environ: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
     ports: tuple[int, int] = field(default_factory=lambda: ((port := find_ports()), port + 1))
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -43,7 +44,7 @@ class Setup:
         agent, port = self.ports
         command = [PYTHON, "-m", "tests.frameworks.agui.servers", self.kind, str(agent)]
         if name == "proxy":
-            command = [PYTHON, "-m", "sayso", "agui", "--url", f"http://127.0.0.1:{agent}/", "--port", str(port)]
+            command = [PYTHON, "-m", "sayso", "agui", "--url", self.agent_url, "--port", str(port), *self.options]
         self.running[name] = subprocess.Popen(command, cwd=CHECKOUT, env=self.desk.environ(**self.environ))
         assert wait_until(lambda: answers(port if name == "proxy" else agent), PATIENCE_S)
 
@@ -53,9 +54,20 @@ class Setup:
         child.kill()
         child.wait()
 
+    @property
+    def agent_url(self) -> str:
+        """The address of the agent behind the proxy."""
+        return f"http://127.0.0.1:{self.ports[0]}/"
+
     def chat(self) -> "Chat":
         """Return a client with a thread of its own."""
         return Chat(f"http://127.0.0.1:{self.ports[1]}/", new_id("thread"))
+
+    def ask(self, *payments: tuple[str, int]) -> "Chat":
+        """Return a client that has asked for payments."""
+        chat = self.chat()
+        assert read_reasons(chat.ask(*payments)) == ["sayso:waiting"] * len(payments)
+        return chat
 
 
 def answers(port: int) -> bool:
@@ -85,11 +97,13 @@ class Chat:
     def resume(self, payload: Any = None, status: str = "resolved", **changes: Any) -> list[Event]:
         """Resume the run with all its interrupts."""
         entry = {"status": status, **({"payload": payload} if payload is not None else {})}
-        return self.send(**{"resume": [{"interruptId": one["id"], **entry} for one in self.interrupts], **changes})
+        return self.send(
+            **{"resume": [{"interruptId": interrupt["id"], **entry} for interrupt in self.interrupts], **changes}
+        )
 
     def send(self, **changes: Any) -> list[Event]:
         """Send an input, note what its events say, and return them."""
-        given = {
+        run_input = {
             "threadId": self.thread,
             "runId": new_id("run"),
             "state": {},
@@ -100,7 +114,7 @@ class Chat:
             **changes,
         }
         events = []
-        with httpx.stream("POST", self.url, json=given, timeout=PATIENCE_S) as response:
+        with httpx.stream("POST", self.url, json=run_input, timeout=PATIENCE_S) as response:
             for line in response.iter_lines():
                 if line.startswith("data:"):
                     events.append(json.loads(line[5:]))
@@ -133,7 +147,7 @@ def read_reasons(events: list[Event]) -> list[str]:
     """Return the reasons of the interrupts with which a run has finished."""
     assert events[-1]["type"] == "RUN_FINISHED", events[-1]
     outcome = events[-1].get("outcome") or {}
-    return [one["reason"] for one in outcome.get("interrupts", [])]
+    return [interrupt["reason"] for interrupt in outcome.get("interrupts", [])]
 
 
 def read_error(events: list[Event]) -> str:

@@ -23,3 +23,10 @@ def stateful(desk: Desk) -> Iterator[Setup]:
     """An agent of LangGraph, which keeps its threads and takes any answer for its last question."""
     with Setup(desk, "langgraph", {"UNBOUND": "1"}) as started:
         yield started
+
+
+@pytest.fixture
+def forms(desk: Desk) -> Iterator[Setup]:
+    """An agent of LangGraph, whose interrupts ask for values, too."""
+    with Setup(desk, "langgraph") as started:
+        yield started

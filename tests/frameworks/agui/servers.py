@@ -1,26 +1,30 @@
 """AG-UI agents for the proxy: `python -m tests.frameworks.agui.servers pydantic_ai PORT`, or `langgraph`.
 
 The user's message is a JSON list of payments, which the model makes at once. Effects are recorded in BOT_HOME. A
-payment to `die` ends the agent, one to `slow` does not return.
+payment to `die` ends the agent, one to `slow` does not return. LangGraph's agent asks for the amount of a payment to
+`form` or `choice`, and its question about one to `soon` expires after as many seconds as the amount. With AGENT_KEY it
+serves only clients with this key.
 """
 
 import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 
-HOME = Path(os.environ["BOT_HOME"])
+HOME = Path(os.environ.get("BOT_HOME", "."))
 APPROVAL = {
     "type": "object",
     "properties": {"approved": {"type": "boolean"}, "editedArgs": {"type": "object"}, "reason": {"type": "string"}},
     "required": ["approved"],
 }
+AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
 
 
 async def pay(to: str, amount: int) -> str:
@@ -45,8 +49,6 @@ def make_pydantic_ai() -> FastAPI:
     from pydantic_ai.messages import ModelMessage, ModelRequest, RetryPromptPart, ToolReturnPart, UserPromptPart
     from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
     from pydantic_ai.ui.ag_ui import AGUIAdapter
-    from starlette.requests import Request
-    from starlette.responses import Response
 
     async def answer(messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[Any]:
         last = messages[-1]
@@ -100,16 +102,24 @@ def make_langgraph(saver: Any) -> FastAPI:
         assert isinstance(last, AIMessage)
         return [Send("call", dict(call)) for call in last.tool_calls]
 
-    async def call(given: dict[str, Any]) -> dict[str, Any]:
-        question = {"reason": "tool_call", "toolCallId": given["id"], "message": "Pay?", "responseSchema": APPROVAL}
+    async def call(payment: dict[str, Any]) -> dict[str, Any]:
+        args = payment["args"]
+        question = {"reason": "tool_call", "toolCallId": payment["id"], "message": "Pay?", "responseSchema": APPROVAL}
+        if args["to"] in {"form", "choice"}:
+            question = {"reason": args["to"], "message": "How much?", "responseSchema": AMOUNT}
+        if args["to"] == "soon":
+            question["expiresAt"] = (datetime.now(UTC) + timedelta(seconds=args["amount"])).isoformat()
         answer = interrupt(question)
-        result = f"denied: {answer.get('reason')}"
-        if answer["approved"]:
-            result = await pay(**answer.get("editedArgs", given["args"]))
-        return {"messages": [ToolMessage(result, tool_call_id=given["id"])]}
+        if answer is None:
+            result = "no answer"
+        elif answer.get("approved", True):
+            result = await pay(**answer.get("editedArgs", args | answer))
+        else:
+            result = f"denied: {answer.get('reason')}"
+        return {"messages": [ToolMessage(result, tool_call_id=payment["id"])]}
 
     def close(state: MessagesState) -> dict[str, Any]:
-        results = [str(one.content) for one in state["messages"] if isinstance(one, ToolMessage)]
+        results = [str(message.content) for message in state["messages"] if isinstance(message, ToolMessage)]
         return {"messages": [AIMessage("done: " + " | ".join(results))]}
 
     graph = StateGraph(MessagesState)
@@ -129,6 +139,13 @@ def make_langgraph(saver: Any) -> FastAPI:
 
 async def serve(app: FastAPI, port: int) -> None:
     """Serve until the process is stopped."""
+    key = os.environ.get("AGENT_KEY")
+
+    @app.middleware("http")
+    async def check_key(request: Request, serve_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        allowed = key is None or request.headers.get("authorization") == f"Bearer {key}"
+        return await serve_next(request) if allowed else Response(status_code=401)
+
     await uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning")).serve()
 
 

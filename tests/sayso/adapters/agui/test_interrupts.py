@@ -68,35 +68,35 @@ def test_tool_call_is_asked_with_the_arguments_of_the_agent() -> None:
     seen = CallsSeen()
     seen.note({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay"})
     seen.note({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": '{"to": "ann"}'})
-    one = interrupt(toolCallId="c", message="Pay?", responseSchema=APPROVAL)
+    approval = interrupt(toolCallId="c", message="Pay?", responseSchema=APPROVAL)
     definition = {"parameters": {"type": "object"}}
     call = {"tool": "bank.pay", "args": ARGS, "call_id": "i", "definition": definition}
-    assert asked.write_calls([one], seen, "bank") == [call]
+    assert asked.write_calls([approval], seen, "bank") == [call]
 
 
 def test_interrupts_of_one_reason_share_a_definition() -> None:
-    one = interrupt(reason="input_required", message="Which?", responseSchema=QUARTER)
-    other = interrupt(id="j", reason="input_required", message="Why?", responseSchema={"type": "string"})
-    calls: Any = asked.write_calls([one, other], CallsSeen(), "")
+    first = interrupt(reason="input_required", message="Which?", responseSchema=QUARTER)
+    second = interrupt(id="j", reason="input_required", message="Why?", responseSchema={"type": "string"})
+    calls: Any = asked.write_calls([first, second], CallsSeen(), "")
     assert [call["args"] for call in calls] == [{"message": "Which?"}, {"message": "Why?"}]
     assert calls[0]["definition"] == calls[1]["definition"]
 
 
 @pytest.mark.parametrize(
-    ("one", "message"),
+    ("hidden", "message"),
     [
         (interrupt(toolCallId="unknown"), "has not sent"),
         (interrupt(reason="no name of a tool \x00"), "cannot name"),
     ],
 )
-def test_call_that_cannot_be_shown_is_refused(one: Interrupt, message: str) -> None:
+def test_call_that_cannot_be_shown_is_refused(hidden: Interrupt, message: str) -> None:
     with pytest.raises(BadStream, match=message):
-        asked.write_calls([one], CallsSeen(), "")
+        asked.write_calls([hidden], CallsSeen(), "")
 
 
 def test_response_schema_becomes_the_form_of_the_value() -> None:
-    one = interrupt(reason="input_required", message="Which?", responseSchema=QUARTER, metadata={"year": 2026})
-    (call,) = asked.write_calls([one], CallsSeen(), "")
+    form = interrupt(reason="input_required", message="Which?", responseSchema=QUARTER, metadata={"year": 2026})
+    (call,) = asked.write_calls([form], CallsSeen(), "")
     assert isinstance(call, dict)
     assert call["args"] == {"message": "Which?", "details": {"year": 2026}}
     assert call["definition"] == {"parameters": {"type": "object", "properties": {"answer": QUARTER}}}

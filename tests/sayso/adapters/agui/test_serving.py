@@ -17,7 +17,7 @@ from sayso.adapters.agui import make_app, proxies, serving
 from sayso.client import AsyncClient
 from tests.fakes.serving import serving as serve
 
-GIVEN: dict[str, Any] = {"threadId": "t", "runId": "r", "messages": [], "forwardedProps": {}}
+RUN_INPUT: dict[str, Any] = {"threadId": "t", "runId": "r", "messages": [], "forwardedProps": {}}
 STARTED = b'data: {"type":"RUN_STARTED"}\n\n'
 SEEN: list[dict[str, str]] = []
 
@@ -54,13 +54,17 @@ async def ask_nonsense(_: Request) -> Response:
     return Response(f"data: {json.dumps({'type': 'RUN_FINISHED', 'outcome': outcome})}\n\n")
 
 
-AGENTS = (send_endless_event, send_text, end_early, redirect, echo, ask_nonsense)
+async def send_garbled(_: Request) -> Response:
+    return Response(b"no gzip", headers={"content-encoding": "gzip"})
+
+
+AGENTS = (send_endless_event, send_text, end_early, redirect, echo, ask_nonsense, send_garbled)
 
 
 @pytest.fixture(scope="module")
 def agents() -> Iterator[str]:
     """Agents at paths of their own."""
-    with serve(Starlette(routes=[Route(f"/{one.__name__}", one, methods=["POST"]) for one in AGENTS])) as url:
+    with serve(Starlette(routes=[Route(f"/{agent.__name__}", agent, methods=["POST"]) for agent in AGENTS])) as url:
         yield url
 
 
@@ -73,9 +77,9 @@ def proxy(agents: str, request: pytest.FixtureRequest) -> Iterator[str]:
         yield url
 
 
-def send(url: str, given: Any = GIVEN, **headers: str) -> list[Any]:
+def send(url: str, run_input: Any = RUN_INPUT, **headers: str) -> list[Any]:
     """Return the events of a run."""
-    response = httpx.post(url, json=given, headers=headers, timeout=60)
+    response = httpx.post(url, json=run_input, headers=httpx.Headers(headers, encoding="latin-1"), timeout=60)
     return [json.loads(line[5:]) for line in response.text.splitlines() if line.startswith("data:")]
 
 
@@ -88,6 +92,7 @@ def send(url: str, given: Any = GIVEN, **headers: str) -> list[Any]:
         ("redirect", "answered 307"),
         ("nowhere", "answered 404"),
         ("ask_nonsense", "which it has not sent"),
+        ("send_garbled", "answer was cut off. Resume"),
     ],
     indirect=["proxy"],
 )
@@ -100,8 +105,13 @@ def test_hostile_agent_ends_the_run_with_an_error(proxy: str, message: str) -> N
 
 @pytest.mark.parametrize("proxy", ["echo"], indirect=True)
 def test_agent_gets_the_authorization_and_no_other_header(proxy: str) -> None:
-    assert send(proxy, authorization="Bearer me", cookie="a=b")[-1] == {"type": "RUN_FINISHED"}
+    language = b"\xfc".decode("latin-1")
+    assert (
+        send(proxy, authorization="Bearer me", cookie="a=b", **{"accept-language": language})[-1]["type"]
+        == "RUN_FINISHED"
+    )
     (seen,) = SEEN
+    assert seen["accept-language"] == language
     assert seen["authorization"] == "Bearer me"
     assert "cookie" not in seen
 
@@ -122,7 +132,7 @@ def test_agent_gets_the_authorization_and_no_other_header(proxy: str) -> None:
     ],
 )
 def test_other_inputs_do_not_reach_the_agent(proxy: str, changes: dict[str, Any], message: str) -> None:
-    end = send(proxy, GIVEN | changes)[-1]
+    end = send(proxy, RUN_INPUT | changes)[-1]
     assert end["type"] == "RUN_ERROR"
     assert message in end["message"]
     assert SEEN == []
@@ -162,7 +172,7 @@ async def test_run_of_a_client_that_does_not_read_goes_on(monkeypatch: pytest.Mo
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(send_much)) as agent:
         proxy = proxies.AgUiProxy("http://agent", AsyncClient("http://127.0.0.1:9", "key"), agent)
-        events = proxy.run(GIVEN, {})
+        events = proxy.run(RUN_INPUT, {})
         await anext(events)
         await asyncio.wait_for(ended.wait(), 30)
         assert len([event async for event in events]) < 100
