@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from pydantic_core import to_json
 
+from sayso.adapters.hooks import rules_text
 from sayso.adapters.hooks.formats import FORMATS, MAX_INPUT_BYTES, read_call, write_answer
 from sayso.adapters.hooks.installing import PLACES, Scope, remove, settings_path
 from sayso.adapters.hooks.installing import install as write_hook
@@ -64,6 +65,12 @@ def install(
     print(f"{file}: {'changed' if changed else 'nothing to change'}.")
     if not remove_it:
         print("Start the agent with SAYSO_URL and SAYSO_KEY, an agent's key, in its environment.")
+
+
+@hook.command("rules")
+def print_rules() -> None:
+    """Print rules for coding agents, to begin with."""
+    print(rules_text(), end="")
 
 
 def _answer(agent: str, options: HookOptions) -> int:

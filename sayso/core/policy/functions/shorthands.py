@@ -66,6 +66,7 @@ class Shorthand:
 _SHELL = {
     "programs": Kind.TEXTS,
     "calls": Kind.TEXTS,
+    "lines": Kind.TEXTS,
     "commands": Kind.NUMBER,
     "pipes": Kind.NUMBER,
     "reads_files": Kind.TEXTS,

@@ -151,12 +151,18 @@ def read_shell(value: JsonValue) -> JsonObject:
     return {
         "programs": [*dict.fromkeys(findings.programs)],
         "calls": [*dict.fromkeys(findings.calls)],
+        "lines": [*dict.fromkeys(" ".join((name, *map(_show, args))) for name, args in findings.commands)],
         "commands": findings.started,
         "pipes": findings.pipes,
         "reads_files": [*dict.fromkeys(findings.reads)],
         "writes_files": [*dict.fromkeys(findings.writes)],
         "substitutes": findings.substitutes,
     }
+
+
+def _show(word: Word) -> str:
+    """Return the text of a word; a computed one has what is known of it, and a sign."""
+    return word.text if word.text is not None else f"{word.known}{COMPUTED}"
 
 
 def find_commands(value: JsonValue) -> Findings:

@@ -165,6 +165,7 @@ def test_read_shell_counts_and_lists_files() -> None:
     assert found == {
         "programs": ["sort", "tee", "ls"],
         "calls": ["sort", "tee", "ls", "> out", "> log", "> all"],
+        "lines": ["sort", "tee a b", "ls"],
         "commands": 3,
         "pipes": 1,
         "reads_files": ["in"],
@@ -173,6 +174,22 @@ def test_read_shell_counts_and_lists_files() -> None:
     }
     assert read_shell("echo $(ls)")["substitutes"] is True
     assert read_shell("> out rm x") | {"commands": 1} == read_shell("rm x > out")
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("git commit -m 'a b'; git push", ["git commit -m a b", "git push"]),
+        ("/bin/rm -r''f src", ["rm -rf src"]),
+        ("sudo sh -c 'rm x'", ["sudo sh -c rm x", "sh -c rm x", "rm x"]),
+        ("cat src/*.ts $X ~/.ssh/x", ["cat src/$ $ ~$"]),
+        ("ls | xargs rm -f", ["ls", "xargs rm -f", "rm -f $"]),
+        ("find . -exec rm {} +", ["find . -exec rm {} +", "rm $"]),
+        (["rm", "a b"], ["rm a b"]),
+    ],
+)
+def test_read_shell_lists_each_command_as_a_line(command: Any, lines: list[str]) -> None:
+    assert read_shell(command)["lines"] == lines
 
 
 @pytest.mark.parametrize(
