@@ -92,6 +92,10 @@ COMMANDS: Commands = {
         "features.evidence.commands:evidence",
         "Write what was asked, shown and decided in a run to a signed file, or verify one.",
     ),
+    "overrides": (
+        "features.overrides:overrides",
+        "Print what people edited and denied on a day, as JSON lines for evaluations.",
+    ),
     "drills": ("features.control:drills", "Plant false calls that test whether reviewers look."),
     "second-looks": ("features.control:app", "Judge calls that were drawn by chance after they were decided."),
     "absence": ("cli.duty:absence", "Say when you are absent, and who decides for you."),

@@ -1,4 +1,4 @@
-"""Requests for checkpoints and evidence."""
+"""Requests for checkpoints, evidence, archived runs and overrides."""
 
 from collections.abc import Sequence
 
@@ -24,6 +24,11 @@ def make_evidence(run_id: str | None, begin: str | None, end: str | None) -> Req
     given = {"run": run_id, "from": begin, "to": end}
     query = {name: value for name, value in given.items() if value is not None}
     return Request("GET", "/api/v1/evidence", views.EvidenceView, query=query)
+
+
+def list_overrides(day: str) -> Request[views.OverrideLines]:
+    """List what people edited and denied on a day in UTC; empty for today."""
+    return Request("GET", "/api/v1/overrides", views.OverrideLines, query={"day": day} if day else {})
 
 
 def check_heads(heads: Sequence[views.HeadToCheck]) -> Request[views.HeadsChecked]:

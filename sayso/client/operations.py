@@ -9,13 +9,14 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Type
 
 from pydantic import JsonValue
 
-from sayso.client import requests, retries, rulebook
+from sayso.client import evidence, requests, retries, rulebook
 from sayso.client.requests import Request, new_key, segment
 from sayso.client.retries import Flow, RetryPolicy
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.terms import REPORT_WITHIN_S
 from sayso.errors import InvalidInput
 from sayso.wire.administration import KeyList, KeyView, NewKeyView, SessionView
+from sayso.wire.evidence import OverrideLines
 from sayso.wire.items import AttachmentContent, AttachmentPage, CommentPage, ItemView
 from sayso.wire.models import ViewT
 from sayso.wire.rulebook import MandateView, WouldView
@@ -105,6 +106,11 @@ class Operations:
     def would(self, body: JsonObject, *, on_behalf_of: str | None = None) -> Flow[WouldView]:
         """Say whether a call would be allowed, asked about or denied now, as in `POST /api/v1/policy/would`."""
         return self._send(Request("POST", "/api/v1/policy/would", WouldView, body=body, on_behalf_of=on_behalf_of))
+
+    @operation
+    def overrides(self, day: str = "") -> Flow[OverrideLines]:
+        """Return what people edited and denied on a day in UTC, by default today; an agent's are those of its runs."""
+        return self._send(evidence.list_overrides(day))
 
     @operation
     def find(self, suspension_id: str) -> Flow[SuspensionView]:

@@ -144,9 +144,16 @@ def read_response(request: Request[ViewT], response: Response, url: str) -> View
     if response.status >= HTTPStatus.BAD_REQUEST:
         raise read_problem(response, url)
     try:
-        return read_view(request.model, response.body or b"{}")
+        return read_view(request.model, _read_lines(response) or b"{}")
     except ValidationError as error:
         raise Unreachable(_describe_foreign(response, url), status=response.status) from error
+
+
+def _read_lines(response: Response) -> bytes:
+    """Return the body; of JSON lines, an object with them."""
+    if response.headers.get("content-type", "").startswith("application/jsonl"):
+        return b'{"lines": [%b]}' % b",".join(response.body.splitlines())
+    return response.body
 
 
 def read_problem(response: Response, url: str) -> SaysoError:

@@ -1,9 +1,11 @@
-"""Views of checkpoints, and how the heads of chains compare with the store."""
+"""Views of checkpoints, evidence, archived runs and overrides, and how heads of chains compare with the store."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import Verdict
 from sayso.core.records.suspensions import RunStatus
 from sayso.wire.models import RequestBody, Timestamp, View
 
@@ -58,6 +60,36 @@ class EvidenceView(View):
     """A file of evidence."""
 
     text: str = Field(description="JSON Lines: `sayso evidence verify`, or a script without Sayso, verifies them.")
+
+
+class OverrideView(View):
+    """A call that people edited or denied; of an unreadable record only its suspension and why it cannot be read."""
+
+    kind: Literal["edit", "denial", "unreadable"]
+    asked_at: Timestamp | None = None
+    decided_at: Timestamp | None = None
+    agent: str = ""
+    requester: str = ""
+    run_id: str = ""
+    suspension_id: str
+    item_id: str = ""
+    tool: str = ""
+    args: JsonObject | None = Field(
+        default=None, description="As the agent sent them; null where a reviewer's edit was asked again."
+    )
+    verdict: Verdict | None = None
+    edited_args: JsonObject | None = Field(default=None, description="As a reviewer changed them.")
+    patch: list[JsonObject] | None = Field(default=None, description="From `args` to `edited_args`, by RFC 6902.")
+    reason: str | None = Field(description="The message of the decision.")
+    rule: str | None = None
+    tags: tuple[str, ...] = ()
+    by: list[str] = Field(default=[], description="Who decided.")
+
+
+class OverrideLines(View):
+    """The lines of overrides."""
+
+    lines: list[OverrideView]
 
 
 class HeadToCheck(RequestBody):

@@ -13,6 +13,7 @@ from service.features.history import api as history
 from service.features.insights import api as insights
 from service.features.operate import api as operate
 from service.features.operate import metrics
+from service.features.overrides import api as overrides
 from service.features.people import api as people
 from service.features.people import directory_api as directory
 from service.features.people import role_api as roles
@@ -47,6 +48,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     insights.reports,
     evidence.router,
     evidence.exports,
+    overrides.router,
     control.drills,
     control.second_look,
     whatif.replays,

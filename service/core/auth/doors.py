@@ -31,7 +31,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     ),
     "cancel_runs": ("cancelRun", "reviveRun"),
     "read_history": ("listHistory", "reportHeadless", "listArchivedRuns"),
-    "export": ("exportHistory",),
+    "export": ("exportHistory", "exportOverrides"),
     "read_desk": (
         "listEmergencies",
         *("listRoles", "listFreezes", "listGrants", "getDiagnostics", "reportInsights", "listGroups", "readGroup"),

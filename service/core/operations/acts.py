@@ -90,6 +90,7 @@ ACTS: Mapping[str, Act] = {
     "eraseRun": Act("contents_erased", ("reason",)),
     "exportHistory": Act("history_exported"),
     "exportEvidence": Act("evidence_exported"),
+    "exportOverrides": Act("overrides_exported"),
     "breakGlass": Act("emergency_begun", ("reason",)),
     "endOwnEmergency": Act("emergency_ended"),
     "endEmergency": Act("emergency_ended"),

@@ -8,7 +8,7 @@ import pytest
 
 from sayso.cli.channels import print_ready
 from sayso.wire.channels import HistoryItem, RuleCostView
-from tests.sayso.cli.test_commands import Run, desk, sayso  # noqa: F401
+from tests.sayso.cli.test_commands import Run, ask, desk, sayso  # noqa: F401
 from tests.sayso.views import view
 
 Desk = tuple[str, str, str, str]
@@ -49,6 +49,14 @@ def test_activity_is_listed_with_what_it_changed(desk: Desk, sayso: Run) -> None
     assert (entry["act"], entry["target"], entry["data"]["changed"]) == ("group_created", "payments", "members: +anna")
     assert "members: +anna" in sayso("activity", "--limit", "1", key=root).stdout
     assert "needs the role" in sayso("activity").stderr
+
+
+def test_overrides_are_json_lines(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    assert sayso("deny", ask(desk), "-m", "No.", "-y").returncode == 0
+    (line,) = sayso("overrides", key=desk[1]).stdout.splitlines()
+    assert (json.loads(line)["kind"], json.loads(line)["reason"]) == ("denial", "No.")
+    assert sayso("overrides", "2020-02-29", key=desk[3]).stdout == ""
+    assert "'soon' is not a day" in sayso("overrides", "soon", key=desk[3]).stderr
 
 
 def test_history_is_listed_and_exported(desk: Desk, sayso: Run) -> None:  # noqa: F811

@@ -148,6 +148,8 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     assert admin("exchange", requests.list_attachments(suspension.id, "i1")).attachments == [file]
     (item,) = admin("find", suspension.id).items
     assert admin("decide", suspension.id, item, "approve", args={"amount": 4}).outcome.verdict == "approved"
+    assert agent("overrides").lines[0].patch == [{"op": "replace", "path": "/amount", "value": 4}]
+    assert admin("overrides", "2020-01-01").lines == []
     assert suspension.id in [one.id for one in admin("waiting", "decided").suspensions]
     assert agent("wait", suspension.id).status == "decided"
     assert agent("redeem", suspension.id, "i1", "try-1").args == {"amount": 4}

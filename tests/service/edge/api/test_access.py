@@ -91,6 +91,7 @@ ROWS: dict[str, Row] = {
     "listHistory": people(),
     "listArchivedRuns": people(),
     "exportHistory": people(),
+    "exportOverrides": signed_in(),
     "reportHeadless": people(),
     "reportInsights": people(),
     "listDrills": people(),
