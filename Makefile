@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test fuzz pages journeys hops proofs translations screens docs check aap openapi frameworks agentdojo bench soak chaos mutations release wheels sbom lock clean help
+.PHONY: up demo test fuzz pages journeys hops proofs translations screens docs check aap openapi frameworks typescript agentdojo bench soak chaos mutations release wheels sbom lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -25,11 +25,15 @@ PROVIDER := $(if $(shell command -v npm),tests/journeys/provider/node_modules/.i
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 SDK := $(VENV)/sdk/.built
+# The TypeScript client is built by npm; without Node.js 20, a desk of this checkout does not offer it.
+CLIENT_SOURCES := distribution/typescript
+NODE := $(shell command -v npm >/dev/null && node -e 'process.exit(Number(process.versions.node.split(".")[0] < 20))' && echo yes)
+CLIENT := $(if $(NODE),$(VENV)/sdk/.client-built)
 DIST := dist
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist .docs site
 JOURNEYS := tests/launch tests/distribution tests/journeys tests/chaos
 FORGERIES := $(addprefix tests/service/,$(addsuffix /test_forgeries.py,features/sign_in features/passkeys) core/store/test_macs.py)
-TESTS := tests --ignore tests/architecture --ignore tests/proofs $(addprefix --ignore ,$(JOURNEYS))
+TESTS := tests --ignore tests/architecture --ignore tests/proofs --ignore tests/typescript $(addprefix --ignore ,$(JOURNEYS))
 
 # With AGAIN=1 only the tests run that failed before, one after the other.
 pytest = $(PYTHON) -m pytest -q $(if $(AGAIN),--last-failed --last-failed-no-failures none -n 0,-n 2 --dist $(1))
@@ -116,6 +120,13 @@ mutations: $(DEV) ## remove each guard of each transition and check that a test 
 frameworks: $(DEV) ## suspend and resume runs of every framework (ARGS="pydantic_ai" for one, ARGS=--lowest for the oldest packages)
 	@$(PYTHON) -m tests.frameworks $(ARGS)
 
+typescript: $(DEV) $(SDK) $(CLIENT) ## check, pack and test the TypeScript client with a whole Sayso (needs Node.js 20)
+ifeq ($(NODE),)
+	@echo 'Skipped: the TypeScript client needs npm and Node.js 20 or newer.'
+else
+	@$(call pytest,loadgroup) tests/typescript
+endif
+
 release: $(DEV) ## build and check the distribution of this version, then tag the commit
 	@.ci/release
 
@@ -150,6 +161,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file benchmarks/peers/restate/requirements.lock
 	cd benchmarks/peers/restate && npm install --package-lock-only --omit-lockfile-registry-resolved
 	cd tests/journeys/provider && npm install --package-lock-only --omit-lockfile-registry-resolved
+	cd $(CLIENT_SOURCES) && npm install --package-lock-only --omit-lockfile-registry-resolved
 	for extra in pydantic-ai openai-agents langgraph autogen parsimony; do \
 		$(VENV)/bin/uv pip compile pyproject.toml $$(ls tests/frameworks/locks/$$extra.in 2>/dev/null) --group server --extra $$extra \
 			--constraints requirements.lock --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
@@ -183,7 +195,8 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 
 clean: ## remove environments and caches; the data directory stays
 	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(DELIVERY_VENV) $(DOCS_VENV) $(OPENAPI_VENV) $(RESTATE_VENV) \
-		tests/conformance/openapi/node_modules benchmarks/peers/restate/node_modules tests/journeys/provider/node_modules $(CACHES)
+		tests/conformance/openapi/node_modules benchmarks/peers/restate/node_modules tests/journeys/provider/node_modules \
+		$(addprefix $(CLIENT_SOURCES)/,node_modules dist openapi.json src/api.ts) $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list the targets
@@ -196,6 +209,13 @@ $(RUNTIME): requirements.lock
 # The service offers this wheel at /sdk/.
 $(SDK): $(RUNTIME) pyproject.toml README.md $(shell find sayso -name '*.py')
 	@rm -rf $(@D) && $(PYTHON) -m hatchling build --target wheel --directory $(@D) >/dev/null 2>&1
+	@touch $@
+
+# The service offers this package at /sdk/npm/. Its types are generated from the service's own OpenAPI file.
+$(CLIENT): $(SDK) $(wildcard $(addprefix $(CLIENT_SOURCES)/,package*.json tsconfig.json README.md src/*.ts)) $(shell find service sayso -name '*.py')
+	@$(PYTHON) -c 'import json; from service.app import create_app; from service.core.settings import Settings; print(json.dumps(create_app(Settings(), quick=False).openapi()))' >$(CLIENT_SOURCES)/openapi.json
+	@cd $(CLIENT_SOURCES) && npm ci --silent --no-audit --no-fund --ignore-scripts && rm -rf dist && npm run --silent build && \
+		npm pack --silent --ignore-scripts --pack-destination $(abspath $(@D)) >/dev/null
 	@touch $@
 
 $(AAP): tests/conformance/requirements.lock

@@ -1,0 +1,1 @@
+"""Tests of the TypeScript client with a whole Sayso: `make typescript` runs them."""
