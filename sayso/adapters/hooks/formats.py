@@ -1,12 +1,15 @@
-"""Formats of hooks: the JSON that each coding agent sends before a tool runs, and the JSON that it reads as answer."""
+"""Formats of hooks: the JSON that each coding agent sends before a tool runs, and the JSON that it reads as answer.
+
+Written from the agents' public pages: Claude Code and Codex share one form of input.
+"""
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from sayso.adapters.hooks.calls import SHELL, HookCall, Verdict
 from sayso.core.canonical_json import JsonObject, parse_json
 from sayso.core.records.tools import check_tool_name
 from sayso.errors import InvalidInput, TooLarge
@@ -14,56 +17,8 @@ from sayso.errors import InvalidInput, TooLarge
 MAX_INPUT_BYTES = 1_000_000
 """The largest input of a hook. A call with more cannot be reviewed."""
 
-SHELL = "Bash"
-"""The name of each agent's shell at the desk, so that one rule is for all agents."""
-
 _FOREIGN = "mcp__"
 """The begin of the names of MCP servers' tools, whose arguments are as their server takes them."""
-
-Decision = Literal["allow", "deny", "ask", "none"]
-
-
-class Verdict(NamedTuple):
-    """The answer to a hook. With `none` the agent goes on as if it had no hook."""
-
-    decision: Decision
-    reason: str = ""
-    args: JsonObject | None = None
-    """The arguments to run with, if a reviewer changed them."""
-
-
-@dataclass(frozen=True)
-class HookCall:
-    """A tool call that an agent is about to make.
-
-    `native` are the arguments as the agent sent them, `place` those that the hook adds, and `note` what the agent says
-    about the call: reviewers read it above the call, because the same call may have another note the next time.
-    """
-
-    agent: str
-    event: str
-    session: str
-    call_id: str | None
-    tool: str
-    native: JsonObject
-    place: JsonObject
-    note: JsonObject
-
-    @property
-    def args(self) -> JsonObject:
-        """The arguments that rules and reviewers see."""
-        return {name: value for name, value in self.native.items() if name not in self.note} | self.place
-
-    def restore(self, approved: JsonObject) -> JsonObject | None:
-        """Return approved arguments as the agent takes them, or None if they are its own.
-
-        Raises `InvalidInput` if a reviewer changed where the call runs, which a hook cannot change.
-        """
-        if approved == self.args:
-            return None
-        if any(approved.get(name) != value for name, value in self.place.items()):
-            raise InvalidInput(f"a reviewer changed where {self.tool} runs, and a hook cannot. Deny the call instead.")
-        return {name: value for name, value in approved.items() if name not in self.place} | self.note
 
 
 class _Payload(BaseModel):
@@ -86,8 +41,7 @@ class _ToolUse(_Payload):
 
 def _read_tool_use(agent: str, payload: JsonObject) -> HookCall:
     sent = _ToolUse.model_validate(payload)
-    is_noted = sent.tool_name == SHELL and "description" in sent.tool_input
-    place: JsonObject = {"cwd": sent.cwd, "project": os.environ.get("CLAUDE_PROJECT_DIR") or sent.cwd}
+    project = os.environ.get("CLAUDE_PROJECT_DIR") if agent == "claude-code" else None
     return HookCall(
         agent=agent,
         event=sent.hook_event_name,
@@ -95,9 +49,14 @@ def _read_tool_use(agent: str, payload: JsonObject) -> HookCall:
         call_id=sent.tool_use_id,
         tool=sent.tool_name,
         native=sent.tool_input,
-        place={} if sent.tool_name.startswith(_FOREIGN) else place,
-        note={"description": sent.tool_input["description"]} if is_noted else {},
+        place={} if sent.tool_name.startswith(_FOREIGN) else {"cwd": sent.cwd, "project": project or sent.cwd},
+        note=_find_note(sent.tool_name, sent.tool_input),
+        takes_changes=agent == "claude-code" or sent.hook_event_name == "PreToolUse",
     )
+
+
+def _find_note(tool: str, args: JsonObject) -> JsonObject:
+    return {"description": args["description"]} if tool == SHELL and "description" in args else {}
 
 
 def _write_claude(call: HookCall, verdict: Verdict) -> JsonObject:
@@ -112,6 +71,108 @@ def _write_claude(call: HookCall, verdict: Verdict) -> JsonObject:
     return {"hookSpecificOutput": {"hookEventName": call.event, **output}}
 
 
+def _write_codex(call: HookCall, verdict: Verdict) -> JsonObject:
+    """Answer Codex: before a tool it knows `allow` with changes only, and no `ask`; its own approvals come after."""
+    if call.event == "PreToolUse" and verdict.decision == "allow" and verdict.args is None:
+        return {}
+    is_asked = call.event == "PreToolUse" and verdict.decision == "ask"
+    return _write_claude(call, verdict._replace(decision="deny") if is_asked else verdict)
+
+
+class _Cursor(_Payload):
+    """What Cursor sends: before any tool (`preToolUse`), or before a shell command or a call of an MCP server."""
+
+    hook_event_name: Literal["preToolUse", "beforeShellExecution", "beforeMCPExecution"]
+    conversation_id: _Id
+    workspace_roots: list[str] = Field(min_length=1)
+    cwd: str | None = None
+    command: str | None = None
+    tool_name: _Id = SHELL
+    tool_input: dict[str, JsonValue] | str = ""
+    tool_use_id: _Id | None = None
+
+
+def _read_cursor(agent: str, payload: JsonObject) -> HookCall:
+    sent = _Cursor.model_validate(payload)
+    is_shell = sent.hook_event_name == "beforeShellExecution"
+    args: JsonObject | str = {"command": sent.command} if is_shell else sent.tool_input
+    native = parse_json(args) if isinstance(args, str) else args
+    if not isinstance(native, dict):
+        raise InvalidInput(f"The arguments of {sent.tool_name} are not a JSON object, so nobody can review them.")
+    is_foreign = sent.hook_event_name == "beforeMCPExecution" or sent.tool_name.startswith("MCP")
+    tool = f"{_FOREIGN}{sent.tool_name}" if is_foreign else {"Shell": SHELL}.get(sent.tool_name, sent.tool_name)
+    note = _find_note(tool, native)
+    note |= {name: native[name] for name in ("working_directory",) if tool == SHELL and native.get(name)}
+    root = sent.workspace_roots[0]
+    place: JsonObject = {"cwd": note.get("working_directory") or sent.cwd or root, "project": root}
+    return HookCall(
+        agent=agent,
+        event=sent.hook_event_name,
+        session=sent.conversation_id,
+        call_id=sent.tool_use_id,
+        tool=tool,
+        native=native,
+        place={} if is_foreign else place,
+        note=note,
+        takes_changes=sent.hook_event_name == "preToolUse",
+    )
+
+
+def _write_cursor(call: HookCall, verdict: Verdict) -> JsonObject:
+    texts: JsonObject = {"user_message": verdict.reason, "agent_message": verdict.reason}
+    if verdict.decision == "none":
+        return texts
+    is_asked = call.event == "preToolUse" and verdict.decision == "ask"  # it asks before commands and servers only
+    updated: JsonObject = {} if verdict.args is None else {"updated_input": verdict.args}
+    return {"permission": "deny" if is_asked else verdict.decision, **texts, **updated}
+
+
+_OPENCODE_TOOLS = {
+    "bash": SHELL,
+    "edit": "Edit",
+    "glob": "Glob",
+    "grep": "Grep",
+    "list": "LS",
+    "read": "Read",
+    "task": "Task",
+    "todowrite": "TodoWrite",
+    "webfetch": "WebFetch",
+    "write": "Write",
+}
+"""OpenCode's own tools, by the names that rules use for the same tools of other agents."""
+
+
+class _OpenCode(_Payload):
+    """What the plugin sends of a call of `tool.execute.before`."""
+
+    tool: _Id
+    sessionID: _Id  # noqa: N815 - OpenCode's name
+    callID: _Id  # noqa: N815
+    args: dict[str, JsonValue]
+    directory: str
+    worktree: str
+
+
+def _read_opencode(agent: str, payload: JsonObject) -> HookCall:
+    sent = _OpenCode.model_validate(payload)
+    tool = _OPENCODE_TOOLS.get(sent.tool)
+    return HookCall(
+        agent=agent,
+        event="tool.execute.before",
+        session=sent.sessionID,
+        call_id=sent.callID,
+        tool=tool or f"{_FOREIGN}{sent.tool}",
+        native=sent.args,
+        place={"cwd": sent.directory, "project": sent.worktree} if tool else {},
+        note=_find_note(tool or "", sent.args),
+    )
+
+
+def _write_opencode(_call: HookCall, verdict: Verdict) -> JsonObject:
+    decision = "deny" if verdict.decision == "ask" else verdict.decision
+    return {"decision": decision, "reason": verdict.reason, **({} if verdict.args is None else {"args": verdict.args})}
+
+
 class Format(NamedTuple):
     """How one agent's hooks are read and answered."""
 
@@ -120,7 +181,12 @@ class Format(NamedTuple):
     write: Callable[[HookCall, Verdict], JsonObject]
 
 
-FORMATS = {"claude-code": Format("Claude Code", _read_tool_use, _write_claude)}
+FORMATS = {
+    "claude-code": Format("Claude Code", _read_tool_use, _write_claude),
+    "codex": Format("Codex", _read_tool_use, _write_codex),
+    "cursor": Format("Cursor", _read_cursor, _write_cursor),
+    "opencode": Format("OpenCode", _read_opencode, _write_opencode),
+}
 """The agents whose hooks Sayso answers."""
 
 

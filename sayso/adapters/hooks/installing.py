@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,39 +23,72 @@ class Scope(StrEnum):
 
 
 class Place(NamedTuple):
-    """Where an agent has its settings file, the list that holds hooks of tools, and how an entry there is written."""
+    """Where an agent has its settings, the list that holds hooks of tools, and how an entry there is written."""
 
     file: str
     event: str
     write: Callable[[str, int], dict[str, Any]]
     base: Mapping[str, Any] = {}
+    user_file: str = ""
+    """The file in a user's home, where it has another name."""
 
 
 def _write_matched(command: str, limit_s: int) -> dict[str, Any]:
     return {"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": limit_s}]}
 
 
-PLACES = {"claude-code": Place(".claude/settings.json", "PreToolUse", _write_matched)}
-"""The agents with a settings file that Sayso writes."""
+def _write_cursor(command: str, limit_s: int) -> dict[str, Any]:
+    return {"command": command, "timeout": limit_s, "failClosed": True}
+
+
+_PLUGIN = "opencode"
+"""The agent that reads a plugin instead of settings."""
+
+PLACES = {
+    "claude-code": Place(".claude/settings.json", "PreToolUse", _write_matched),
+    "codex": Place(".codex/hooks.json", "PreToolUse", _write_matched),
+    "cursor": Place(".cursor/hooks.json", "preToolUse", _write_cursor, {"version": 1}),
+    _PLUGIN: Place(".opencode/plugins/sayso.js", "", _write_matched, user_file=".config/opencode/plugins/sayso.js"),
+}
+"""The agents with settings that Sayso writes."""
 
 
 def settings_path(agent: str, scope: Scope, project: Path) -> Path:
     """Return the agent's settings file, with links followed."""
-    home = Path.home() if scope is Scope.user else project
-    return (home / PLACES[agent].file).resolve()
+    place = PLACES[agent]
+    own = Path.home() / (place.user_file or place.file)
+    return (own if scope is Scope.user else project / place.file).resolve()
 
 
 def install(agent: str, file: Path, options: str, wait_s: float) -> bool:
     """Write the agent's hook into its settings file, and return whether that changed it."""
-    place = PLACES[agent]
     # Without this program the shell's own status would let the call run.
     command = f"sayso hook {agent} --wait {wait_s:g}{options} || exit 2"
-    return _rewrite(agent, file, place.write(command, int(wait_s) + MARGIN_S))
+    if agent == _PLUGIN:
+        return _rewrite_plugin(file, _read_plugin().replace('"sayso hook opencode"', json.dumps(command)))
+    return _rewrite(agent, file, PLACES[agent].write(command, int(wait_s) + MARGIN_S))
 
 
 def remove(agent: str, file: Path) -> bool:
     """Remove the agent's hook from its settings file, and return whether it was there."""
-    return file.exists() and _rewrite(agent, file, None)
+    if not file.exists():
+        return False
+    return _rewrite_plugin(file, "") if agent == _PLUGIN else _rewrite(agent, file, None)
+
+
+def _read_plugin() -> str:
+    return (files(__package__) / "opencode.js").read_text(encoding="utf-8")
+
+
+def _rewrite_plugin(file: Path, text: str) -> bool:
+    """Write the plugin, or remove it without a text, unless the file is somebody else's."""
+    before = file.read_bytes() if file.exists() else b""
+    if before and before.partition(b"\n")[0] != _read_plugin().partition("\n")[0].encode():
+        raise _describe_broken(file, "Sayso did not write it")
+    if before == text.encode():
+        return False
+    _write(file, text) if text else file.unlink()
+    return True
 
 
 def _rewrite(agent: str, file: Path, entry: dict[str, Any] | None) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sayso.adapters.hooks.formats import Decision, HookCall, Verdict
+from sayso.adapters.hooks.calls import Decision, HookCall, Verdict
 from sayso.adapters.hooks.pending import Pending, PendingFile
 from sayso.client.holders import run_as
 from sayso.client.permits import Call, GatedCall, RedeemedPermit, obtain_permit, report
@@ -54,7 +54,7 @@ def _ask(call: HookCall, options: HookOptions, policy: RetryPolicy) -> Flow[Verd
     """Ask under the key of the same call if it waits, or else under its own."""
     digest = digest_json([call.tool, call.args])
     own = f"{call.agent}:{call.session}:{call.call_id or ''}:{digest}"
-    title = " ".join(map(str, call.note.values()))[:200] or call.tool
+    title = str(call.note.get("description") or call.tool)[:200]
     file = PendingFile.find(policy.url, call.agent, call.session, digest)
     pending = file.read() or Pending(own, title)
     while True:

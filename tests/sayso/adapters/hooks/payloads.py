@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from sayso.adapters.hooks.formats import HookCall, read_call, write_answer
+from sayso.adapters.hooks.calls import HookCall
+from sayso.adapters.hooks.formats import read_call, write_answer
 from sayso.adapters.hooks.judging import HookOptions, judge
 from sayso.core.canonical_json import JsonObject
 from sayso.testing import InProcessDesk

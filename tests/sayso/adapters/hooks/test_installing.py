@@ -28,9 +28,9 @@ def test_install_in_an_empty_folder_and_remove(agent: str, tmp_path: Path) -> No
     assert not install(agent, file, "", 540)
     assert file.read_text() == written
     assert install(agent, file, " --fail open", 30)
-    assert file.read_text().count("sayso hook") == 1
+    assert file.read_text().count(f"sayso hook {agent} --wait") == 1
     assert remove(agent, file)
-    assert "sayso" not in file.read_text()
+    assert not file.exists() or "sayso" not in file.read_text()
 
 
 def test_install_keeps_what_stands_in_the_file(tmp_path: Path) -> None:
@@ -72,3 +72,13 @@ def test_install_follows_a_link_to_the_settings(tmp_path: Path) -> None:
     (tmp_path / ".claude").symlink_to("dotfiles")
     install("claude-code", settings_path("claude-code", Scope.project, tmp_path), "", 540)
     assert "sayso" in (tmp_path / "dotfiles" / "settings.json").read_text()
+
+
+def test_install_leaves_a_plugin_of_somebody_else(tmp_path: Path) -> None:
+    file = tmp_path / "sayso.js"
+    file.write_text("export const Mine = async () => ({})\n")
+    with pytest.raises(InvalidInput, match="did not write it"):
+        install("opencode", file, "", 540)
+    with pytest.raises(InvalidInput, match="did not write it"):
+        remove("opencode", file)
+    assert "Mine" in file.read_text()

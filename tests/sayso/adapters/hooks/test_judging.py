@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sayso.adapters.hooks.formats import Verdict
+from sayso.adapters.hooks.calls import Verdict
 from sayso.adapters.hooks.judging import HookOptions, OnFailure, judge
 from sayso.client.retries import Flow
 from sayso.testing import InProcessDesk
