@@ -180,6 +180,10 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra policies --constraints requirements.lock \
 		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 		--output-file tests/frameworks/locks/sdk.lock
+	for name in agent_framework google_adk strands; do \
+		$(VENV)/bin/uv pip compile tests/frameworks/locks/agui_$$name.in --universal --python-version 3.11 --upgrade \
+			--generate-hashes --no-annotate --no-header --quiet --output-file tests/frameworks/locks/agui_$$name.lock; \
+	done
 	for name in google_adk agent_framework crewai; do \
 		$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/$$name.in --extra policies \
 			$$(test ! -f tests/frameworks/locks/$$name.overrides || echo --overrides tests/frameworks/locks/$$name.overrides) \

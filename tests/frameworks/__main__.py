@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from service.core.settings import CHECKOUT
-from tests.frameworks.kinds import AGUI, ENVIRONMENTS, GATED, KINDS, MCP, SCENARIOS, SDK, Kind
+from tests.frameworks.kinds import AGUI, AGUI_AGENTS, ENVIRONMENTS, GATED, KINDS, MCP, SCENARIOS, SDK, Kind
 from tests.frameworks.tables import replace_table, write_table
 
 PAGE = CHECKOUT / "docs" / "frameworks.md"
@@ -30,7 +30,8 @@ def main() -> int:
     others = [name for name in (MCP, AGUI, *GATED, SDK) if not names or name in names]
     if "--lowest" in sys.argv:
         return run_lowest(kinds, others)
-    for environment in [*sorted({kind.environment for kind in kinds if kind.environment}), *others]:
+    agents = AGUI_AGENTS if AGUI in others else ()
+    for environment in [*sorted({kind.environment for kind in kinds if kind.environment}), *others, *agents]:
         make_environment(environment)
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"

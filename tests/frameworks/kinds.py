@@ -15,6 +15,9 @@ MCP = "mcp"
 AGUI = "agui"
 """The environment of the AG-UI proxy and of agents behind it, which has no column."""
 
+AGUI_AGENTS = ("agui_agent_framework", "agui_google_adk", "agui_strands")
+"""The environments of agents that do not fit beside those."""
+
 GATED = ("google_adk", "agent_framework", "crewai")
 """The environments of frameworks that are tested with gated functions only, and have no column."""
 

@@ -53,6 +53,14 @@ class Interrupt(Immutable, extra="ignore", populate_by_name=True):
     expires_at: datetime | None = Field(default=None, alias="expiresAt")
 
     @property
+    def call_id(self) -> str | None:
+        """The call that may run. Google ADK asks about it with a call of its own, and names it in the metadata."""
+        adk = (self.metadata or {}).get("adk")
+        original = adk.get("originalFunctionCall") if isinstance(adk, dict) else None
+        id_ = original.get("id") if isinstance(original, dict) else None
+        return id_ if isinstance(id_, str) and self.tool_call_id is not None else self.tool_call_id
+
+    @property
     def is_form(self) -> bool:
         """Whether people give a value, instead of approving."""
         properties = self._properties
@@ -64,7 +72,7 @@ class Interrupt(Immutable, extra="ignore", populate_by_name=True):
         names = required if self.is_form and isinstance(required, list) else [*self._properties]
         return Kept(
             id=self.id,
-            call_id=self.tool_call_id,
+            call_id=self.call_id,
             form=self.is_form,
             plain=self._is_yes_or_no or (self.reason == "confirmation" and self.response_schema is None),
             takes=tuple(name for name in names if isinstance(name, str)),
@@ -112,8 +120,8 @@ def _write_call(interrupt: Interrupt, seen: CallsSeen, prefix: str) -> JsonObjec
     properties = (interrupt.response_schema or {}).get("properties")
     edited = properties.get("editedArgs") if isinstance(properties, dict) else None
     parameters: JsonValue = {"type": "object"}
-    if interrupt.tool_call_id is not None:
-        name, args = seen.find(interrupt.tool_call_id)
+    if interrupt.call_id is not None:
+        name, args = seen.find(interrupt.call_id)
         parameters = edited if isinstance(edited, dict) else parameters
     else:
         name = interrupt.reason

@@ -11,7 +11,7 @@ from demo.stacks import find_ports
 from launch.stops import wait_until
 from sayso.core.clock import new_id
 from service.core.settings import CHECKOUT
-from tests.frameworks.kinds import AGUI, find_python
+from tests.frameworks.kinds import AGUI, AGUI_AGENTS, find_python
 from tests.frameworks.mcp.desks import PATIENCE_S, Desk
 
 PYTHON = str(find_python(AGUI))
@@ -42,7 +42,8 @@ class Setup:
     def start(self, name: str) -> None:
         """Start the agent or the proxy and wait until it answers."""
         agent, port = self.ports
-        command = [PYTHON, "-m", "tests.frameworks.agui.servers", self.kind, str(agent)]
+        python = find_python(f"agui_{self.kind}" if f"agui_{self.kind}" in AGUI_AGENTS else AGUI)
+        command = [str(python), "-m", "tests.frameworks.agui.servers", self.kind, str(agent)]
         if name == "proxy":
             command = [PYTHON, "-m", "sayso", "agui", "--url", self.agent_url, "--port", str(port), *self.options]
         self.running[name] = subprocess.Popen(command, cwd=CHECKOUT, env=self.desk.environ(**self.environ))

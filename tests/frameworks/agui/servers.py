@@ -1,4 +1,4 @@
-"""AG-UI agents for the proxy: `python -m tests.frameworks.agui.servers pydantic_ai PORT`, or `langgraph`.
+"""AG-UI agents for the proxy: `python -m tests.frameworks.agui.servers pydantic_ai PORT`, or another framework.
 
 The user's message is a JSON list of payments, which the model makes at once. Effects are recorded in BOT_HOME. A
 payment to `die` ends the agent, one to `slow` does not return. LangGraph's agent asks for the amount of a payment to
@@ -137,6 +137,143 @@ def make_langgraph(saver: Any) -> FastAPI:
     return app
 
 
+def make_strands() -> FastAPI:
+    """Return an agent of Strands, which keeps its sessions in files."""
+    from ag_ui_strands import StrandsAgent, StrandsAgentConfig, ToolBehavior, add_strands_fastapi_endpoint
+    from strands import Agent, tool
+    from strands.models.model import Model
+    from strands.session.file_session_manager import FileSessionManager
+
+    class Payer(Model):
+        """Makes the payments, then repeats their results."""
+
+        def update_config(self, **model_config: Any) -> None: ...
+
+        def get_config(self) -> Any:
+            return {}
+
+        def structured_output(self, *_: Any, **__: Any) -> Any:
+            raise NotImplementedError
+
+        async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
+            last = messages[-1]["content"]
+            results = [part["toolResult"]["content"][0]["text"] for part in last if "toolResult" in part]
+            yield {"messageStart": {"role": "assistant"}}
+            if results:
+                yield {"contentBlockDelta": {"delta": {"text": "done: " + " | ".join(results)}}}
+                yield {"contentBlockStop": {}}
+            for id_, args in [] if results else list_payments(last[-1]["text"]):
+                yield {"contentBlockStart": {"start": {"toolUse": {"name": "send_money", "toolUseId": id_}}}}
+                yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(args)}}}}
+                yield {"contentBlockStop": {}}
+            yield {"messageStop": {"stopReason": "end_turn" if results else "tool_use"}}
+
+    @tool
+    async def send_money(to: str, amount: int) -> str:
+        """Send money to somebody."""
+        return await pay(to, amount)
+
+    config = StrandsAgentConfig(
+        tool_behaviors={"send_money": ToolBehavior(interrupt_on_call=True)},
+        session_manager_provider=lambda asked: FileSessionManager(asked.thread_id, storage_dir=str(HOME / "sessions")),
+    )
+    app = FastAPI()
+    agent = Agent(model=Payer(), tools=[send_money], callback_handler=None)
+    add_strands_fastapi_endpoint(app, StrandsAgent(agent, "bank", config=config), "/")
+    return app
+
+
+def make_agent_framework() -> FastAPI:
+    """Return an agent of Agent Framework, whose adapter speaks AG-UI 0.1 and keeps what it asks in its process."""
+    from agent_framework import (
+        Agent,
+        BaseChatClient,
+        ChatResponse,
+        ChatResponseUpdate,
+        Content,
+        FunctionInvocationLayer,
+        ResponseStream,
+        tool,
+    )
+    from agent_framework_ag_ui import add_agent_framework_fastapi_endpoint
+
+    class Payer(FunctionInvocationLayer, BaseChatClient):
+        """Makes the payments, then repeats their results."""
+
+        def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **_: Any) -> Any:
+            parts = [part for message in messages for part in message.contents]
+            results = [str(part.result) for part in parts if part.type == "function_result"]
+            contents = [Content.from_text("done: " + " | ".join(results))]
+            if not results:
+                calls = list_payments(parts[-1].text)
+                contents = [Content.from_function_call(id_, "send_money", arguments=args) for id_, args in calls]
+
+            async def updates() -> AsyncIterator[Any]:
+                yield ChatResponseUpdate(contents=contents, role="assistant")
+
+            return ResponseStream(updates(), finalizer=ChatResponse.from_updates)
+
+    @tool(approval_mode="always_require")
+    async def send_money(to: str, amount: int) -> str:
+        """Send money to somebody."""
+        return await pay(to, amount)
+
+    app = FastAPI()
+    agent = Agent(client=Payer(), name="bank", tools=[send_money])
+    add_agent_framework_fastapi_endpoint(app, agent, "/", single_user=True)
+    return app
+
+
+def make_google_adk() -> FastAPI:
+    """Return an agent of Google ADK, which keeps its sessions in a database."""
+    from ag_ui_adk import ADKAgent, add_adk_fastapi_endpoint
+    from google.adk.agents import LlmAgent
+    from google.adk.models import BaseLlm, LlmRequest, LlmResponse
+    from google.adk.sessions import DatabaseSessionService
+    from google.adk.tools import FunctionTool
+    from google.genai import types
+
+    class Payer(BaseLlm):
+        """Makes the payments, then repeats their results."""
+
+        async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[Any]:
+            parts = llm_request.contents[-1].parts or []
+            results = [part.function_response.response for part in parts if part.function_response]
+            texts = [str(result.get("result", result)) for result in results if result is not None]
+            content = [types.Part(text="done: " + " | ".join(texts))]
+            if not results:
+                calls = list_payments(str(parts[-1].text))
+                content = [
+                    types.Part(function_call=types.FunctionCall(name="send_money", args=args)) for _, args in calls
+                ]
+            yield LlmResponse(content=types.Content(role="model", parts=content))
+
+    async def send_money(to: str, amount: int) -> str:
+        """Send money to somebody."""
+        return await pay(to, amount)
+
+    tool = FunctionTool(send_money, require_confirmation=True)
+    agent = ADKAgent(
+        adk_agent=LlmAgent(name="bank", model=Payer(model="played"), tools=[tool]),
+        app_name="bank",
+        user_id="ann",
+        session_service=DatabaseSessionService(f"sqlite+aiosqlite:///{HOME / 'sessions.db'}"),
+        use_in_memory_services=True,
+        emit_interrupt_outcome=True,
+    )
+    app = FastAPI()
+    add_adk_fastapi_endpoint(app, agent, "/")
+    return app
+
+
+MAKERS = {
+    "pydantic_ai": make_pydantic_ai,
+    "strands": make_strands,
+    "agent_framework": make_agent_framework,
+    "google_adk": make_google_adk,
+}
+
+
 async def serve(app: FastAPI, port: int) -> None:
     """Serve until the process is stopped."""
     key = os.environ.get("AGENT_KEY")
@@ -152,8 +289,8 @@ async def serve(app: FastAPI, port: int) -> None:
 async def main() -> None:
     """Serve an agent."""
     kind, port = sys.argv[1:]
-    if kind == "pydantic_ai":
-        await serve(make_pydantic_ai(), int(port))
+    if kind != "langgraph":
+        await serve(MAKERS[kind](), int(port))
         return
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 

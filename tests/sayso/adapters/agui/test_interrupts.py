@@ -74,6 +74,20 @@ def test_tool_call_is_asked_with_the_arguments_of_the_agent() -> None:
     assert asked.write_calls([approval], seen, "bank") == [call]
 
 
+def test_confirmation_of_another_call_is_asked_as_that_call() -> None:
+    seen = CallsSeen()
+    seen.note({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay"})
+    original: JsonObject = {"id": "c", "name": "refund", "args": {"to": "eve"}}
+    confirmation = interrupt(
+        toolCallId="d", reason="confirmation", metadata={"adk": {"originalFunctionCall": original}}
+    )
+    (call,) = asked.write_calls([confirmation], seen, "")
+    assert isinstance(call, dict)
+    assert (confirmation.kept.call_id, call["tool"], call["args"]) == ("c", "pay", {})
+    for adk in (None, 7, {}, {"originalFunctionCall": 7}, {"originalFunctionCall": {"id": 7}}):
+        assert interrupt(toolCallId="d", metadata={"adk": adk}).call_id == "d"
+
+
 def test_interrupts_of_one_reason_share_a_definition() -> None:
     first = interrupt(reason="input_required", message="Which?", responseSchema=QUARTER)
     second = interrupt(id="j", reason="input_required", message="Why?", responseSchema={"type": "string"})
