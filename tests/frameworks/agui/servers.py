@@ -147,13 +147,14 @@ def make_strands() -> FastAPI:
     class Payer(Model):
         """Makes the payments, then repeats their results."""
 
-        def update_config(self, **model_config: Any) -> None: ...
+        def update_config(self, **_: Any) -> None:
+            """Keep nothing."""
 
         def get_config(self) -> Any:
             return {}
 
         def structured_output(self, *_: Any, **__: Any) -> Any:
-            raise NotImplementedError
+            raise ValueError("This model returns texts.")
 
         async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
             last = messages[-1]["content"]
