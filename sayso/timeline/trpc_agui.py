@@ -36,6 +36,16 @@ def read_interrupt(event: JsonObject) -> JsonObject | None:
     }
 
 
+def read_custom(event: JsonObject) -> Fields:
+    """Return the graph's metadata of what a node says itself."""
+    fields = Fields(event)
+    value = fields.inner("value")
+    category = "progress" if "progress" in value.raw else "text" if "content" in value.raw else "custom"
+    return Fields(
+        {"category": category, "eventType": fields.text("name"), "message": value.value("content"), **value.raw}
+    )
+
+
 def fold(events: Iterable[JsonObject]) -> list[JsonObject]:
     """Return the events of a stream as events of trpc-agent-go, with its latest interrupts that were not resumed."""
     stream = _Stream()

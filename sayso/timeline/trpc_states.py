@@ -14,7 +14,7 @@ from sayso.timeline.external_events import Fields, read_json, read_moment
 from sayso.timeline.trpc_agui import fold, is_agui
 
 PREGEL, NODE_CUSTOM = "_pregel_metadata", "_node_custom_metadata"
-CODE, CODE_RESULT = "code_execution_code", "code_execution_result"
+CODE, CODE_RESULT, TRANSFER = "code_execution_code", "code_execution_result", "transfer"
 
 _BREAKPOINTS = ("static_interrupt_before:", "static_interrupt_after:")
 _COMPLETION = "runner.completion"
@@ -52,6 +52,9 @@ class GoEvent:
     long_running: frozenset[str]
     state: Mapping[str, JsonValue]
     choices: tuple[Fields, ...] = ()
+    usage: Fields = field(default_factory=lambda: Fields(None))
+    requires_completion: bool = False
+    skips_summarization: bool = False
 
     @property
     def completes_run(self) -> bool:
@@ -125,6 +128,9 @@ def decode(event: JsonObject) -> GoEvent:
         long_running=frozenset(key for key in ids if isinstance(key, str)),
         state={key: _read_bytes(value) for key, value in fields.inner("stateDelta").raw.items()},
         choices=choices,
+        usage=fields.inner("usage"),
+        requires_completion=fields.flag("requiresCompletion"),
+        skips_summarization=fields.inner("actions").flag("skipSummarization"),
     )
 
 
@@ -140,10 +146,15 @@ def decode_all(payload: JsonValue) -> list[GoEvent]:
 
 
 def build_tree(events: Iterable[GoEvent]) -> dict[str, list[GoInvocation]]:
-    """Return the root invocations of each request, with their children. Events may come in any order."""
+    """Return the root invocations of each request, with their children. Events may come in any order.
+
+    What a graph's node says itself carries no request: it belongs to that of its invocation.
+    """
     invocations: dict[tuple[str, str], GoInvocation] = {}
+    events = list(events)
+    requests = {event.invocation_id: event.request_id for event in events if event.request_id}
     for event in events:
-        key = (event.request_id, event.invocation_id)
+        key = (event.request_id or requests.get(event.invocation_id, ""), event.invocation_id)
         invocation = invocations.setdefault(key, GoInvocation(event.invocation_id))
         invocation.parent_id = invocation.parent_id or event.parent_invocation_id
         invocation.trigger_id = invocation.trigger_id or event.trigger_id

@@ -14,7 +14,18 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from service.core.settings import CHECKOUT
-from tests.frameworks.kinds import AGUI, AGUI_AGENTS, ENVIRONMENTS, GATED, KINDS, MCP, SCENARIOS, SDK, Kind
+from tests.frameworks.kinds import (
+    AGUI,
+    AGUI_AGENTS,
+    ENVIRONMENTS,
+    GATED,
+    KINDS,
+    MCP,
+    SCENARIOS,
+    SDK,
+    TRPC_AGENT_GO,
+    Kind,
+)
 from tests.frameworks.tables import replace_table, write_table
 
 PAGE = CHECKOUT / "docs" / "frameworks.md"
@@ -28,6 +39,7 @@ def main() -> int:
     names = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
     kinds = [kind for kind in KINDS if not names or kind.name in names]
     others = [name for name in (MCP, AGUI, *GATED, SDK) if not names or name in names]
+    go = [TRPC_AGENT_GO] if not names or TRPC_AGENT_GO in names else []  # builds its server itself
     if "--lowest" in sys.argv:
         return run_lowest(kinds, others)
     agents = AGUI_AGENTS if AGUI in others else ()
@@ -35,7 +47,7 @@ def main() -> int:
         make_environment(environment)
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        code = run_scenarios([*(kind.name for kind in kinds), *others], report)
+        code = run_scenarios([*(kind.name for kind in kinds), *others, *go], report)
         outcomes = read_report(report)
     table = write_table(kinds, outcomes)
     print(table if kinds else "")
@@ -84,6 +96,7 @@ def run_scenarios(names: list[str], report: Path | None = None, *, lowest: bool 
         "pytest",
         "tests/frameworks",
         "-q",
+        "-rs",
         *(again if os.environ.get("AGAIN") else ("-n", "2", "--dist", "loadgroup")),
         *("-o", "cache_dir=.pytest_cache/frameworks"),
         *([f"--junitxml={report}"] if report else []),

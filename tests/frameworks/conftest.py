@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.installations import Installation, running_installation
-from tests.frameworks.kinds import AGUI, GATED, IS_LOWEST, KINDS, MCP, SDK, Kind
+from tests.frameworks.kinds import AGUI, GATED, IS_LOWEST, KINDS, MCP, SDK, TRPC_AGENT_GO, Kind
 
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
 CHOSEN = [one for one in KINDS if one.name in _NAMES]
@@ -29,6 +29,8 @@ if MCP not in _NAMES:
     collect_ignore_glob.append("mcp/*")
 if AGUI not in _NAMES:
     collect_ignore_glob.append("agui/*")
+if TRPC_AGENT_GO not in _NAMES:
+    collect_ignore_glob.append("trpc_agent_go/*")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the groups are read

@@ -18,6 +18,9 @@ AGUI = "agui"
 AGUI_AGENTS = ("agui_agent_framework", "agui_google_adk", "agui_strands")
 """The environments of agents that do not fit beside those."""
 
+TRPC_AGENT_GO = "trpc_agent_go"
+"""The folder of the Go server of trpc-agent-go, which has no Python packages and no column."""
+
 GATED = ("google_adk", "agent_framework", "crewai")
 """The environments of frameworks that are tested with gated functions only, and have no column."""
 

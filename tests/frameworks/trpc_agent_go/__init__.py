@@ -1,0 +1,1 @@
+"""Runs of trpc-agent-go behind the desk: a Go server with the real module, and the program that resumes them."""
