@@ -9,7 +9,7 @@ from sayso.errors import AlreadyRedeemed
 from sayso.timeline.external_events import Kind
 from sayso.timeline.merging import build_entries
 from sayso.timeline.trpc_states import decode_all, find_suspensions, write_tool_results, write_user_reply
-from service.edge.api.external_events import ExternalEntryView, Timeline
+from service.edge.api.external_events import ExternalEntryView
 from tests.frameworks.mcp.desks import Desk
 from tests.frameworks.trpc_agent_go.conftest import Hosts
 from tests.frameworks.trpc_agent_go.hosts import Host, read_text
@@ -171,6 +171,5 @@ def test_timeline_of_agui_events_knows_them_all(hosts: Hosts, desk: Desk) -> Non
 def read_timeline(desk: Desk, run_id: str) -> list[ExternalEntryView]:
     """Return the external entries of a run's timeline."""
     url, headers = f"{desk.stack.url}/api/v1/runs/{run_id}/timeline", {"Authorization": f"Bearer {desk.reviewer.key}"}
-    answer = httpx.get(url, headers=headers, timeout=PATIENCE_S)
-    entries = Timeline.model_validate(answer.json()).entries
-    return [entry.external for entry in entries if entry.external is not None]
+    entries = httpx.get(url, headers=headers, timeout=PATIENCE_S).json()["entries"]
+    return [ExternalEntryView.model_validate(entry["external"]) for entry in entries if entry["external"] is not None]
