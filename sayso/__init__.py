@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sayso.errors import (
         AlreadyRedeemed,
         CallFailed,
+        ChangesRequested,
         Conflict,
         DeadlinePassed,
         Denied,
@@ -39,6 +40,7 @@ __all__ = [
     "AsyncClient",
     "CallContext",
     "CallFailed",
+    "ChangesRequested",
     "Client",
     "Conflict",
     "DeadlinePassed",

@@ -200,6 +200,22 @@ class Denied(SaysoError):
         return f"{text} Ask again later if it still matters." if self.may_ask_again else f"{text} Continue without it."
 
 
+class ChangesRequested(Denied):
+    """A reviewer wants another version of the call: change it as the message says, and ask again with a new key.
+
+    `paths` names the arguments to change, if the reviewer marked some.
+    """
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(str(self.facts.get("paths", "")).split())
+
+    @property
+    def for_model(self) -> str:
+        """What a model should read instead of the call's result."""
+        return f"{self.message.rstrip().rstrip('.')}. It did not run."
+
+
 _DECIDERS: dict[str, Literal["person", "rule", "time"]] = {
     "human": "person",
     "agent": "person",

@@ -167,10 +167,22 @@ def deny(
     item: ItemOption = None,
     at_most: grants.AtMostOption = None,
     only: grants.OnlyOption = None,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="Ask for another version; -m says what to change.")
+    ] = False,
+    change: Annotated[list[str] | None, typer.Option(help="With --changes: an argument, such as args.amount.")] = None,
     yes: YesOption = False,
 ) -> None:
-    """Deny a call. With --at-most or --only, such a call then runs once without asking."""
-    _decide(id_, item, "deny", {"message": message, "offer": grants.read_offer(at_most, only)}, yes)
+    """Deny a call, or with --changes ask for another version of it.
+
+    With --at-most or --only, such a call then runs once without asking.
+    """
+    given: dict[str, JsonValue] = {"message": message, "offer": grants.read_offer(at_most, only)}
+    if change and not changes:
+        raise InvalidInput("--change marks what to change. Add --changes, which asks for another version.")
+    if changes:
+        given["changes"] = {"paths": [*(change or ())]}
+    _decide(id_, item, "deny", given, yes)
 
 
 def answer(
@@ -209,6 +221,8 @@ def _decide(id_: str, item_id: str | None, action: Action, given: dict[str, Any]
         decided = client.decide(suspension.id, item, action, key=None, **fields)
         granted = list(grants.show_granted(client, decided))
     verdict = decided.outcome.verdict if decided.outcome is not None else "recorded; it waits for other reviewers"
+    if decided.outcome is not None and decided.outcome.changes is not None:
+        verdict = "changes requested"
     if decided.undo_until is not None:
         verdict = f"recorded; nothing has run. `sayso retract {id_}` undoes it until {format_time(decided.undo_until)}"
     console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"), *granted, sep="\n")

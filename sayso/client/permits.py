@@ -105,9 +105,8 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
     """Submit a call, wait for its decision, and redeem its permit once.
 
     If another attempt under this key runs the call, its report is awaited: for `wait_s`, or until its time to report is
-    over. Raises `Suspended` if nobody decides within `wait_s`, `Denied`, `InDoubt`, `DeadlinePassed` if the permit
-    expired, `IdempotencyConflict` if the key belongs to another call, `Withdrawn` if another process asked with another
-    definition, and the errors of `send`.
+    over. Raises `Suspended` if nobody decides within `wait_s`, `Denied`, `InDoubt`, `DeadlinePassed` for an expired
+    permit, `IdempotencyConflict` for another call's key, `Withdrawn` for another definition, and the errors of `send`.
     """
     suspension = yield from _submit(policy, call)
     definition = suspension.items[0].tool.definition
@@ -243,8 +242,7 @@ def _check_item(call: GatedCall, suspension: SuspensionView) -> ItemView:
     if suspension.status == "cancelled":
         error = (suspension.end.error if suspension.end else None) or ""
         message = f"{item.tool.name} must not run: its run was cancelled. {error}".strip()
-        started = item.permit is not None or item.doubt is not None
-        raise errors.Denied(message, verdict="cancelled", may_have_run=started)
+        raise errors.Denied(message, verdict="cancelled", may_have_run=bool(item.permit or item.doubt))
     return item
 
 
@@ -256,7 +254,10 @@ def _check_outcome(call: GatedCall, suspension: SuspensionView, item: ItemView) 
         why = f": {outcome.message}" if outcome is not None and outcome.message else "."
         facts: dict[str, str] = {"suspension_id": suspension.id, "key": call.label}
         facts |= {"verdict": outcome.verdict, "by_kind": outcome.by.kind} if outcome is not None else {}
-        raise errors.Denied(f"{name} was denied by {by}{why}", by=by, may_have_run=item.doubt is not None, **facts)
+        denied, word = errors.Denied, "denied"
+        if outcome is not None and outcome.changes is not None:
+            denied, word, facts["paths"] = errors.ChangesRequested, "returned", " ".join(outcome.changes.paths)
+        raise denied(f"{name} was {word} by {by}{why}", by=by, may_have_run=item.doubt is not None, **facts)
     if suspension.end is not None and item.permit is None:
         raise _describe_lateness(call, suspension)
 
@@ -331,10 +332,8 @@ def _describe_doubt(call: GatedCall, suspension: SuspensionView, item: ItemView)
     look = f"the call may have run: look it up under the idempotency key {idempotency_key}"
     advice = f"Its time to report is over, and {look}."
     if suspension.end is None:
-        advice = (
-            f"Another process may still be running it: call again in a moment. If that process died, {look}, "
-            "or call it with on_doubt='ask' to let a person decide."
-        )
+        advice = f"Another process may still be running it: call again in a moment. If that process died, {look}, "
+        advice += "or call it with on_doubt='ask' to let a person decide."
     return errors.InDoubt(f"{problem} {advice}", suspension_id=suspension.id, key=call.label)
 
 

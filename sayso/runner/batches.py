@@ -272,7 +272,8 @@ def _answer(entry: BatchCall, decided: Resumption | None) -> BatchCall:
         return end_call(entry, decided.outcome.message or "The call's fallback failed the run.", Stop.FAILED)
     if not decided.outcome.may_run:
         by = "reviewer" if decided.outcome.by.kind is ActorKind.HUMAN else "policy"
-        stop = None if decided.outcome.by == COVERED else Stop.DENIED  # not denied: the decision was not needed
+        unneeded = decided.outcome.by == COVERED
+        stop = Stop.DENIED if decided.outcome.refuses and not unneeded else None
         return end_call(entry, decided.outcome.message or f"Denied by {by}", stop)
     if entry.ask is not None and entry.ask.doubt is not None:
         return _settle_doubt(entry, entry.ask.doubt, decided)

@@ -227,6 +227,7 @@ def _keep(item: Item, denied: str | None) -> ItemDraft:
         value=outcome.value,
         message=denied or outcome.message,
         offer=outcome.offer,
+        changes=None if denied else outcome.changes,
         start_by_ms=item.start_by_ms,
     )
     carried = {name: getattr(item, name) for name in _CARRIED}

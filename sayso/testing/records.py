@@ -22,6 +22,7 @@ from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions import client_execution
 from sayso.core.transitions.deadlines import keep_time
 from sayso.core.transitions.deciding import ask_again, find_item
+from sayso.core.transitions.decision_checks import request_changes
 from sayso.core.transitions.masking import mask_contents
 from sayso.errors import IdempotencyConflict, InvalidInput
 from sayso.features.permissions.making import decide_with_grant
@@ -81,6 +82,10 @@ class FakeReviewer:
     def denies(self, tools: str = "*", message: str | None = None) -> None:
         """Deny calls of these tools from now on."""
         self._instructions.insert(0, _Instruction(tools, "deny", {"message": message}))
+
+    def requests_changes(self, tools: str, message: str, *paths: str) -> None:
+        """Request changes of calls of these tools from now on, of the arguments at `paths`, such as `args.amount`."""
+        self._instructions.insert(0, _Instruction(tools, "deny", {"message": message, "changes": {"paths": [*paths]}}))
 
     def answers(self, tools: str, value: JsonValue) -> None:
         """Give this value to calls of these tools that request one, from now on."""
@@ -184,6 +189,7 @@ class DeskRecords:
             proof=make_proof(item.digest, action, request.args, request.value) if item.terms.step_up else None,
             by=by,
             at_ms=self.clock.now_ms,
+            changes=request_changes(item, request),
         )
         change = decide_with_grant(self.policy, record, decision, request, self.clock.now_ms)
         if request.action == "value" and item.response_schema is not None:

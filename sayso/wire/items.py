@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Actor, DecisionAction, Shown, Verdict
-from sayso.core.records.envelopes import ConstraintKind
+from sayso.core.records.envelopes import ConstraintKind, RequestedChanges, Revision
 from sayso.core.records.items import Answer, DeliveryState, ItemKind, ItemTool, Prompt
 from sayso.core.records.judgements import Level, Remembered
 from sayso.core.records.proofs import Proof, StepUp
@@ -123,6 +123,9 @@ class OutcomeView(View):
     start_by: Timestamp = Field(validation_alias="start_by_ms", description="The call does not start after this time.")
     digest: str = Field(description="The digest of the call as it runs.")
     offer: OfferView | None = Field(description="The call that the denial offers instead; null without an offer.")
+    changes: Later[RequestedChanges | None] = Field(
+        description="What to change before you ask again, as `message` says; null for a call that is not wanted."
+    )
 
     @property
     def may_run(self) -> bool:
@@ -311,6 +314,9 @@ class ItemView(View):
     denied_before: EarlierDenialView | None = Field(
         default=None,
         description="The last denial of the same call; for people who read one suspension, while the item is open.",
+    )
+    revises: Later[Revision | None] = Field(
+        description="The earlier item whose changes a reviewer had requested, if this is its new version."
     )
     freeze: HoldView | None = Field(
         default=None,

@@ -8,10 +8,12 @@ from pydantic import JsonValue, ValidationError
 
 from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.envelopes import ARGUMENT_PATTERN
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.sentences import join_words
 from sayso.core.text.language import _
+from sayso.core.transitions.decision_checks import takes_changes
 from sayso.errors import InvalidInput, SaysoError, TooLarge
 from service.edge.http.bodies import misfit
 from service.forms.controls import Field, Post, normalize
@@ -36,6 +38,14 @@ class Forms(NamedTuple):
     message: str = ""
     chosen: str = ""
     focus: str = ""
+    rounds: bool = False  # whether a reviewer can request changes
+    returns: tuple[tuple[str, str], ...] = ()  # what they can mark to be changed: the path and the name of each
+    marked: frozenset[str] = frozenset()
+    returned: bool = False  # whether they have
+
+
+_MARK = "change."
+_MOST_MARKED = 20
 
 
 def make_forms(item: Item, definition: ToolDefinition | None, *, nested: bool = False) -> Forms:
@@ -50,9 +60,15 @@ def make_forms(item: Item, definition: ToolDefinition | None, *, nested: bool = 
     value = value_fields(value_schema, item.choices) if Answer.VALUE in item.allowed else ()
     if item.target_arg in item.terms.secrets:
         value = tuple(replace(field, shape=replace(field.shape, secret=True)) for field in value)
-    if not nested:
-        return Forms(item.allowed, args, value)
-    return Forms(item.allowed, unfold_all(args), unfold_all(value))
+    rounds = takes_changes(item)
+    forms = Forms(item.allowed, args, value, rounds=rounds, returns=_list_returnable(item) if rounds else ())
+    return forms._replace(args=unfold_all(args), value=unfold_all(value)) if nested else forms
+
+
+def _list_returnable(item: Item) -> tuple[tuple[str, str], ...]:
+    """Return the arguments that a reviewer can mark; those with unusual names are not among them."""
+    paths = ((f"args.{name}", name) for name in item.tool.args)
+    return tuple((path, name) for path, name in paths if re.fullmatch(ARGUMENT_PATTERN, path))
 
 
 def refill(forms: Forms, post: Post) -> Forms:
@@ -61,6 +77,8 @@ def refill(forms: Forms, post: Post) -> Forms:
     return forms._replace(
         chosen=chosen,
         message=normalize(post.get("message", "")),
+        marked=frozenset(_list_marked(post)),
+        returned="returns" in post,
         args=read_fields(forms.args, post).fields if chosen == Answer.EDIT else forms.args,
         value=read_fields(forms.value, post).fields if chosen == Answer.VALUE else forms.value,
     )
@@ -120,10 +138,14 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
     code = "".join(post.get("code", "").split()) or None
     if code is not None and not re.fullmatch("[0-9]{6}", code):
         raise InvalidInput(_("The code of your app has six digits. Type it again."))
+    changes = {"paths": _list_marked(post)[:_MOST_MARKED]} if "returns" in post and answer == Answer.DENY else None
+    if changes is not None and message is None:
+        raise InvalidInput(_("Write what to change. The agent gets this text."))
     try:
         return DecisionRequest.model_validate(
             {
                 "action": action,
+                "changes": changes,
                 "digest": post.get("digest", ""),
                 "args": args,
                 "value": value,
@@ -134,6 +156,10 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
         )
     except ValidationError as error:
         raise misfit(error.errors(include_url=False, include_input=False), "answer") from error
+
+
+def _list_marked(post: Post) -> list[str]:
+    return [name.removeprefix(_MARK) for name in post if name.startswith(_MARK)]
 
 
 def _read_value(fields: tuple[Field, ...], post: Post) -> JsonValue:

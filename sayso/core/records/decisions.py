@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, is_empty
-from sayso.core.records.envelopes import CounterOffer, GrantRequest, Offered
+from sayso.core.records.envelopes import ChangeRequest, CounterOffer, GrantRequest, Offered, RequestedChanges
 from sayso.core.records.proofs import Proof, SignedDecision
 from sayso.core.records.terms import group_of
 
@@ -208,6 +208,7 @@ class Decision(Immutable):
     grant_id: str = Field(default="", exclude_if=is_empty, description="What the decision also granted, if anything.")
     offer: Offered | None = Field(None, exclude_if=is_empty)  # the call that the denial offers instead, if any
     suspends: tuple[str, ...] = Field((), exclude_if=is_empty)  # the learned grants that the denial suspends
+    changes: RequestedChanges | None = Field(None, exclude_if=is_empty)  # what the denial asks the agent to change
 
 
 class VoidedDecision(Immutable):
@@ -283,10 +284,16 @@ class Outcome(Immutable):
     digest: str
     # The call that passes once instead of this denied one, if any.
     offer: Offered | None = Field(None, exclude_if=is_empty)
+    changes: RequestedChanges | None = Field(None, exclude_if=is_empty)  # what the denial asks the agent to change
 
     @property
     def may_run(self) -> bool:
         return self.verdict in RUNNING
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the call is not wanted; of a call to be changed, the agent makes a new version."""
+        return not self.may_run and self.changes is None
 
 
 class Report(Immutable):
@@ -347,6 +354,11 @@ class DecisionRequest(Immutable):
         exclude_if=is_empty,
         description="With deny: a call within these limits passes once without asking, within a day.",
     )
+    changes: ChangeRequest | None = Field(
+        default=None,
+        exclude_if=is_empty,
+        description="With deny: ask the agent for another version of the call; `message` says what to change.",
+    )
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
@@ -356,6 +368,8 @@ class DecisionRequest(Immutable):
             raise ValueError("grant is accepted only with approve; omit it, or approve")
         if self.offer is not None and self.action != "deny":
             raise ValueError("offer is accepted only with deny; omit it, or deny")
+        if self.changes is not None and (self.action != "deny" or not (self.message or "").strip() or self.offer):
+            raise ValueError("changes need the action deny and a message that says what to change, and no offer")
         if self.value is not None and self.action != "value":
             raise ValueError("value is accepted only with the action value; omit it, or choose value")
         if self.action == "value" and "value" not in self.model_fields_set:

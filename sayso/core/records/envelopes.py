@@ -132,3 +132,32 @@ class CounterOffer(Bounds):
         if not (self.equal or self.at_most or self.one_of):
             raise ValueError("an offer needs a limit; add equal, at_most or one_of, or deny without an offer")
         return self
+
+
+class ChangeRequest(Immutable):
+    """What a denial asks the agent to change in its call, before it asks again."""
+
+    paths: tuple[ArgumentName, ...] = Field(
+        default=(), max_length=20, description="The arguments to change, such as `args.amount`; none for any."
+    )
+
+
+class RequestedChanges(ChangeRequest):
+    """The changes that a denial asks for: how often reviewers have asked for some of this call, and may."""
+
+    round: int = Field(description="How often reviewers have requested changes of the call, this time included.")
+    rounds: int = Field(description="How often they may.")
+
+    def describe(self, tool: str, message: str) -> str:
+        """Return what the agent gets as the reason of the denial."""
+        change = f" Change {', '.join(self.paths)}, and call" if self.paths else " Change the call, and make"
+        again = f"{change} {tool} again." if self.paths else f"{change} it again."
+        return f"Changes requested ({self.round} of {self.rounds}): {message.rstrip('.')}.{again}"
+
+
+class Revision(Immutable):
+    """The item of which another is a new version, and how often changes of the call were requested until then."""
+
+    suspension_id: str
+    item_id: str
+    round: int

@@ -20,7 +20,7 @@ from sayso.core.records.decisions import (
     Verdict,
     VoidedDecision,
 )
-from sayso.core.records.envelopes import Offered
+from sayso.core.records.envelopes import Offered, RequestedChanges, Revision
 from sayso.core.records.judgements import Assessment, Charge, Remembered, place_charges
 from sayso.core.records.permissions import Envelope, Learning
 from sayso.core.records.terms import RuleTerms, Terms, freeze_terms
@@ -176,6 +176,7 @@ class PresetOutcome(Immutable):
     value: JsonValue = None
     message: str | None = None
     offer: Offered | None = None
+    changes: RequestedChanges | None = None
     start_by_ms: int | None = None
 
 
@@ -233,6 +234,8 @@ class _ItemFields(Immutable):
     confirmation: Confirmation | None = Field(None, exclude_if=is_empty)
     drill: Drill | None = Field(None, exclude_if=is_empty)  # marks a false call, whose permit is void
     mandate: Envelope | None = Field(None, exclude_if=is_empty)  # the plan that the item asks about, if any
+    # The earlier call whose changes a reviewer had requested, if this is its new version.
+    revises: Revision | None = Field(None, exclude_if=is_empty)
 
 
 class ItemDraft(_ItemFields):

@@ -289,7 +289,7 @@ class SuspensionRecord(Stored):
 
     @property
     def stops_calls(self) -> bool:
-        return self.on_deny != "continue" and any(item.outcome and not item.outcome.may_run for item in self.items)
+        return self.on_deny != "continue" and any(item.outcome and item.outcome.refuses for item in self.items)
 
     @property
     def deadline_at_ms(self) -> int | None:

@@ -126,6 +126,18 @@ def _max_undo(values: Iterable[str | None]) -> str | None:
     return max(values, key=read_undo_s)
 
 
+MOST_ROUNDS = 3
+"""How often reviewers may request changes of one call, unless its rule says otherwise."""
+
+
+def _min_rounds(values: Iterable[int | None]) -> int:
+    return min(MOST_ROUNDS if rounds is None else rounds for rounds in values)
+
+
+def _is_unstated(value: object) -> bool:
+    return value is None
+
+
 def _find_first(values: Iterable[str | None]) -> str | None:
     return next(filter(None, values), None)
 
@@ -218,6 +230,10 @@ class RuleTerms(Immutable):
     sample: Annotated[Sample | None, Term("How many calls are drawn by chance for another person.")] = Field(
         default=None, exclude_if=is_empty
     )
+    rounds: Annotated[
+        int | None,
+        Term(f"How often reviewers may request changes of a call; {MOST_ROUNDS} without it.", _min_rounds),
+    ] = Field(default=None, ge=0, le=10, exclude_if=_is_unstated)
 
     @field_validator("quorum")
     @classmethod
@@ -312,6 +328,7 @@ class Terms(Immutable):
     deadline_waits: bool = False
     notify_requester: bool = False
     sample: Sample | None = Field(default=None, exclude_if=is_empty)
+    rounds: int | None = Field(default=None, exclude_if=_is_unstated)
 
     def reviewers_of(self, step: int) -> tuple[str, ...]:
         """Return the reviewers of an escalation step; of the rule for step 0."""

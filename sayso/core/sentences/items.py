@@ -37,6 +37,8 @@ _YOURS: dict[str, str] = {
     DecisionAction.FAIL: mark("You failed the run."),
 }
 
+_YOU_RETURNED = mark("You requested changes.")
+
 _UNDOABLE: dict[str, str] = {
     DecisionAction.APPROVE: mark("Approved. Nothing has run yet."),
     DecisionAction.DENY: mark("Denied. The agent does not know yet."),
@@ -226,7 +228,8 @@ def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> s
 def _describe_earlier(record: SuspensionRecord, item: Item, by: Actor, entitled: Actor) -> str:
     own = next((decision for decision in item.decisions if decision.by.id == by.id), None)
     if own is not None:
-        return f"{_(_YOURS[own.action])} {describe_deadlock(record, item) or _describe_lack(item, own)}"
+        made = _YOURS[own.action] if own.changes is None else _YOU_RETURNED
+        return f"{_(made)} {describe_deadlock(record, item) or _describe_lack(item, own)}"
     if (alike := find_alike(item, by)) is not None:
         names = {"person": alike.by.id, "rest": _describe_lack(item, alike)}
         return _("%(person)s decided by a credential that you made or reset, which counts as yours. %(rest)s", **names)

@@ -43,6 +43,8 @@ _LATE: dict[str, tuple[str, str]] = {
 }
 """What a deadline has decided, without and with its time."""
 
+_RETURNED = mark("%(who)s requested changes")
+
 _MACHINES: dict[str, str] = {
     ActorKind.TIMEOUT: mark("the deadline"),
     ActorKind.POLICY: mark("the rules"),
@@ -102,6 +104,8 @@ class _Outcome(Protocol):
     @property
     def value(self) -> JsonValue: ...
     @property
+    def changes(self) -> object | None: ...
+    @property
     def by(self) -> _Actor: ...
 
 
@@ -142,7 +146,8 @@ def describe_actor(actor: _Actor) -> str:
 
 def describe_decision(item: Item, decision: Decision) -> str:
     """Return one reviewer's decision: `ben approved with 1 change`."""
-    made = _(_DECISIONS[decision.action]) % {"who": describe_actor(decision.by)}
+    template = _DECISIONS[decision.action] if decision.changes is None else _RETURNED
+    made = _(template) % {"who": describe_actor(decision.by)}
     if decision.args is not None:
         made = _("%(decision)s with %(changes)s", decision=made, changes=_count(item.tool.args, decision.args))
     if decision.proof is not None:
@@ -192,6 +197,18 @@ def describe_earlier_denial(denial: EarlierDenial, run_id: str, thread_id: str |
     return compose(template, who=denial.by, when=Moment(denial.at_ms))
 
 
+def describe_revision(item: Item) -> Sentence:
+    """Return who had requested the changes with which an item's call is made again, when, and how often that was."""
+    outcome = item.outcome
+    if outcome is None or outcome.changes is None:
+        return ()
+    changes = outcome.changes
+    template = _("A new version: %(who)s requested changes %(when)s (%(round)s of %(rounds)s)")
+    return compose(
+        template, who=outcome.by.id, when=Moment(outcome.at_ms), round=str(changes.round), rounds=str(changes.rounds)
+    )
+
+
 def describe_near_denial(denial: EarlierDenial, run_id: str, thread_id: str | None) -> Sentence:
     """Return who denied a near call before, when and where."""
     template = _("%(who)s denied a similar call %(when)s, for the same agent")
@@ -219,7 +236,8 @@ def describe_outcome(item: _Decided) -> str:
     if outcome.verdict == Verdict.APPROVED and outcome.args is not None:
         changes = _count(item.tool.args, outcome.args)
         return _("%(who)s approved this with %(changes)s", who=name, changes=changes)
-    return _(_VERDICTS.get(outcome.verdict, f"%(who)s {outcome.verdict} this")) % {"who": name}
+    ended = _VERDICTS.get(outcome.verdict, f"%(who)s {outcome.verdict} this")
+    return _(ended if outcome.changes is None else _RETURNED) % {"who": name}
 
 
 def describe_outcome_when(item: Item) -> Sentence:

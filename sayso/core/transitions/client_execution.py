@@ -202,7 +202,7 @@ def _status_of(record: SuspensionRecord, item: Item) -> RunStatus:
     if permit is not None:
         return RunStatus.COMPLETED if permit.report is not None else RunStatus.DEGRADED
     if outcome is not None and outcome.verdict is Verdict.DENIED:
-        return _STATUSES[record.on_deny]
+        return _STATUSES[record.on_deny] if outcome.refuses else RunStatus.COMPLETED
     return RunStatus.COMPLETED if _answer_of(item) is not None else RunStatus.FAILED
 
 

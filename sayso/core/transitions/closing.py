@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import COVERED, Actor, Confirmation, Decision, DecisionAction, Outcome, Verdict
+from sayso.core.records.envelopes import RequestedChanges
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import CardDelivery, Item, PresetOutcome, digest_item, final_args
 from sayso.core.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
@@ -38,11 +39,34 @@ def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms:
     edits = decision.action is DecisionAction.APPROVE and decision.args is not None
     args = args_of(item, decision) if edits or decision.action is DecisionAction.VALUE else None
     verdict = _VERDICTS[decision.action]
-    message = " ".join(filter(None, (decision.message, decision.offer.text))) if decision.offer else decision.message
+    message, changes = decision.message, _join_changes(item, decision)
+    if changes is not None:
+        message = changes.describe(item.tool.name, decision.message or "")
+    elif decision.offer is not None:
+        message = " ".join(filter(None, (decision.message, decision.offer.text)))
     preset = PresetOutcome(
-        verdict=verdict, by=decision.by, args=args, value=decision.value, message=message, offer=decision.offer
+        verdict=verdict,
+        by=decision.by,
+        args=args,
+        value=decision.value,
+        message=message,
+        offer=decision.offer,
+        changes=changes,
     )
     return close_with_preset(record, item, preset, now_ms)
+
+
+def _join_changes(item: Item, decision: Decision) -> RequestedChanges | None:
+    """Return the changes that all who deny the item request; None if one of them denies it as it is."""
+    if decision.changes is None:
+        return None
+    requested = [other.changes for other in item.decisions if other.action is DecisionAction.DENY]
+    paths: list[str] = []
+    for changes in requested:
+        if changes is None:
+            return None
+        paths += changes.paths
+    return decision.changes.model_copy(update={"paths": tuple(dict.fromkeys(paths))})
 
 
 def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcome, now_ms: int) -> Item:
@@ -56,6 +80,7 @@ def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcom
         value=preset.value,
         message=preset.message,
         offer=preset.offer,
+        changes=preset.changes,
         by=preset.by,
         at_ms=now_ms,
         start_by_ms=preset.start_by_ms or now_ms + item.terms.start_by_s * 1000,
@@ -95,6 +120,8 @@ def describe_decision(item: Item, decision: Decision) -> JsonObject:
         data["grant_id"] = decision.grant_id
     if decision.suspends:
         data["suspends"] = [*decision.suspends]
+    if decision.changes is not None:
+        data["changes"] = decision.changes.model_dump(mode="json")
     if decision.message is not None:
         data["message"] = secrets.scrub(decision.message)
     if decision.action is DecisionAction.VALUE:

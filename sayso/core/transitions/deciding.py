@@ -117,7 +117,7 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     # Escalations and frozen time count from now, not from the suspension's start.
     inquiries = tuple(inquiry.model_copy(update={"left_ms": None}) for inquiry in item.inquiries)
     kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries}
-    kept |= {"drill": item.drill, "asked": item.asked}
+    kept |= {"drill": item.drill, "asked": item.asked, "revises": item.revises}
     kept |= {"requested": item.requested or digest_json(item.tool.args)}
     replacement = replacement.model_copy(update=kept)
     data = closing.describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}

@@ -9,15 +9,17 @@ from sayso.core.records.decisions import (
     ActorKind,
     Decision,
     DecisionAction,
+    DecisionRequest,
     Delegate,
     Limits,
     Represented,
     is_covered,
 )
-from sayso.core.records.items import Answer, Item
+from sayso.core.records.envelopes import RequestedChanges
+from sayso.core.records.items import Answer, Item, ItemKind
 from sayso.core.records.proofs import Proof, digest_content, make_challenge
 from sayso.core.records.suspensions import Status, SuspensionRecord
-from sayso.core.records.terms import GROUP_PREFIX, Terms
+from sayso.core.records.terms import GROUP_PREFIX, MOST_ROUNDS, Terms
 from sayso.core.transitions.legal import check_step
 from sayso.core.transitions.quorum import find_counted
 from sayso.errors import (
@@ -70,7 +72,9 @@ def is_repeat(item: Item, decision: Decision) -> bool:
 
 
 def _content(decision: Decision) -> bytes:
-    return canonical_json([decision.action, decision.args, decision.value, decision.message, decision.args_digest])
+    asked = decision.changes.model_dump(mode="json") if decision.changes is not None else None
+    about = [decision.action, decision.args, decision.value, decision.message, decision.args_digest, asked]
+    return canonical_json(about)
 
 
 def check_decision(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:
@@ -114,6 +118,38 @@ def _fits(proof: Proof, decision: Decision) -> bool:
     content = digest_content(decision.args, decision.value)
     challenge = make_challenge(decision.args_digest, decision.action, content, proof.nonce)
     return proof.content == content and proof.signs(challenge)
+
+
+def request_changes(item: Item, request: DecisionRequest) -> RequestedChanges | None:
+    """Return the changes that a denial requests, None without any; raises `InvalidInput` where the item takes none."""
+    if request.changes is None:
+        return None
+    number, rounds = _count_rounds(item)
+    if not _may_change(item):
+        raise InvalidInput("Only the arguments of a call can be changed. Decide without changes.")
+    if number > rounds:
+        raise InvalidInput(
+            f"Changes of this call were requested {rounds} times, as often as its rule allows. Approve or deny it."
+            if rounds
+            else "The rule lets nobody request changes of this call. Approve or deny it."
+        )
+    return RequestedChanges(paths=request.changes.paths, round=number, rounds=rounds)
+
+
+def takes_changes(item: Item) -> bool:
+    """Return whether a denial of the item may request changes."""
+    number, rounds = _count_rounds(item)
+    return Answer.DENY in item.allowed and _may_change(item) and number <= rounds
+
+
+def _may_change(item: Item) -> bool:
+    return item.kind is ItemKind.APPROVAL and item.doubt is None and item.mandate is None
+
+
+def _count_rounds(item: Item) -> tuple[int, int]:
+    """Return the number of the next request for changes, and how many there may be."""
+    rounds = MOST_ROUNDS if item.terms.rounds is None else item.terms.rounds
+    return 1 if item.revises is None else item.revises.round + 1, rounds
 
 
 def check_draft(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:

@@ -27,7 +27,7 @@ from sayso.core.transitions.deciding import (
     retract,
     void_decisions,
 )
-from sayso.core.transitions.decision_checks import check_canceller, check_draft, check_open
+from sayso.core.transitions.decision_checks import check_canceller, check_draft, check_open, request_changes
 from sayso.core.transitions.execution import revive
 from sayso.core.transitions.freezing import check_in_time, lost_ms
 from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, release_claim
@@ -99,7 +99,6 @@ class Reviewing:
         proven = await self._prove(suspension_id, item_id, decision_id, request, by)
         await self.handing.prepare()
         freezes, policy = await self.changes.freezes(), self.policy()
-        consequences = self.changes.suspensions.hooks.consequences
         covering = await self._find_denied(policy, suspension_id, item_id) if request.action == "deny" else ()
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
@@ -121,11 +120,14 @@ class Reviewing:
                 at_ms=now_ms,
                 idempotency_key=key,
                 suspends=tuple(grant.id for grant in covering),
+                changes=request_changes(find_item(record, item_id), request),
             )
             frozen_ms = self.frozen_ms(record, item_id, freezes, now_ms)
             if renewed is not None:
                 return ask_again(record, decision, renewed, now_ms, frozen_ms)
-            change = consequences.decide(policy, record, decision, request, now_ms, frozen_ms)
+            change = self.changes.suspensions.hooks.consequences.decide(
+                policy, record, decision, request, now_ms, frozen_ms
+            )
             denial = Denial(by=by.id, at_ms=now_ms, suspension_id=suspension_id, item_id=item_id)
             suspended = tuple(grant.model_copy(update={"denial": denial}) for grant in covering)
             return defer_effects(record, change, item_id, suspended)

@@ -229,7 +229,10 @@ class Suspending:
         state: SealedState | None = None,
         hand_on: Callable[[Verb], Verb] = lambda verb: verb,
     ) -> Saved:
-        numbered = assign_numbers(await self.suspensions.sampling.draw(drafts, draft.run), new_number)
+        drawn = await self.suspensions.sampling.draw(drafts, draft.run)
+        if draft.run.thread_id != draft.run.id:  # nothing came before a call without a thread
+            drawn = await self.suspensions.revisions.mark(drawn, draft.run)
+        numbered = assign_numbers(drawn, new_number)
 
         def begin(draft: SuspensionRecord, now_ms: int) -> Change:
             begun = suspend(draft, numbered, now_ms)

@@ -155,7 +155,9 @@ class WorkerExecution:
     ) -> Saved:
         """Suspend a leased run again; one commit ends this suspension and saves the next."""
         draft = draft_following(leased, state, step)
-        numbered = assign_numbers(await self.changes.suspensions.sampling.draw(drafts, draft.run), new_number)
+        suspensions = self.changes.suspensions
+        marked = await suspensions.revisions.mark(await suspensions.sampling.draw(drafts, draft.run), draft.run)
+        numbered = assign_numbers(marked, new_number)
         return await self._change_once(
             leased.id,
             fence,

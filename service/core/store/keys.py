@@ -196,6 +196,10 @@ class TenantKeys:
         """The latest denials of an owner's calls of a tool, to find those of near calls."""
         return f"{self.prefix}near-denials:{_hash(owner, tool)}"
 
+    def returned(self, owner: str, thread_id: str, tool: str) -> str:
+        """The item of a tool in an owner's thread whose changes a reviewer requested."""
+        return f"{self.prefix}returned:{_hash(owner, thread_id, tool)}"
+
     def last_approval(self, reviewer: str, owner: str, agent: str, tool: str) -> str:
         """The latest item of an agent's tool that a reviewer approved."""
         return f"{self.prefix}last-approval:{_hash(reviewer, owner, agent, tool)}"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso import Denied, Suspended, gate
+from sayso import ChangesRequested, Denied, Suspended, gate
 from sayso.errors import InvalidInput
 from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated
@@ -25,6 +25,19 @@ def test_denial_of_a_person_is_final(desk: InProcessDesk, bank: Bank) -> None:
     denied = deny(desk, bank)
     assert (denied.decided_by, denied.may_ask_again) == ("person", False)
     assert denied.for_model == ("refund was denied by reviewer: Not this week. It did not run. Continue without it.")
+
+
+def test_requested_changes_tell_what_to_change(desk: InProcessDesk, bank: Bank) -> None:
+    desk.reviewer.requests_changes("refund", "At most 2.", "args.amount")
+    returned = deny(desk, bank)
+    assert isinstance(returned, ChangesRequested)
+    assert (returned.decided_by, returned.may_ask_again, returned.paths) == ("person", False, ("args.amount",))
+    assert returned.for_model == (
+        "refund was returned by reviewer: Changes requested (1 of 3): At most 2. Change args.amount, and call refund "
+        "again. It did not run."
+    )
+    desk.reviewer.approves("refund")
+    assert gated(desk, bank)("A-2", 2.0) == "paid 2 for A-2"
 
 
 def test_denial_of_a_rule_is_final(bank: Bank) -> None:

@@ -24,7 +24,7 @@ _REASONS = {
         schedule inbox open open-of decided cards deliveries lane failures learning lessons runs runs-of owners trails
         erased api-keys rule-versions replays asked-by second-look groups-of contacts-of sessions-of provider-sessions
         grants-of mandates-of passkeys-of bucket buckets texts directory-names last-approval near-denials
-        announcements recalled uncut""",
+        announcements recalled uncut returned""",
     "a count, or a mark of processes": """
         pace pace-of counter thread thread-tools grant-uses grant-trials rule-hits starts used refusals figures drilled
         recent facts totals file-bytes file-shares attempts unchecked checking checkpoint-of checkpoint-sinks clock

@@ -116,6 +116,7 @@ them. With a key file, values that may hold a secret are encrypted; see `sealing
                                     written outside of this script
   sayso:{t}:precedents:<hash>  list  measures of the last 200 calls of an agent's tool that people approved, as JSON; 180 days
   sayso:{t}:denials:<hash>  list    the last 20 denials of one call by people, as JSON, the latest last; 180 days
+  sayso:{t}:returned:<hash>  string  "<suspension> <item>" of a thread and tool whose changes a reviewer requested; 30 days
   sayso:{t}:near-denials:<hash>  list  "<suspension> <item> <run> <agent> <thread> <subjects>" of the last 50 denials by people
                                     of an owner's calls of a tool, as JSON, the latest last; 180 days
   sayso:{t}:thread-tools:<hash>  zset  tool -> its first start in an owner's thread, ms; the first 201; 30 days

@@ -33,6 +33,7 @@ from service.core.store.people import People
 from service.core.store.suspensions.batches import DueBatches
 from service.core.store.suspensions.commits import Idempotency, Room, build_commit
 from service.core.store.suspensions.reading import Unpacked, UnreadableRecord, read_record
+from service.core.store.suspensions.revisions import Revisions
 from service.core.store.suspensions.sampling import Sampling
 from service.core.store.tenants import StorePart, TenantStore
 
@@ -138,7 +139,7 @@ class Suspensions(SuspensionLookups):
     ) -> None:
         super().__init__(store)
         self._ask, self.tenant, self.mark_ms = ask, store.keys.tenant, mark_ms
-        self.sampling = Sampling(store, undo)
+        self.sampling, self.revisions = Sampling(store, undo), Revisions(store, self._read_record)
         self.find_inactive = People(store).find_inactive
         self.due_batches = DueBatches(store, mark_ms)
         self.waiting = WaitingWorkers(store.connections, store.keys)
@@ -159,6 +160,9 @@ class Suspensions(SuspensionLookups):
         saved = _unchanged(state.record, state)
         self._remember(saved)
         return saved
+
+    async def _read_record(self, suspension_id: str) -> SuspensionRecord:
+        return (await self.read(suspension_id)).record
 
     async def read_time_ms(self) -> int:
         """Return the store server's time; asks it only if its last answer is over a second old."""

@@ -13,13 +13,14 @@ from sayso.core.policy.external import FinalJudgement
 from sayso.core.policy.rules import ASKING
 from sayso.core.precedents import find_measures, is_near
 from sayso.core.records.decisions import DecisionAction, Shown
+from sayso.core.records.envelopes import Revision
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.rendering.money import names_minor_unit
 from sayso.core.rendering.renderers import render_call
 from sayso.core.sentences.deadlines import Sentence
-from sayso.core.sentences.outcomes import describe_earlier_denial, describe_near_denial
+from sayso.core.sentences.outcomes import describe_earlier_denial, describe_near_denial, describe_revision
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.redaction import Redacted
 from sayso.core.text.summaries import hash_display, write_shown
@@ -208,6 +209,7 @@ class Denied(NamedTuple):
     href: str
     changes: tuple[Change, ...] = ()
     more: int = 0
+    requested: bool = False  # whether its changes were requested, and this is the new version
 
 
 async def describe_precedents(
@@ -230,11 +232,31 @@ async def find_denied(
     wiring: Wiring, record: SuspensionRecord, item: Item, definition: ToolDefinition | None, secrets: Redacted
 ) -> Denied | None:
     """Return the last denial of the same call, else of a near one, in this run or thread, or of this agent."""
+    if item.revises is not None:
+        return await _find_revised(wiring, item.revises, item, definition, secrets)
     denial = await wiring.part(Precedents).find_denial(record, item)
     if denial is None:
         return await _find_near(wiring, record, item, definition, secrets)
     sentence = describe_earlier_denial(denial, record.run.id, record.run.thread_id)
     return Denied(sentence, secrets.scrub(denial.message), f"/items/{denial.suspension_id}/{denial.item_id}")
+
+
+async def _find_revised(
+    wiring: Wiring, revises: Revision, item: Item, definition: ToolDefinition | None, secrets: Redacted
+) -> Denied | None:
+    """Return the earlier version of a call, with the changes that were requested, and those that were made."""
+    try:
+        earlier = (await wiring.desk.suspensions.read(revises.suspension_id)).record
+        last = find_item(earlier, revises.item_id)
+    except (NotFound, Unreadable):
+        return None
+    schema = definition.parameters if definition is not None else None
+    asked = next((each for each in reversed(last.decisions) if each.changes is not None), None)
+    reason = find_secrets(last, schema).scrub(secrets.scrub(asked.message or "")) if asked is not None else ""
+    rows = await asyncio.to_thread(_compare, last, item, schema) if last.erasure is None else []
+    first = tuple(rows[:MOST_DIFFERING])
+    href = item_href(earlier, last)
+    return Denied(describe_revision(last), reason, href, first, len(rows) - len(first), requested=True)
 
 
 async def _find_near(
@@ -260,9 +282,13 @@ async def _find_near(
 
 def _compare_near(last: Item, item: Item, schema: JsonObject | None) -> list[Change]:
     """Return what differs between near calls, with secrets masked; empty for other calls."""
+    near = is_near(find_secrets(last, schema).args, find_secrets(item, schema).args)
+    return _compare(last, item, schema) if near else []
+
+
+def _compare(last: Item, item: Item, schema: JsonObject | None) -> list[Change]:
+    """Return what differs between two calls, with secrets masked."""
     before, after = find_secrets(last, schema).args, find_secrets(item, schema).args
-    if not is_near(before, after):
-        return []
     minor = schema is not None and names_minor_unit(schema)
     return [row for row in compare_args(before, after, minor=minor, schema=schema) if row.state != "same"]
 

@@ -129,6 +129,8 @@ def _decision_recorded(facts: Facts) -> Sentence:
     action = facts.text("action")
     named = {"who": facts.actor, "item": facts.item, "action": action}
     text = _(_DECISIONS.get(action, "%(who)s %(action)s %(item)s")) % named
+    if facts.object("changes").number("round"):
+        text = _("%(who)s requested changes of %(item)s", **named)
     text += describe_maker(facts.object("by").text("counts_as"))
     if facts.flag("edited"):
         text = _("%(decision)s with edited arguments", decision=text)
