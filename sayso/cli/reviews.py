@@ -170,17 +170,12 @@ def deny(
     changes: Annotated[
         bool, typer.Option("--changes", help="Ask for another version; -m says what to change.")
     ] = False,
-    change: Annotated[list[str] | None, typer.Option(help="With --changes: an argument, such as args.amount.")] = None,
+    change: Annotated[list[str] | None, typer.Option(help="The same for one argument, such as args.amount.")] = None,
     yes: YesOption = False,
 ) -> None:
-    """Deny a call, or with --changes ask for another version of it.
-
-    With --at-most or --only, such a call then runs once without asking.
-    """
+    """Deny a call. With --changes ask for another version; with --at-most or --only, such a call then runs once."""
     given: dict[str, JsonValue] = {"message": message, "offer": grants.read_offer(at_most, only)}
-    if change and not changes:
-        raise InvalidInput("--change marks what to change. Add --changes, which asks for another version.")
-    if changes:
+    if changes or change:
         given["changes"] = {"paths": [*(change or ())]}
     _decide(id_, item, "deny", given, yes)
 

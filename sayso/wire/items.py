@@ -45,6 +45,7 @@ class DecisionView(View):
     by: Actor
     at: Timestamp = Field(validation_alias="at_ms")
     grant_id: Later[str] = Field(description="The grant that the decision made; empty without one.")
+    changes: Later[RequestedChanges | None] = Field(description="What a denial asks the agent to change, if anything.")
 
 
 class UndoableView(View):
@@ -190,6 +191,7 @@ class TermsView(View):
     secrets: Later[tuple[str, ...]] = Field(description="Paths of arguments that are masked in every text outside.")
     deadline_waits: Later[bool] = Field(description="Whether the deadline waits while the requester is asked.")
     urgent: Later[bool] = Field(description="Whether its notifications break through quiet hours.")
+    rounds: Later[int | None] = Field(description="How often reviewers may request changes; null for 3 times.")
     notify_requester: Later[bool] = Field(
         description="Whether the requester is notified of the outcome over `channels`."
     )

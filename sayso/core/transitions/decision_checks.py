@@ -128,11 +128,7 @@ def request_changes(item: Item, request: DecisionRequest) -> RequestedChanges | 
     if not _may_change(item):
         raise InvalidInput("Only the arguments of a call can be changed. Decide without changes.")
     if number > rounds:
-        raise InvalidInput(
-            f"Changes of this call were requested {rounds} times, as often as its rule allows. Approve or deny it."
-            if rounds
-            else "The rule lets nobody request changes of this call. Approve or deny it."
-        )
+        raise InvalidInput(f"Changes of this call can be requested {rounds} times. Deny it without them.")
     return RequestedChanges(paths=request.changes.paths, round=number, rounds=rounds)
 
 

@@ -46,6 +46,25 @@ NUMBERS = Allowance("match-number", most=3, window_s=600)  # wrong numbers that 
 GUESSES = Allowance("match-numbers", most=10, window_s=3_600)  # wrong numbers that one reviewer may type for all items
 
 
+def _state(record: SuspensionRecord, item_id: str, request: DecisionRequest, by: Actor, at_ms: int) -> Decision:
+    """Return a request as a decision, which has no id of its own yet."""
+    return Decision(
+        id="dec_draft",
+        suspension_id=record.id,
+        suspension_version=record.version,
+        item_id=item_id,
+        action=DecisionAction(request.action),
+        args=request.args,
+        value=request.value,
+        message=request.message,
+        args_digest=request.digest,
+        number=request.number,
+        by=by,
+        at_ms=at_ms,
+        changes=request_changes(find_item(record, item_id), request),
+    )
+
+
 Check = Callable[[], Awaitable[None]]
 """Raises where nothing may be decided."""
 
@@ -102,25 +121,15 @@ class Reviewing:
         covering = await self._find_denied(policy, suspension_id, item_id) if request.action == "deny" else ()
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
-            decision = Decision(
-                id=decision_id,
-                suspension_id=suspension_id,
-                suspension_version=record.version,
-                item_id=item_id,
-                action=DecisionAction(request.action),
-                args=request.args,
-                value=request.value,
-                message=request.message,
-                args_digest=request.digest,
-                number=request.number,
-                shown=shown,
-                proof=proven.proof,
-                code_used=proven.code_used,
-                by=by,
-                at_ms=now_ms,
-                idempotency_key=key,
-                suspends=tuple(grant.id for grant in covering),
-                changes=request_changes(find_item(record, item_id), request),
+            decision = _state(record, item_id, request, by, now_ms).model_copy(
+                update={
+                    "id": decision_id,
+                    "shown": shown,
+                    "proof": proven.proof,
+                    "code_used": proven.code_used,
+                    "idempotency_key": key,
+                    "suspends": tuple(grant.id for grant in covering),
+                }
             )
             frozen_ms = self.frozen_ms(record, item_id, freezes, now_ms)
             if renewed is not None:
@@ -171,17 +180,7 @@ class Reviewing:
         """Return what the rules say of edited arguments. Records nothing; raises as `decide`, but for the number."""
         saved = await self.changes.suspensions.read(suspension_id)
         record, item = saved.record, find_item(saved.record, item_id)
-        draft = Decision(
-            id="dec_draft",
-            suspension_id=suspension_id,
-            suspension_version=record.version,
-            item_id=item_id,
-            action=DecisionAction(request.action),
-            args=request.args,
-            args_digest=request.digest,
-            by=by,
-            at_ms=saved.now_ms,
-        )
+        draft = _state(record, item_id, request, by, saved.now_ms)
         frozen_ms = self.frozen_ms(record, item_id, await self.changes.freezes(), saved.now_ms)
         check_draft(record, item, draft, "decide", saved.now_ms - frozen_ms)
         return await self._judge(record, item, request, by.id)

@@ -17,7 +17,10 @@ from sayso.errors import AlreadyDecided, SaysoError, TooManyRequests, Unavailabl
 from service.edge.api.problems import describe_problem
 from service.edge.http.bodies import misfit, read_body
 
-OF_CLIENTS = {errors.Unreachable, errors.Suspended, errors.Denied, errors.CallFailed, errors.InDoubt}
+OF_CLIENTS = {
+    *(errors.Unreachable, errors.Suspended, errors.Denied, errors.ChangesRequested),
+    *(errors.CallFailed, errors.InDoubt),
+}
 """What clients raise; the service never answers with it."""
 
 KINDS = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, SaysoError)]

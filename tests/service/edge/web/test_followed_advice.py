@@ -93,8 +93,9 @@ FOLLOWED = [
     (POSTS, EDIT),
     (POSTS, "Open the page here and send it again"),
     (POSTS, "Send the form as"),
+    ("service/forms/answers.py", "Write what to change"),
 ]
-"""Advice that these tests follow, and those of accounts, deadlines, endpoints, grants, numbers and second looks."""
+"""Advice that these tests follow, and those of accounts, changes, deadlines, endpoints, grants, numbers and second looks."""
 
 
 @pytest.fixture

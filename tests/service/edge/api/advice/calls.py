@@ -60,6 +60,7 @@ BEN, EVE = ((add_person(name), sign_in(name)) for name in ("ben", "eve"))
 IN_DOUBT = Step("demo", "POST", f"{ITEMS}/i1/in-doubt")
 ALL_ASKED = tuple(step for n in range(MOST_INQUIRIES) for step in (inquire(f"Why {n}?", n), answer()))
 
+RETURN = decide("anna", "deny", message="Less.", changes={})
 BEN_GOES = Step("root", "POST", "reviewers/ben/deactivate")
 
 
@@ -133,6 +134,13 @@ CASES = [
         ),
     ),
     Case(CREDENTIALS, "Sign in as a reviewer", decide("demo"), (sign_in("anna", ANNAS), decide("@anna")), (ask(),)),
+    Case(
+        "service/features/overrides/api.py",
+        "Give one such as 2026-10-31",
+        *(*see("overrides?day=soon"), see("overrides?day=2026-10-31")),
+    ),
+    Case(CHECKS, "Decide without changes", RETURN, (decide("anna", "deny"),), (ask(call("enter", code=None)),)),
+    Case(CHECKS, "Deny it without them", RETURN, (decide("anna", "deny"),), (ask(call("final")),)),
     Case(CHECKS, "Ask", cancel("@eve"), (cancel("@ben"),), (*BEN, *EVE, ask(call("payout"))), rest=" anna, ben, demo"),
     Case(CHECKS, "Ask", cancel("@eve"), (cancel("root"),), (*EVE, ask(call("payout"))), rest=" anna, ben, demo or an"),
     Case(

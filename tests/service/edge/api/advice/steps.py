@@ -23,6 +23,8 @@ rules:
     grants: {longest: 7d}
     terms: {reviewers: [anna, root]}
   - {id: free, tool: free, action: allow}
+  - {id: final, tool: final, action: request_approval, terms: {rounds: 0}}
+  - {id: codes, tool: enter, action: request_user_input, ask: {target_arg: code}}
   - {id: wires, tool: wire, action: request_approval, grants: {longest: 7d}, mandates: {longest: 8h}}
 """
 NOTHING: Mapping[str, Any] = MappingProxyType({})
