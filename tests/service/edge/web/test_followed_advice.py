@@ -95,7 +95,7 @@ FOLLOWED = [
     (POSTS, "Send the form as"),
     ("service/forms/answers.py", "Write what to change"),
 ]
-"""Advice that these tests follow, and those of accounts, changes, deadlines, endpoints, grants, numbers and second looks."""
+"""Advice that these tests follow, and those of accounts, changes, deadlines, endpoints, grants and second looks."""
 
 
 @pytest.fixture
