@@ -63,9 +63,9 @@ class EvidenceView(View):
 
 
 class OverrideView(View):
-    """A call that people edited or denied; of an unreadable record only its suspension and why it cannot be read."""
+    """A call that people edited, returned or denied; of an unreadable record only its suspension and the reason."""
 
-    kind: Literal["edit", "denial", "unreadable"]
+    kind: Literal["edit", "changes", "denial", "unreadable"]
     asked_at: Timestamp | None = None
     decided_at: Timestamp | None = None
     agent: str = ""
@@ -80,6 +80,7 @@ class OverrideView(View):
     verdict: Verdict | None = None
     edited_args: JsonObject | None = Field(default=None, description="As a reviewer changed them.")
     patch: list[JsonObject] | None = Field(default=None, description="From `args` to `edited_args`, by RFC 6902.")
+    change_paths: tuple[str, ...] = Field(default=(), description="The arguments that a reviewer wanted changed.")
     reason: str | None = Field(description="The message of the decision.")
     rule: str | None = None
     tags: tuple[str, ...] = ()

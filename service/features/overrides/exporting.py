@@ -75,7 +75,8 @@ def _list_people(item: Item, outcome: Outcome, of_agent: bool) -> list[str]:
 
 def _describe(record: SuspensionRecord, item: Item, outcome: Outcome) -> dict[str, object]:
     return {
-        "kind": "denial" if outcome.verdict is Verdict.DENIED else "edit",
+        "kind": "changes" if outcome.changes else "denial" if outcome.verdict is Verdict.DENIED else "edit",
+        "change_paths": outcome.changes.paths if outcome.changes else (),
         "asked_at": moment(record.created_at_ms),
         "decided_at": moment(outcome.at_ms),
         "agent": record.run.agent,

@@ -163,3 +163,10 @@ async def test_each_decided_suspension_is_on_one_page(clean_store_url: str) -> N
         others = [page async for page in DecidedIndex(store_of(client, "company-b")).list_pages(4_000, 6_000)]
     assert [id_ for page in pages for id_ in page] == ["first", *(f"a{number:03}" for number in range(450)), "last"]
     assert (len(pages) > 2, others) == (True, [])
+
+
+async def test_request_for_changes_is_a_line_with_what_to_change(world: World) -> None:
+    asked = await put(world, "pay", {"amount": 5})
+    await decide(world, asked, "deny", message="Four is enough.", changes={"paths": ["args.amount"]})
+    (line,) = await read(world)
+    assert (line["kind"], line["verdict"], line["change_paths"]) == ("changes", "denied", ["args.amount"])
