@@ -49,6 +49,7 @@ endif
 endif
 
 up: $(SDK) ## run Sayso on this machine until Ctrl-C
+	@$(if $(NODE),test -e $(CLIENT) || $(MAKE) --silent $(CLIENT) || echo 'This desk does not offer its TypeScript client: npm failed.')
 	@$(PYTHON) -m sayso up
 
 demo: $(SDK) ## show the whole job once, unattended, on free ports
@@ -127,10 +128,10 @@ else
 	@$(call pytest,loadgroup) tests/typescript
 endif
 
-release: $(DEV) ## build and check the distribution of this version, then tag the commit
+release: $(DEV) $(CLIENT) ## build and check the distribution of this version, then tag the commit
 	@.ci/release
 
-wheels: $(RUNTIME) ## build the wheels of SDK and server into dist, the same bytes for the same sources
+wheels: $(RUNTIME) $(CLIENT) ## build the wheels of SDK and server into dist, the same bytes for the same sources
 	@rm -rf $(DIST) && $(PYTHON) -m hatchling build --target wheel --directory $(DIST)
 	@cd distribution/server && $(abspath $(PYTHON)) -m hatchling build --target wheel --directory $(abspath $(DIST))
 	@cd $(DIST) && $(abspath $(PYTHON)) -m pip hash *.whl | sed 's/:$$/ \\/; s|^sayso|./sayso|' >wheels.txt

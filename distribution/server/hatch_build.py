@@ -1,5 +1,6 @@
-"""Hooks of the server's wheel: its dependencies are those of the checkout, and the SDK's wheel lies in it."""
+"""Hooks of the server's wheel: its dependencies are those of the checkout, and the SDK's packages lie in it."""
 
+import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -23,12 +24,18 @@ class ServerMetadata(MetadataHookInterface):
 
 
 class ServerWheel(BuildHookInterface[Any]):
-    """Builds the SDK's wheel, which the service offers at `/sdk/`, into the server's."""
+    """Builds the SDK's wheel, which the service offers at `/sdk/`, into the server's.
+
+    The TypeScript client lies beside it if `make` has built that: only npm can.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         self._folder = tempfile.TemporaryDirectory()
         for wheel in WheelBuilder(str(_CHECKOUT)).build(directory=self._folder.name, versions=["standard"]):
             build_data["force_include"][wheel] = f"sayso_server/sdk/{Path(wheel).name}"
+        client = Path(sys.prefix) / "sdk" / f"sayso-client-{_PROJECT['project']['version']}.tgz"
+        if client.is_file():
+            build_data["force_include"][str(client)] = f"sayso_server/sdk/{client.name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         self._folder.cleanup()

@@ -1,12 +1,13 @@
-"""The SDK from the desk itself, in a package index at `/sdk/` (PEP 503), and the page about documentation."""
+"""The SDK from the desk itself: a package index at `/sdk/` (PEP 503), one for npm, the page about documentation."""
 
 import sys
+from base64 import b64encode
 from functools import cache
-from hashlib import sha256
+from hashlib import sha256, sha512
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 
 from sayso import __version__
 from sayso.core.packages import install_command
@@ -23,16 +24,33 @@ _PAGE = '<!doctype html><html lang="en"><title>Packages</title><body>{link}</bod
 _PYTHON = "&gt;=3.11"
 
 
+CLIENT = "@sayso/client"
+"""The name of the TypeScript client at npm."""
+
+
 @cache
-def _read_wheel(place: Path) -> tuple[str, bytes]:
+def _read_file(place: Path) -> tuple[str, bytes]:
     return place.name, place.read_bytes()
 
 
 def find_wheel() -> tuple[str, bytes]:
     """Return the name and the bytes of the SDK's wheel. Raises `NotFound` where it was not built."""
     for wheel in _FOLDER.glob(f"sayso-{__version__}-*.whl"):
-        return _read_wheel(wheel)
+        return _read_file(wheel)
     raise NotFound("This desk has no wheel of its SDK. `make up` builds it; the package sayso-server has it.")
+
+
+def find_tarball() -> tuple[str, bytes]:
+    """Return the name and the bytes of the TypeScript client. Raises `NotFound` where it was not built."""
+    place = _FOLDER / f"sayso-client-{__version__}.tgz"
+    if not place.is_file():
+        raise NotFound(f"This desk has no {CLIENT}. `make up` builds it with npm and Node.js 20.")
+    return _read_file(place)
+
+
+def npm_command(url: str) -> str:
+    """Return the command that installs the TypeScript client from the desk at `url`."""
+    return f"npm install {CLIENT} --@sayso:registry={url.rstrip('/')}/sdk/npm/"
 
 
 @router.get("/sdk/")
@@ -50,21 +68,36 @@ def list_wheels() -> HTMLResponse:
     return HTMLResponse(_PAGE.format(link=link))
 
 
-@router.get("/sdk/files/{wheel}")
-def send_wheel(wheel: str) -> Response:
-    """Return the wheel."""
-    known, content = find_wheel()
-    if wheel != known:
-        raise NotFound(f"There is no file {wheel!r}. The desk has {known}.")
+@router.get(f"/sdk/npm/{CLIENT}")
+def describe_client(request: Request) -> JSONResponse:
+    """Return what npm reads of a package: one version, its file and the hash of that."""
+    name, content = find_tarball()
+    place = f"{process_of(request).settings.public_url.rstrip('/')}/sdk/files/{name}"
+    package = {
+        "name": CLIENT,
+        "version": __version__,
+        "engines": {"node": ">=20"},
+        "dist": {"tarball": place, "integrity": f"sha512-{b64encode(sha512(content).digest()).decode()}"},
+    }
+    return JSONResponse({"name": CLIENT, "dist-tags": {"latest": __version__}, "versions": {__version__: package}})
+
+
+@router.get("/sdk/files/{file}")
+def send_file(file: str) -> Response:
+    """Return the wheel or the TypeScript client."""
+    known, content = find_tarball() if file.endswith(".tgz") else find_wheel()
+    if file != known:
+        raise NotFound(f"There is no file {file!r}. The desk has {known}.")
     return Response(content, media_type="application/octet-stream")
 
 
 @router.get("/docs")
 async def show_docs(request: Request) -> Response:
     """Show where the documentation is, to anybody."""
-    title, install = _("Documentation"), install_command("", process_of(request).settings.public_url)
+    url, title = process_of(request).settings.public_url, _("Documentation")
+    install, npm = install_command("", url), npm_command(url)
     try:
         visitor = await find_visitor(request)
     except NotAuthenticated:
-        return render(request, _DOCS, title=title, install=install)
-    return await show(request, visitor, _DOCS, title=title, install=install)
+        return render(request, _DOCS, title=title, install=install, npm=npm)
+    return await show(request, visitor, _DOCS, title=title, install=install, npm=npm)

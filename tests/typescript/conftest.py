@@ -13,6 +13,7 @@ from demo.stacks import Stack
 from sayso import __version__
 from service.core.settings import CHECKOUT
 from tests.journeys.stacks import quick_stack
+from tests.pages import find_blocks, read_page
 
 HERE = Path(__file__).parent
 TARBALL = Path(sys.prefix) / "sdk" / f"sayso-client-{__version__}.tgz"
@@ -24,6 +25,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the compiled programs of `project`; their types are checked against the packed client."""
     folder = tmp_path_factory.mktemp("typescript") / "project"
     shutil.copytree(HERE / "project", folder)
+    (page,) = find_blocks(read_page("start/typescript"), "ts")
+    (folder / "page.ts").write_text(page)
     subprocess.run(
         ["npm", "install", "--silent", "--no-audit", "--no-fund", "--offline", TARBALL], cwd=folder, check=True
     )

@@ -1,12 +1,16 @@
 """The packed TypeScript client: its own suite, kills of the desk and of the program, and what it shares with Python."""
 
+import html
 import json
 import os
+import re
+import shlex
 import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from demo.stacks import Stack
@@ -23,8 +27,8 @@ from tests.typescript.conftest import TARBALL, environ_of
 MODES = ["", "idempotent", "ask"]
 
 
-def start(project: Path, stack: Stack, *args: str | Path) -> subprocess.Popen[str]:
-    command = ["node", str(project / "script.js"), *map(str, args)]
+def start(project: Path, stack: Stack, *args: str | Path, program: str = "script.js") -> subprocess.Popen[str]:
+    command = ["node", str(project / program), *map(str, args)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, env=environ_of(stack), text=True, stdout=pipe, stderr=pipe)
 
@@ -83,6 +87,23 @@ def test_package_needs_no_other_and_holds_only_its_build() -> None:
     assert f'VERSION = "{package["version"]}"' in (sources / "requests.ts").read_text()
     assert "dependencies" not in package
     assert {name.split("/")[1] for name in names} == {"dist", "package.json", "README.md"}
+
+
+def test_client_is_installed_with_the_command_that_the_desk_shows(stack: Stack, tmp_path: Path) -> None:
+    page = html.unescape(httpx.get(f"{stack.url}/docs").raise_for_status().text)
+    (command,) = re.findall(r"npm install @sayso/client --@sayso:registry=[^<\s]+", page)
+    (tmp_path / "package.json").write_text("{}")
+    done = subprocess.run(shlex.split(command), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "node_modules" / "@sayso" / "client" / "dist" / "index.js").is_file()
+    assert list(json.loads((tmp_path / "package.json").read_text())["dependencies"]) == ["@sayso/client"]
+
+
+def test_program_of_the_page_pays_once_approved(project: Path, stack: Stack, reviewer: Client) -> None:
+    script = start(project, stack, program="page.js")
+    waiting = await_pending(reviewer)
+    reviewer.decide(waiting.id, waiting.items[0], "approve")
+    assert end_of(script) == "paid 250 for A-1001"
 
 
 def test_waiting_program_survives_a_restart_of_the_service(

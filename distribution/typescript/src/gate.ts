@@ -1,6 +1,6 @@
 /** `gate`: a function that runs only with a permit, at most once for each key, and exactly as approved. */
 
-import { Client } from "./client.js";
+import { Client, type Suspension } from "./client.js";
 import { Denied, InvalidInput } from "./errors.js";
 import { newKey, runAs } from "./holders.js";
 import type { JsonObject } from "./json.js";
@@ -54,9 +54,12 @@ export interface GateOptions<A> {
   quiet?: boolean;
 }
 
-/** A gated function. `withKey` returns the same function under a key, such as that in the facts of `Suspended`. */
+/** A gated function. */
 export interface Gated<A, R> {
   (args: A): Promise<R>;
+  /** Ask about the call without running it; its status `pending` says that people have still to decide. */
+  ask(args: A): Promise<Suspension>;
+  /** Return the same function under a key, such as that in the facts of `Suspended`. */
   withKey(key: string): Gated<A, R>;
 }
 
@@ -85,7 +88,10 @@ export function gate<A extends object, R>(name: string, run: Run<A, R>, options:
     const redeemed = permit;
     return runAs(redeemed.holder, () => runOnce(client, redeemed, run));
   };
-  return Object.assign(gated, { withKey: (key: string) => gate(name, run, { ...options, key: () => key }) });
+  return Object.assign(gated, {
+    ask: async (args: A) => permits.submit(options.client ?? new Client(), await buildCall(name, args, options)),
+    withKey: (key: string) => gate(name, run, { ...options, key: () => key }),
+  });
 }
 
 async function runOnce<A, R>(client: Client, permit: permits.Permit, run: Run<A, R>): Promise<R> {

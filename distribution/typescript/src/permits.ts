@@ -88,7 +88,8 @@ export async function obtainPermit(client: Client, call: GatedCall): Promise<Per
   }
 }
 
-async function submit(client: Client, call: GatedCall): Promise<Suspension> {
+/** Ask about a call, or find what was asked under its key. */
+export async function submit(client: Client, call: GatedCall): Promise<Suspension> {
   const { name, ...definition } = call.definition;
   const request = {
     mode: "poll" as const,

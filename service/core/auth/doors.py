@@ -162,7 +162,7 @@ OPEN_PAGES = frozenset(
             "GET /service-worker.js",
         ),
         *("POST /sign-in/-/passkey", "POST /sign-in/-/passkey/options"),
-        *("GET /sdk/", "GET /sdk/sayso/", "GET /sdk/files/{wheel}"),
+        *("GET /sdk/", "GET /sdk/sayso/", "GET /sdk/files/{file}", "GET /sdk/npm/@sayso/client"),
     )
 )
 """Pages for everybody, signed in or not."""

@@ -1,5 +1,6 @@
 """The desk's package index: who may read it, what it links, and what a program like pip makes of it."""
 
+import base64
 import hashlib
 import subprocess
 import sys
@@ -44,8 +45,28 @@ async def test_docs_lead_on_with_and_without_a_sign_in(settings: Settings, name:
     async with visit(settings, name) as somebody:
         page = await somebody.read("/docs")
     assert f'id="install">pip install --extra-index-url {settings.public_url}/sdk/ sayso</pre>' in page
+    assert (
+        f'id="install-client">npm install @sayso/client --@sayso:registry={settings.public_url}/sdk/npm/</pre>' in page
+    )
     assert '<a href="/api/openapi.json">' in page
     assert ('<a href="/sign-in">' in page, '<a href="/">Back to the inbox</a>' in page) == (name is None, bool(name))
+
+
+async def test_registry_describes_the_client_or_says_how_to_build_it(settings: Settings) -> None:
+    """`tests/typescript` installs it with npm."""
+    tarball = Path(sys.prefix) / "sdk" / f"sayso-client-{__version__}.tgz"
+    async with visit(settings, name=None) as stranger:
+        described = await stranger.client.get("/sdk/npm/@sayso%2fclient")
+        sent = await stranger.client.get(f"/sdk/files/{tarball.name}")
+        assert (await stranger.client.get("/sdk/npm/@sayso%2fother")).status_code == 404
+    if not tarball.is_file():
+        assert [one.status_code for one in (described, sent)] == [404, 404]
+        assert "`make up` builds it with npm and Node.js 20" in described.json()["detail"]
+        return
+    dist = described.json()["versions"][described.json()["dist-tags"]["latest"]]["dist"]
+    digest = base64.b64encode(hashlib.sha512(tarball.read_bytes()).digest()).decode()
+    place = f"{settings.public_url}/sdk/files/{tarball.name}"
+    assert (dist, sent.content) == ({"tarball": place, "integrity": f"sha512-{digest}"}, tarball.read_bytes())
 
 
 def test_indexed_wheel_is_the_sdk_of_this_version(sdk_wheel: Path) -> None:

@@ -102,6 +102,17 @@ test("a call that nobody has decided in time is continued under its key", async 
   assert.equal(await gated.withKey("later-dora")({ to: "dora", amount: 250 }), "paid dora");
 });
 
+test("a call is asked without running it, and runs later", async () => {
+  const run = ({ to }: Payment) => `paid ${to}`;
+  const gated = sayso.gate("send_money", run, { key: "asked-{to}", quiet: true });
+  const args = { to: "fritz", amount: 250 };
+  const asked = await gated.ask(args);
+  assert.deepEqual([asked.status, (await gated.ask(args)).id], ["pending", asked.id]);
+  await decide(asked, { action: "approve" });
+  assert.equal((await gated.ask(args)).status, "decided");
+  assert.equal(await gated(args), "paid fritz");
+});
+
 test("a key belongs to its arguments", async () => {
   const look = (what: string) => sayso.gate("look_up", () => what, { key: "same", quiet: true })({ what });
   await look("a");

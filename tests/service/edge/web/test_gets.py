@@ -103,7 +103,7 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
         "replay_id": replay.id,
         "version": wiring.rules.policy().version,
         "rule_id": "never-over-1000",
-        "wheel": find_wheel()[0],
+        "file": find_wheel()[0],
         "root": root,
         "key": key,
     }
