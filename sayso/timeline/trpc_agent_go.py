@@ -18,9 +18,9 @@ _OBJECTS = {
     "graph.barrier": (Kind.QUIET, _BARRIER),
     "graph.execution": (Kind.STEP, "Graph ended"),
     "graph.node.barrier": (Kind.QUIET, _BARRIER),
-    "graph.node.start": (Kind.QUIET, "Node started"),
-    "graph.node.complete": (Kind.QUIET, "Node ended"),
-    "graph.node.error": (Kind.PROBLEM, "Node failed"),
+    "graph.node.start": (Kind.QUIET, "Node {node} started"),
+    "graph.node.complete": (Kind.QUIET, "Node {node} ended"),
+    "graph.node.error": (Kind.PROBLEM, "Node {node} failed"),
     "graph.checkpoint.interrupt": (Kind.QUIET, "Saved a checkpoint"),
 }
 _SUMMARIES = ("graph.execution", "runner.completion")
@@ -148,6 +148,8 @@ def _read_node(event: GoEvent) -> list[Part]:
     if tool.text("phase") == "start":
         args = read_json(tool.value("input"))
         return [Part(Kind.CALL, name=tool.text("toolName"), call_id=tool.text("toolId"), data=args)]
+    if model.text("phase") == "start":
+        return [Part(Kind.QUIET, f"Called {model.text('modelName') or 'the model'}", data=model.value("input"))]
     if model.text("phase") != "complete":
         return []
     output, took = model.text("output"), f"Took {_seconds(model.count('duration'))}"
@@ -195,7 +197,8 @@ def _other(event: GoEvent, fields: Fields) -> Part:
         return Part(Kind.END, _ENDED, data="\n".join(last) or None)
     if event.object in _OBJECTS and (event.object or event.requires_completion):
         kind, text = _OBJECTS[event.object]
-        return Part(kind, text, data=dict(event.state) or None)
+        node = Fields(event.state.get("_node_metadata")).text("nodeId") or event.author
+        return Part(kind, text.format(node=node), data=dict(event.state) or None)
     if event.object.startswith(_FAMILIES):
         return Part(Kind.QUIET, event.object.replace(".", ": ", 1).capitalize(), data=dict(event.state) or None)
     if event.object.startswith("chat.completion"):

@@ -16,7 +16,8 @@ QUIET = {
         "0 quiet payments: Waits until its events are saved",
         "0 quiet review: review is at 0 % / checking call_0_0",
         "0 quiet review: review is at 100 % / checked",
-        "1 quiet answer: Node started",
+        "1 quiet answer: Node answer started",
+        "1 quiet answer: Called scripted",
         "1 quiet answer: The model answered / Took …",
     },
     "handoff": {

@@ -230,10 +230,11 @@ def describe_entry(entry: Entry) -> Line:
 
 def _describe(entry: Entry) -> tuple[str, str, str]:
     speaker = entry.who or _("The agent")
+    said = "\n".join(text for text in (entry.text, entry.note) if text)
     if entry.kind is Kind.TEXT:
-        return _("%(who)s said", who=speaker), "plain", entry.text
+        return _("%(who)s said", who=speaker), "plain", said
     if entry.kind is Kind.REASONING:
-        return _("%(who)s reasoned", who=speaker), "quiet", entry.text
+        return _("%(who)s reasoned", who=speaker), "quiet", said
     if entry.kind in (Kind.CALL, Kind.RESULT):
         name = entry.name or (_("A call") if entry.kind is Kind.CALL else _("An unknown call"))
         note = "\n".join(text for text in (entry.note, entry.text) if text)

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from sayso.timeline.external_events import Kind
+from sayso.timeline.merging import build_entries
 from service.core.settings import Settings
 from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.core.wiring import Wiring
 from service.edge.web.content.runs import MAX_EXTERNAL_EVENTS, describe_entry, read_external_events
+from tests.sayso.timeline.recorded import read_recorded
 from tests.sayso.timeline.stories import STORIES
-from tests.sayso.timeline.test_merging import build_sample_entries
+from tests.sayso.timeline.test_merging import build_sample_entries, kept
 from tests.service.edge.web.sites import visit
 from tests.service.edge.web.stories import asked, decide
 
@@ -31,6 +33,11 @@ def test_describe_entry_of_every_source(source_format: str) -> None:
     lines = [describe_entry(one) for one in build_sample_entries(source_format)]
     assert all(line.text and line.source for line in lines)
     assert [line.tone for line in lines if line.kind == Kind.CALL] == ["bad" if source_format == "sayso" else "good"]
+
+
+def test_describe_entry_shows_the_tags_of_what_was_said() -> None:
+    lines = [describe_entry(entry) for entry in build_entries(kept("trpc_agent_go", read_recorded("payments")))]
+    assert [line.note for line in lines if line.kind == Kind.TEXT][1] == "Money leaves.\nTags: audit"
 
 
 async def test_item_page_shows_only_external_events_before_its_suspension(settings: Settings) -> None:
