@@ -45,6 +45,7 @@ COMMANDS: Commands = {
     "release": ("cli.reviews:release", "Release your claim of an item."),
     "comment": ("cli.reviews:comment", "Comment on an item, for the other reviewers."),
     "comments": ("cli.reviews:list_comments", "Show the comments on all items of a suspension's run."),
+    "note": ("cli.reviews:note", "Write to the agent of a running run without deciding."),
     "ask": ("cli.reviews:ask", "Put a question about an item to its requester."),
     "reply": ("cli.reviews:reply", "Answer the oldest open question about a suspension, as the owner of its run."),
     "preferences": ("cli.duty:preferences", "Show how you are notified, and change what the options give."),

@@ -330,6 +330,16 @@ def comment(
         _show_comments(client.comment(suspension.id, picked.item_id, text).comments)
 
 
+def note(
+    run_id: Annotated[str, typer.Argument(help="The run's id.")],
+    text: Annotated[str, typer.Argument(help="What the agent reads before its next turn.")],
+) -> None:
+    """Write to the agent of a running run without deciding."""
+    with connect() as client:
+        client.write_note(run_id, text)
+    make_console().print("The note is saved.")
+
+
 def list_comments(id_: _Id) -> None:
     """Show the comments on all items of a suspension's run."""
     with connect() as client:

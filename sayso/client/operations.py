@@ -24,6 +24,7 @@ from sayso.wire.suspensions import (
     DecidedItem,
     ExternalEventsResponse,
     InquiryPage,
+    NotePage,
     RedeemedItem,
     RunPage,
     RunView,
@@ -197,6 +198,17 @@ class Operations:
         """Comment on an item, for the other reviewers; returns all comments on it. The agent cannot read them."""
         path = f"{requests.item_path(suspension_id, item_id)}/comments"
         return self._send(Request("POST", path, CommentPage, body={"text": text}, key=key or new_key()))
+
+    @operation
+    def write_note(self, run_id: str, text: str, *, key: str | None = None) -> Flow[NotePage]:
+        """Write to the agent of a run without deciding; returns all notes of the run."""
+        path = f"{_RUNS}/{segment(run_id)}/notes"
+        return self._send(Request("POST", path, NotePage, body={"text": text}, key=key or new_key()))
+
+    @operation
+    def notes(self, run_id: str) -> Flow[NotePage]:
+        """Return what people wrote to the agent of a run."""
+        return self._send(Request("GET", f"{_RUNS}/{segment(run_id)}/notes", NotePage))
 
     @operation
     def comments(self, run_id: str) -> Flow[CommentPage]:

@@ -12,7 +12,7 @@ from sayso.core.policy.counters.readings import Readings, Wanted
 from sayso.core.records.base import Immutable
 from sayso.core.records.events import Event
 from sayso.core.records.items import Doubt
-from sayso.core.records.suspensions import Intent, SuspensionRecord
+from sayso.core.records.suspensions import Intent, OperatorNote, SuspensionRecord
 from sayso.core.records.tools import ToolResult
 from sayso.core.transitions.execution import Fence
 from sayso.errors import IllegalTransition
@@ -39,6 +39,9 @@ class Journal(Protocol[State_contra]):
 
     async def recall(self, wanted: Collection[Wanted]) -> Readings:
         """Return what counters of rules hold."""
+
+    async def list_notes(self) -> Sequence[OperatorNote]:
+        """Return the notes of people that the model has not got, as far as they matter before it is asked."""
 
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: State_contra | None

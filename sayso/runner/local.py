@@ -14,6 +14,7 @@ from sayso.core.records.decisions import EarlierDenial
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Doubt, ItemDraft
 from sayso.core.records.judgements import place_charges
+from sayso.core.records.suspensions import OperatorNote
 from sayso.core.records.terms import Fallback
 from sayso.core.records.tools import ToolResult
 from sayso.runner.agents import DENY, Agent
@@ -81,6 +82,9 @@ class MemoryJournal(Generic[State]):
         self.state = state or self.state
         self.begun = {planned.call.index: planned for planned in calls}
         return {index: self._key(planned) for index, planned in self.begun.items()}
+
+    async def list_notes(self) -> Sequence[OperatorNote]:
+        return ()  # nobody can write to a run that no desk knows
 
     async def return_permits(self, unused: Collection[int]) -> None:
         self.begun = {index: planned for index, planned in self.begun.items() if index not in unused}

@@ -20,6 +20,7 @@ from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import RunEnd, RunStatus
+from sayso.core.transitions.inquiring import describe_delivery
 from sayso.errors import OverLimit
 from sayso.runner import batches, judging
 from sayso.runner.agents import Agent
@@ -127,6 +128,9 @@ class _Drive(Generic[State]):
             return self._exceed(exceeded)
         if denied := await self._judge_model_call():
             return self._stop(denied)
+        for note in await self._journal.list_notes() if self._run.takes_notes else ():
+            self._run.add_note(note)
+            self._events.append(describe_delivery(note))
         reached = await (self._ask_and_save() if self._unsaved else self._run.ask())
         return self._exceed(reached) if isinstance(reached, Exceeded) else reached
 

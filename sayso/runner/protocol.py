@@ -14,7 +14,7 @@ from sayso.core.policy.rules import same_json
 from sayso.core.records.base import Immutable
 from sayso.core.records.events import Event
 from sayso.core.records.items import ItemDraft
-from sayso.core.records.suspensions import ModelUsage, Origin, Progress, RunEnd, RunStatus
+from sayso.core.records.suspensions import ModelUsage, OperatorNote, Origin, Progress, RunEnd, RunStatus
 from sayso.core.records.tools import ToolDefinition, ToolResult
 from sayso.errors import InvalidInput, ModelError, SaysoError
 from sayso.runner.agents import Agent, AgentManifest
@@ -81,6 +81,8 @@ class AgentRun(ABC, Generic[State]):
     agent: Agent
     asks_with_calls = False
     """Whether executing calls also asks the model, so that a batch executes whole or not at all."""
+    takes_notes = False
+    """Whether its model gets the notes of people."""
     external_events: tuple[JsonObject, ...] = ()
     """The framework's own events since the drive began."""
 
@@ -104,6 +106,9 @@ class AgentRun(ABC, Generic[State]):
     @abstractmethod
     async def ask(self) -> ModelTurn | RunEnd | Exceeded:
         """Ask the model and return its turn, or how the run ends without one."""
+
+    def add_note(self, note: OperatorNote) -> None:
+        """Add a person's note to the state, for the model's next turn."""
 
     def accept(self, turn: ModelTurn) -> RunEnd | Exceeded | None:
         """Add a turn to the state. Return why the run ends with it, or None if its calls need judging."""

@@ -9,7 +9,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import monotonic_ms
 from sayso.core.policy.events import PolicyEvent, make_event
 from sayso.core.records.run_state import check_state
-from sayso.core.records.suspensions import RunEnd, RunRef, RunStatus
+from sayso.core.records.suspensions import OperatorNote, RunEnd, RunRef, RunStatus
 from sayso.core.records.tools import ToolResult
 from sayso.errors import FrameworkFault, InvalidInput, ModelError, SaysoError
 from sayso.runner import protocol, transcripts
@@ -24,6 +24,8 @@ from sayso.runner.transcripts import Exceeded, RunState
 
 class ModelRun(protocol.AgentRun[RunState]):
     """A run of our own agent: it asks the agent's model and runs its tools in this process."""
+
+    takes_notes = True
 
     def __init__(self, agent: Agent, state: RunState, run: RunRef | None = None) -> None:
         self.agent = agent
@@ -60,6 +62,9 @@ class ModelRun(protocol.AgentRun[RunState]):
             if limit.expired():
                 return Exceeded("max_wall_time_s", limit_s)
             raise
+
+    def add_note(self, note: OperatorNote) -> None:
+        self._state = transcripts.add_note(self._state, note)
 
     def accept(self, turn: ModelTurn) -> RunEnd | Exceeded | None:
         """Add the turn. A turn without calls completes the run."""

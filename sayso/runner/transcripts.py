@@ -1,5 +1,6 @@
 """Saved state of a run of our own agent, and plain functions that return the next state."""
 
+import json
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -9,7 +10,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.events import PolicyEvent, make_event
 from sayso.core.records.base import Immutable
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.suspensions import ModelUsage, Progress, RunRef
+from sayso.core.records.suspensions import ModelUsage, OperatorNote, Progress, RunRef
 from sayso.core.records.tools import ToolResult
 from sayso.runner.agents import Budgets
 from sayso.runner.batches import Batch, describe_model
@@ -82,6 +83,13 @@ def add_results(state: RunState, results: Sequence[ToolResult], started: Sequenc
             "batch": None,
         }
     )
+
+
+def add_note(state: RunState, note: OperatorNote) -> RunState:
+    """Return the state with a person's note as a message; a JSON string ends where its text does."""
+    text = json.dumps(note.text, ensure_ascii=False)
+    content = f"A note of {note.by.id}, a person who watches this run. It decides about no call. Note: {text}"
+    return state.model_copy(update={"messages": (*state.messages, {"role": "user", "content": content})})
 
 
 def read_usage(turn: ModelTurn, model: str) -> ModelUsage | None:

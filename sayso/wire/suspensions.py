@@ -173,6 +173,25 @@ class ProgressView(View):
     usage: tuple[UsageView, ...] | None = Field(description="The model calls before; null if unknown.")
 
 
+class NoteView(View):
+    """What a person wrote to a running agent without deciding."""
+
+    id: str
+    by: Actor
+    text: str
+    at: Timestamp = Field(validation_alias="at_ms")
+    delivered_at: Timestamp | None = Field(
+        validation_alias="delivered_at_ms",
+        description="When the model of one of Sayso's own agents got it; null for others, who read it here.",
+    )
+
+
+class NotePage(View):
+    """The notes to the agent of a run, the first first."""
+
+    notes: list[NoteView]
+
+
 class SuspensionView(View):
     """A saved wait of a run."""
 
@@ -195,6 +214,7 @@ class SuspensionView(View):
     receipt: ReceiptView
     lease: LeaseView | None
     end: RunEnd | None
+    notes: Later[tuple[NoteView, ...]] = Field(description="Notes of people to the agent, of here or undelivered.")
     previous_id: str | None
     following_id: str | None
     erasure: ErasureView | None = Field(description="Who erased the contents of its run; null if nobody did.")

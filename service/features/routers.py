@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from service.edge.api import calls, external_events, freezes, health, preflight, runs, sessions, suspensions, trails
-from service.features import saved_views
+from service.features import notes, saved_views
 from service.features.archive import api as archive
 from service.features.break_glass import api as break_glass
 from service.features.control import api as control
@@ -37,6 +37,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     suspensions.router,
     suspensions.inquiries,
     discussions.comments,
+    notes.notes,
     discussions.attachments,
     freezes.router,
     operate.diagnostics,

@@ -122,6 +122,15 @@ ACTS: Mapping[str, Act] = {
             "command line": (f"{CLI}/reviews.py:release",),
         },
     ),
+    "write to the agent": Act(
+        REVIEWERS,
+        ("desk.write_note", "client.write_note"),
+        {
+            "API": ("service/features/notes.py:write_note",),
+            "page": ("service/features/notes.py:send_note",),
+            "command line": (f"{CLI}/reviews.py:note",),
+        },
+    ),
     "cancel": Act(
         DENIERS,
         ("desk.cancel", "client.cancel"),

@@ -19,7 +19,7 @@ FINAL = (Status.RESUMED, Status.CANCELLED)
 _TABLE_EVENTS = frozenset().union(*(step.events for step in LEGAL.values()))
 """The event kinds of the table; all others come from the run itself."""
 
-_NOT_ANNOUNCED = ("record_deliveries", "take_second_look", "redrive", "hold", "shift_deadlines")
+_NOT_ANNOUNCED = ("record_deliveries", "take_second_look", "write_note", "redrive", "hold", "shift_deadlines")
 """Steps of decided suspensions that add nothing to the ready list."""
 
 _COMBINED = {"hand_over": ("lease", "redeem"), "take_back": ("return_permits", "release")}

@@ -65,7 +65,9 @@ GUARDED: dict[str, tuple[str, ...]] = {
         + CLIENT
         + UNDO
         + _tests("transitions/test_early_results"),
-        "transitions/inquiring.py": TABLE + UNDO + _tests("transitions/test_inquiring transitions/test_claiming"),
+        "transitions/inquiring.py": TABLE
+        + UNDO
+        + _tests("transitions/test_inquiring transitions/test_claiming transitions/test_noting"),
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + UNDO + _tests("transitions/test_deliveries"),
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING,

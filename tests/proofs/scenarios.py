@@ -70,6 +70,7 @@ class Transitions:
     ask_requester: Callable[..., Change] = inquiring.ask_requester
     answer_inquiry: Callable[..., Change] = inquiring.answer_inquiry
     confirm: Callable[..., Change] = inquiring.confirm
+    write_note: Callable[..., Change] = inquiring.write_note
     take_second_look: Callable[..., Change] = second_look.take_second_look
     void_decisions: Callable[..., Change] = deciding.void_decisions
     retract: Callable[..., Change] = deciding.retract
@@ -229,8 +230,9 @@ class Scenario:
     def _review(self, record: SuspensionRecord, reviewer: int, done: int, now_ms: int) -> tuple[str, Change]:
         step, by = self.reviewers[reviewer][done], person(f"reviewer {reviewer + 1}")
         item = deciding.find_item(record, step.item_id)
-        if step.action == "see":
-            return "see", self.transitions.see(record, step.item_id, by, now_ms)
+        if step.action in ("see", "write_note"):
+            about = (step.item_id,) if step.action == "see" else ("note", "Soon.")
+            return step.action, getattr(self.transitions, step.action)(record, *about, by, now_ms)
         if step.action in ("claim", "release_claim", "retract"):
             return step.action, getattr(self.transitions, step.action)(record, step.item_id, by, now_ms)
         if step.action in ("ask_requester", "confirm"):

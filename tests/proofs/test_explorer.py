@@ -119,6 +119,15 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
     ),
     (
         Scenario(
+            "a note to the agent at any time",
+            (ask(timeout_s=6, start_by_s=6),),
+            ((ReviewerStep(1, action="write_note"),), (APPROVE,)),
+            crashes=2,
+        ),
+        {*DRIVEN, "write_note"},
+    ),
+    (
+        Scenario(
             "the deadline waits for an answer",
             (ask(timeout_s=6, start_by_s=6, extend_by_s=6, deadline_waits=True),),
             ((ReviewerStep(1, action="ask_requester"),), (APPROVE,)),

@@ -83,6 +83,12 @@ ACTS = {
         lambda asked: (page(asked), {"until": str(asked.until)}),
     ),
     "claim": Act("lena", "anna", lambda asked: (item(asked, "claim"), {}), lambda asked: (page(asked, "/claim"), {})),
+    "write to the agent": Act(
+        "lena",
+        "anna",
+        lambda asked: (f"runs/{asked.run}/notes", {"text": "Use the other court."}),
+        lambda asked: (f"/runs/{asked.run}/notes", {"text": "Use the other court."}),
+    ),
     "cancel": Act(
         "lena",
         "anna",

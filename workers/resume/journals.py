@@ -17,7 +17,7 @@ from sayso.core.records.decisions import Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Doubt, Item, ItemDraft
 from sayso.core.records.run_state import SealedState, StateRef, open_state, seal_state
-from sayso.core.records.suspensions import OURS, Intent, RunEnd, SuspensionRecord
+from sayso.core.records.suspensions import OURS, Intent, OperatorNote, RunEnd, SuspensionRecord
 from sayso.core.records.tools import ToolResult
 from sayso.core.transitions.execution import Fence
 from sayso.core.transitions.permits import approved_args, doubt_intent
@@ -70,6 +70,12 @@ class DeskJournal:
 
     async def recall(self, wanted: Collection[Wanted]) -> Readings:
         return await through_outages(lambda: self._desk.suspensions.recall(wanted))
+
+    async def list_notes(self) -> Sequence[OperatorNote]:
+        """Return the notes that no model has got: of the record as saved last, unless calls have run since."""
+        if self._started:
+            return (await through_outages(lambda: self._desk.suspensions.read(self._record.id))).record.waiting_notes
+        return self._saved.record.waiting_notes
 
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | FrameworkState | None

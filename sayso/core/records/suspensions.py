@@ -11,7 +11,7 @@ from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, Stored, is_empty
-from sayso.core.records.decisions import Erasure
+from sayso.core.records.decisions import Actor, Erasure
 from sayso.core.records.events import Event
 from sayso.core.records.items import Binding, Item
 from sayso.core.records.judgements import Charge
@@ -244,6 +244,16 @@ class Receipt(Immutable):
     error: str | None = None
 
 
+class OperatorNote(Immutable):
+    """What a person writes to a running agent without deciding; null as long as no model has got it."""
+
+    id: str
+    by: Actor
+    text: str
+    at_ms: int
+    delivered_at_ms: int | None = None
+
+
 class SuspensionRecord(Stored):
     """The saved wait of one run; `sayso.suspension/1`."""
 
@@ -269,6 +279,8 @@ class SuspensionRecord(Stored):
     progress: Progress | None = Field(default=None, description="Of the run, when its calls were judged.")
     # Secrets that people typed in earlier suspensions of the run, to mask where results quote them.
     typed: tuple[str, ...] = Field((), exclude_if=is_empty)
+    # What people wrote to the agent here, or in earlier suspensions of the run without being delivered there.
+    notes: tuple[OperatorNote, ...] = Field((), exclude_if=is_empty)
     previous_id: str | None = None
     following_id: str | None = None
     due_at_ms: int | None = Field(default=None, description="The next moment due; the schedule has a copy.")
@@ -286,6 +298,11 @@ class SuspensionRecord(Stored):
     @property
     def approved(self) -> bool:
         return all(item.outcome is not None and item.outcome.may_run for item in self.items)
+
+    @property
+    def waiting_notes(self) -> tuple[OperatorNote, ...]:
+        """The notes that no model has got."""
+        return tuple(note for note in self.notes if note.delivered_at_ms is None)
 
     @property
     def stops_calls(self) -> bool:

@@ -223,7 +223,8 @@ def note_resumed(change: Change, now_ms: int) -> Change:
 
 def follow(record: SuspensionRecord) -> dict[str, object]:
     """Return the fields that the run's next suspension takes over."""
-    return {"previous_id": record.id, "failed_calls": count_failed(record), "typed": tuple(sorted(list_typed(record)))}
+    kept = {"typed": tuple(sorted(list_typed(record))), "notes": record.waiting_notes}
+    return {"previous_id": record.id, "failed_calls": count_failed(record), **kept}
 
 
 def stop(record: SuspensionRecord, status: Status, end: RunEnd, now_ms: int) -> SuspensionRecord:

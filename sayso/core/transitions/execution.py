@@ -27,6 +27,7 @@ from sayso.core.records.suspensions import (
 from sayso.core.records.tools import ToolResult
 from sayso.core.transitions.closing import END_EVENTS, end_suspension, follow, note_resumed, stop
 from sayso.core.transitions.deciding import find_item, suspend
+from sayso.core.transitions.inquiring import mark_delivered
 from sayso.core.transitions.legal import check_step
 from sayso.core.transitions.permits import redeem_permit
 from sayso.errors import Conflict, IllegalTransition, LeaseHeld, StaleAttempt
@@ -258,6 +259,7 @@ def _continue(
 
 
 def _note_endings(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> SuspensionRecord:
+    record = mark_delivered(record, events, now_ms)
     begun = {intent.item_id for intent in record.journal if intent.item_id is not None}
     if not begun:
         return record

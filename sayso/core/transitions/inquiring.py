@@ -1,8 +1,13 @@
-"""Transitions beside decisions: reviewers ask the requester or claim an item, and the acting user confirms a call."""
+"""Transitions beside decisions: people claim an item, ask its requester, confirm a call, or write to a running agent.
+
+A note is written once, and delivered once: its delivery is saved with the transcript that has it.
+"""
+
+from collections.abc import Iterable
 
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
-from sayso.core.records.decisions import Actor, Confirmation, ConfirmRequest, Delegate, Verdict
+from sayso.core.records.decisions import Actor, Confirmation, ConfirmRequest, Delegate, Verdict, is_covered
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import (
     CLAIM_MS,
@@ -17,7 +22,8 @@ from sayso.core.records.items import (
     find_claim,
     find_open_inquiry,
 )
-from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.records.suspensions import Change, OperatorNote, SuspensionRecord
+from sayso.core.text.redaction import Redacted
 from sayso.core.transitions.closing import (
     change_terms,
     close_item,
@@ -27,8 +33,15 @@ from sayso.core.transitions.closing import (
     put_item,
 )
 from sayso.core.transitions.deciding import find_item
-from sayso.core.transitions.decision_checks import check_change, check_item_open, check_person, check_reviewer
+from sayso.core.transitions.decision_checks import (
+    check_change,
+    check_item_open,
+    check_person,
+    check_reviewer,
+    may_decide,
+)
 from sayso.core.transitions.legal import check_step
+from sayso.core.transitions.masking import list_typed
 from sayso.core.transitions.permits import is_confirmed
 from sayso.core.transitions.quorum import find_args, find_deciding
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound, StaleDigest
@@ -224,3 +237,64 @@ def _conclude(record: SuspensionRecord, item: Item, confirmation: Confirmation, 
         return close_with_preset(record, item, approved, now_ms)
     deciding = find_deciding(item)
     return close_item(record, item, deciding, now_ms) if deciding is not None else item
+
+
+MOST_NOTES = 20  # the most notes of one suspension
+
+
+def write_note(record: SuspensionRecord, note_id: str, text: str, by: Actor, now_ms: int) -> Change:
+    """Save a person's note to the agent, with typed secrets masked; the same note again changes nothing.
+
+    Raises `NotAllowed` for who may not decide on the run, `InvalidInput` for a bad text, and `Conflict` for too many.
+    """
+    check_step(record, "write_note")
+    if any(note.id == note_id for note in record.notes):
+        return Change(record)
+    check_writer(record, by)
+    text = text.strip()
+    if not text or len(text) > LONGEST_TEXT:
+        raise InvalidInput(f"A note has 1 to {LONGEST_TEXT} characters, not {len(text)}.")
+    if len(record.notes) >= MOST_NOTES:
+        raise Conflict(f"The agent has {MOST_NOTES} notes already. Decide, or cancel the run.")
+    author = Actor(id=by.id, kind=by.kind, channel=by.channel)
+    text = Redacted({}, list_typed(record)).scrub(text)
+    note = OperatorNote(id=note_id, by=author, text=text, at_ms=now_ms)
+    data = {"suspension_id": record.id, **_describe_note(note), "text": text}
+    update = {"notes": (*record.notes, note), "updated_at_ms": now_ms}
+    return Change(record.model_copy(update=update), (Event(EventType.NOTE_WRITTEN, data),))
+
+
+def check_writer(record: SuspensionRecord, by: Actor) -> None:
+    """Raise `NotAllowed` unless a person may decide an item of the run that is open, or any without open ones.
+
+    About a run without items may write whose roles cover its agent.
+    """
+    check_person(by)
+    items = [item for item in record.items if item.open] or record.items
+    if any(may_decide(record, item, by) for item in items):
+        return
+    limits = by.decides if isinstance(by, Delegate) else None
+    if items or not is_covered(limits, "", record.run.agent, ()):
+        named = ", ".join(dict.fromkeys(name for item in items for name in item.deciders)) or "another reviewer"
+        raise NotAllowed(f"You may not decide on this run, so you cannot write to its agent. Ask {named}.")
+
+
+def describe_delivery(note: OperatorNote) -> Event:
+    """Return the event that is saved with the state of a run whose transcript has the note."""
+    return Event(EventType.NOTE_DELIVERED, _describe_note(note))
+
+
+def mark_delivered(record: SuspensionRecord, events: Iterable[Event], now_ms: int) -> SuspensionRecord:
+    """Return the record with the notes marked whose delivery these events tell."""
+    ids = {event.data["note_id"] for event in events if event.type is EventType.NOTE_DELIVERED}
+    if not ids:
+        return record
+    notes = (
+        note.model_copy(update={"delivered_at_ms": now_ms}) if note.id in ids and not note.delivered_at_ms else note
+        for note in record.notes
+    )
+    return record.model_copy(update={"notes": tuple(notes)})
+
+
+def _describe_note(note: OperatorNote) -> JsonObject:
+    return {"note_id": note.id, "by": note.by.model_dump(mode="json")}

@@ -44,6 +44,7 @@ LEGAL: dict[str, Step] = {
     "release_claim": _step("pending", "pending", EventType.CLAIM_RELEASED),
     "ask_requester": _step("pending", "pending", EventType.REQUESTER_ASKED),
     "answer_inquiry": _step("pending", "pending", EventType.REQUESTER_ANSWERED),
+    "write_note": _step("pending decided resuming", "pending decided resuming", EventType.NOTE_WRITTEN),
     "take_second_look": _step(_ANY, _ANY, EventType.SECOND_LOOK_TAKEN),
     "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
     "ask_again": _step("pending", "pending", EventType.ASKED_AGAIN),

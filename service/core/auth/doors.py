@@ -18,12 +18,14 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     ),
     "decide": (
         *("decideItem", "retractDecision", "extendItem", "claimItem", "releaseItem", "askRequester", "addComment"),
+        "writeNote",
         *("attachFile", "listSecondLooks", "takeSecondLook"),
     ),
     "grant": ("confirmGrant", "revokeGrant", "reinstateGrant", "revokeMandate"),
     "read_runs": (
         *("listAgents", "listRuns", "getRun", "listRunSuspensions", "listEvents", "streamEvents"),
         *("listExternalEvents", "getTimeline", "listComments"),
+        "listNotes",
     ),
     "start_runs": (
         *("startRun", "createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents"),
@@ -103,6 +105,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
         *("POST /items/{suspension_id}/{item_id}/here", "POST /items/{suspension_id}/{item_id}/confirm"),
     ),
     "decide": (
+        "POST /runs/{run_id}/notes",
         *("POST /batch", "GET /second-looks", "POST /second-looks", "POST /items/{suspension_id}/{item_id}"),
         *(
             f"POST /items/{{suspension_id}}/{{item_id}}/{act}"

@@ -6,6 +6,7 @@ from sayso.core.policy.engine import Policy
 from service.core.desk.changes import Changes, KnownFreezes, no_freezes
 from service.core.desk.client_execution import ClientExecution
 from service.core.desk.confirming import Confirming
+from service.core.desk.noting import Noting
 from service.core.desk.reviewing import Check, Reviewing, allow
 from service.core.desk.scheduling import Scheduling
 from service.core.desk.second_look import SecondLooking
@@ -55,6 +56,7 @@ class Desk:
         self.record_deliveries, self.move_cards = scheduling.record_deliveries, scheduling.move_cards
         self.claim, self.release_claim = reviewing.claim, reviewing.release_claim
         self.ask_requester, self.answer_inquiry = reviewing.ask_requester, reviewing.answer_inquiry
+        self.write_note = Noting(changes, runs).write_note
         second = SecondLooking(changes, runs)
         self.find_seen_call, self.take_second_look = second.find_seen_call, second.take_second_look
         worker = WorkerExecution(changes, runs)

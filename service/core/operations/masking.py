@@ -7,7 +7,7 @@ import structlog
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Confirmation, Decision, Outcome
 from sayso.core.records.items import Item
-from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.suspensions import OperatorNote, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.redaction import Redacted, redact
 from sayso.core.transitions.deadlines import mark_seen, needs_sight
@@ -70,7 +70,12 @@ def mask_typed(record: SuspensionRecord) -> SuspensionRecord:
         return record
     receipt = record.receipt.model_copy(update={"error": _scrub(secrets, record.receipt.error)})
     items = tuple(_mask_given(item, secrets) for item in record.items)
-    return record.model_copy(update={"items": items, "end": mask_end(record), "receipt": receipt})
+    update = {"items": items, "end": mask_end(record), "receipt": receipt, "notes": _mask_notes(record, secrets)}
+    return record.model_copy(update=update)
+
+
+def _mask_notes(record: SuspensionRecord, secrets: Redacted) -> tuple[OperatorNote, ...]:
+    return tuple(note.model_copy(update={"text": secrets.scrub(note.text)}) for note in record.notes)
 
 
 def _mask_given(item: Item, secrets: Redacted) -> Item:
@@ -111,7 +116,8 @@ def mask_record(record: SuspensionRecord) -> SuspensionRecord:
         return record
     run = {"title": secrets.scrub(record.run.title), "claimed": secrets.scrub_object(record.run.claimed)}
     items = tuple(mask_item(item) for item in record.items)
-    return record.model_copy(update={"items": items, "run": record.run.model_copy(update=run)})
+    update = {"items": items, "run": record.run.model_copy(update=run), "notes": _mask_notes(record, secrets)}
+    return record.model_copy(update=update)
 
 
 def _mask(

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 from fastapi import Request
 
-from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.decisions import Actor, DecisionRequest
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences.deadlines import Sentence
@@ -30,13 +30,14 @@ class ItemPage(NamedTuple):
 
 
 class RunPage(NamedTuple):
-    """A run whose page is made, with its readable records and the lines of its timeline."""
+    """A run whose page is made for `by`, with its readable records and the lines of its timeline."""
 
     wiring: Wiring
     run_id: str
     records: Sequence[SuspensionRecord]
     secrets: Redacted
     lines: list[Line]
+    by: Actor
 
 
 class DecisionForm(NamedTuple):

@@ -215,11 +215,12 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
     records, damaged = split_readable(await wiring.desk.suspensions.read_chain(run.suspension_id, 50))
     secrets = collect_secrets(records)
     added: dict[str, Any] = {"lines": mask_lines(content.describe_both(trail, external.entries), secrets)}
+    reviewer = visitor.principal.reviewer("web")
     for addition in additions_of(request):
-        page = RunPage(wiring, run_id, records, secrets, added["lines"])
+        page = RunPage(wiring, run_id, records, secrets, added["lines"], reviewer)
         added |= await addition.run(page) if addition.run is not None else {}
     result, freezes = secrets.scrub_json(run.result), await wiring.freezes.known()
-    reviewer, definitions = visitor.principal.reviewer("web"), await wiring.runs.find_definitions(records)
+    definitions = await wiring.runs.find_definitions(records)
     return {
         "title": _("Run of %(agent)s", agent=run.agent),
         "run": run.model_copy(

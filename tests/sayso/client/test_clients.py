@@ -181,6 +181,7 @@ def check_views(admin: Recorder) -> None:
 def check_runs(agent: Recorder, admin: Recorder) -> None:
     run = agent("start_run", "demo", "Pay Ann.", title="Pay", key="r")
     assert agent("await_run", run.id, 0).status == "running"
+    assert admin("write_note", run.id, "Ask Ann first.").notes == agent("notes", run.id).notes
     note = {"type": "note", "data": {"text": "a"}}
     assert agent("report_events", run.id, "sayso", [note]).added == 1
     assert agent("cancel", run.id, "enough", key="c").status == "cancelled"

@@ -28,7 +28,7 @@ _WHO = ("by", "who", "agent", "owner", "worker", "holder", "person", "delegate",
 _WHICH = (
     *("suspension_id", "item_id", "call_id", "tool_call_id", "index", "tool_name", "tool_names", "step", "attempt"),
     *("decision_id", "inquiry_id", "grant_id", "id", "suspends", "digest", "drawn", "seen", "closed_with_it"),
-    *("event_type", "kind", "drill", "calls_in_flight"),
+    *("event_type", "kind", "drill", "calls_in_flight", "note_id"),
 )
 _DECIDED = (
     *("action", "policy_id", "rule_id", "matched_rules", "rule_version", "absolute", "near_miss", "resembles"),
@@ -77,6 +77,7 @@ def erase_record(record: SuspensionRecord, erasure: Erasure) -> SuspensionRecord
         "state": None,
         "journal": (),
         "typed": (),
+        "notes": tuple(note.model_copy(update={"text": ""}) for note in record.notes),
         "receipt": record.receipt.model_copy(update={"error": None}),
         "end": _empty(record.end, result=None, error=None),
         "erasure": erasure,

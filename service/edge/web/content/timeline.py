@@ -254,6 +254,8 @@ _PLAIN: Mapping[str, tuple[str, str, str]] = {
         "",
     ),
     EventType.REQUESTER_ASKED: ("wait", mark("%(who)s asked the requester about %(item)s"), "text"),
+    EventType.NOTE_WRITTEN: ("plain", mark("%(who)s wrote to the agent"), "text"),
+    EventType.NOTE_DELIVERED: ("quiet", mark("The agent got the note of %(who)s"), ""),
     EventType.ASKED_AGAIN: ("wait", mark("%(item)s needs a new decision"), "reason"),
     EventType.RESULT_REPORTED: ("good", mark("The worker that started %(item)s reported its result"), ""),
     EventType.RUN_RELEASED: ("quiet", mark("The worker released the run"), "reason"),

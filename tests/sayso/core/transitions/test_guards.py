@@ -32,7 +32,7 @@ from sayso.core.transitions.execution import (
     suspend_again,
 )
 from sayso.core.transitions.freezing import hold, shift_deadlines
-from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, confirm, release_claim
+from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, confirm, release_claim, write_note
 from sayso.core.transitions.legal import LEGAL, check_step
 from sayso.core.transitions.permits import approved_args, put_in_doubt, recover_start
 from sayso.core.transitions.quorum import take_effect
@@ -59,6 +59,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "release_claim": lambda record: release_claim(record, "i1", person("ada"), T0),
     "ask_requester": lambda record: ask_requester(record, "i1", "inq_1", "Why?", person("ada"), T0),
     "answer_inquiry": lambda record: answer_inquiry(inquired(record), "i1", "inq_1", "So.", person("bot"), T0),
+    "write_note": lambda record: write_note(record, "note_1", "Stop soon.", person("ada"), T0),
     "take_second_look": lambda record: take_second_look(record, SEEN, Opinion(agrees=True), person("ada"), T0),
     "extend": lambda record: extend(record, "i1", T0 + 400_000, person("ada"), T0),
     "expire": lambda record: expire(record, T0),
