@@ -12,7 +12,6 @@ from service.core.store.counters import write_counters
 from service.core.store.precedents import note_precedents
 from service.core.store.rules import note_rules
 from service.core.store.runs.runs import note_tools
-from service.core.store.suspensions.revisions import note_returned
 from service.core.store.suspensions.texts import file_items
 from service.core.store.tenants import Cleanup, Companion, Deletion, Hooks, TenantStore
 from service.core.wiring import Wiring
@@ -68,7 +67,7 @@ FEATURES = (
     Feature("learning", writers=(note_lessons,), ticks=(Tick(propose_learned, 10, "learning_failed"),)),
     Feature("drills", ticks=(Tick(plant_scheduled, 60, "drill_failed"),)),
     Feature("threads", writers=(note_tools,)),
-    Feature("precedents", writers=(note_precedents, note_returned)),
+    Feature("precedents", writers=(note_precedents,)),
     Feature("webhooks", writers=(announce,)),
     Feature("insights", writers=(note_facts, note_totals)),
     Feature("evidence", ticks=(Tick(keep_checkpoints, 10, "checkpoint_failed"),)),

@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
@@ -19,10 +19,12 @@ from sayso.core.policy.counters.restraining import (
 )
 from sayso.core.precedents import Measures, find_measures, name_subjects, read_measures, write_measures
 from sayso.core.records.decisions import ActorKind, DecisionAction, EarlierDenial, Verdict
-from sayso.core.records.items import Item
-from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.envelopes import Revision
+from sayso.core.records.items import Item, ItemDraft
+from sayso.core.records.suspensions import RunRef, SuspensionRecord
 from sayso.core.text.redaction import redact
 from sayso.core.transitions.deciding import find_item
+from sayso.errors import NotFound, Unreadable
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text
 from service.core.store.counters import parse_denials
@@ -33,11 +35,13 @@ MOST_PRECEDENTS = 200
 MOST_NEAR = 50  # the latest denials of a tool that are searched for near calls
 MOST_COMPARED = 3  # the denied calls that are read to compare one with them
 _KEPT_MS = 180 * DAY_MS
+_RETURNED_MS = 30 * DAY_MS  # how long a new version of a returned call is recognized
 
 
 def note_precedents(commit: Commit, keys: TenantKeys, update: Update) -> None:
     """Keep the approvals and denials by people that a change brings; most changes have none."""
     before, after = update.before, update.after
+    _note_returned(commit, keys, update)
     if before is None:
         return
     for name, denial in list_denials(before, after):
@@ -69,6 +73,22 @@ def note_precedents(commit: Commit, keys: TenantKeys, update: Update) -> None:
                 commit.write("RPUSH", key, write_measures(measures))
                 commit.write("LTRIM", key, -MOST_PRECEDENTS, -1)
                 commit.write("PEXPIRE", key, _KEPT_MS)
+
+
+def _note_returned(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Keep the item whose changes were requested for its new version, until that is decided otherwise."""
+    run = update.after.run
+    for item in update.after.items:
+        outcome = item.outcome
+        if outcome is None or item.drill is not None or (outcome.changes is None and item.revises is None):
+            continue
+        if update.before is not None and not find_item(update.before, item.item_id).open:
+            continue
+        key = keys.returned(run.owner, run.thread_id, item.tool.name)
+        if outcome.changes is not None:
+            commit.write("SET", key, f"{update.after.id} {item.item_id}", "PX", _RETURNED_MS)
+        else:
+            commit.write("DEL", key)
 
 
 def list_forgotten(keys: TenantKeys, record: SuspensionRecord) -> Iterator[tuple[str, str, *tuple[str | int, ...]]]:
@@ -185,3 +205,31 @@ class Precedents:
 def kind_of(record: SuspensionRecord, tool: str) -> Kind:
     """Return the kind of a call of this run."""
     return Kind(record.run.owner, record.run.agent, tool)
+
+
+class Revisions:
+    """Finds, for calls that are asked about, the items that they are new versions of."""
+
+    def __init__(self, store: TenantStore, read: Callable[[str], Awaitable[SuspensionRecord]]) -> None:
+        self._redis, self._keys, self._read = store.redis, store.keys, read
+
+    async def mark(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
+        """Return the drafts of a run, each with the item of the same tool and thread that it revises, if any."""
+        if not drafts:
+            return drafts
+        names = [self._keys.returned(run.owner, run.thread_id, draft.tool.name) for draft in drafts]
+        places: list[Any] = await self._redis.mget(names)
+        return [
+            draft if place is None else draft.model_copy(update={"revises": await self._find(text(place))})
+            for draft, place in zip(drafts, places, strict=True)
+        ]
+
+    async def _find(self, place: str) -> Revision | None:
+        suspension_id, _, item_id = place.partition(" ")
+        try:
+            outcome = find_item(await self._read(suspension_id), item_id).outcome
+        except (NotFound, Unreadable):
+            return None
+        if outcome is None or outcome.changes is None:
+            return None
+        return Revision(suspension_id=suspension_id, item_id=item_id, round=outcome.changes.round)

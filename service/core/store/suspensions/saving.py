@@ -30,10 +30,10 @@ from service.core.store.load import WaitingWorkers
 from service.core.store.loss.start_log import Start
 from service.core.store.lua import read_script
 from service.core.store.people import People
+from service.core.store.precedents import Revisions
 from service.core.store.suspensions.batches import DueBatches
 from service.core.store.suspensions.commits import Idempotency, Room, build_commit
 from service.core.store.suspensions.reading import Unpacked, UnreadableRecord, read_record
-from service.core.store.suspensions.revisions import Revisions
 from service.core.store.suspensions.sampling import Sampling
 from service.core.store.tenants import StorePart, TenantStore
 
