@@ -29,6 +29,7 @@ SDK := $(VENV)/sdk/.built
 CLIENT_SOURCES := distribution/typescript
 NODE := $(shell command -v npm >/dev/null && node -e 'process.exit(Number(process.versions.node.split(".")[0] < 20))' && echo yes)
 CLIENT := $(if $(NODE),$(VENV)/sdk/.client-built)
+RECIPES := $(if $(NODE),tests/typescript/recipes/node_modules/.installed)
 DIST := dist
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist .docs site
 JOURNEYS := tests/launch tests/distribution tests/journeys tests/chaos
@@ -121,7 +122,7 @@ mutations: $(DEV) ## remove each guard of each transition and check that a test 
 frameworks: $(DEV) ## suspend and resume runs of every framework (ARGS="pydantic_ai" for one, ARGS=--lowest for the oldest packages)
 	@$(PYTHON) -m tests.frameworks $(ARGS)
 
-typescript: $(DEV) $(SDK) $(CLIENT) ## check, pack and test the TypeScript client with a whole Sayso (needs Node.js 20)
+typescript: $(DEV) $(SDK) $(CLIENT) $(RECIPES) ## check, pack and test the TypeScript client and its recipes with a whole Sayso (needs Node.js 20)
 ifeq ($(NODE),)
 	@echo 'Skipped: the TypeScript client needs npm and Node.js 20 or newer.'
 else
@@ -162,7 +163,9 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file benchmarks/peers/restate/requirements.lock
 	cd benchmarks/peers/restate && npm install --package-lock-only --omit-lockfile-registry-resolved
 	cd tests/journeys/provider && npm install --package-lock-only --omit-lockfile-registry-resolved
-	cd $(CLIENT_SOURCES) && npm install --package-lock-only --omit-lockfile-registry-resolved
+	for folder in $(CLIENT_SOURCES) tests/typescript/recipes; do \
+		(cd $$folder && npm install --package-lock-only --omit-lockfile-registry-resolved) || exit 1; \
+	done
 	for extra in pydantic-ai openai-agents langgraph autogen parsimony; do \
 		$(VENV)/bin/uv pip compile pyproject.toml $$(ls tests/frameworks/locks/$$extra.in 2>/dev/null) --group server --extra $$extra \
 			--constraints requirements.lock --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
@@ -201,7 +204,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 clean: ## remove environments and caches; the data directory stays
 	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(DELIVERY_VENV) $(DOCS_VENV) $(OPENAPI_VENV) $(RESTATE_VENV) \
 		tests/conformance/openapi/node_modules benchmarks/peers/restate/node_modules tests/journeys/provider/node_modules \
-		$(addprefix $(CLIENT_SOURCES)/,node_modules dist openapi.json src/api.ts) $(CACHES)
+		tests/typescript/recipes/node_modules $(addprefix $(CLIENT_SOURCES)/,node_modules dist openapi.json src/api.ts) $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list the targets
@@ -221,6 +224,11 @@ $(CLIENT): $(SDK) $(wildcard $(addprefix $(CLIENT_SOURCES)/,package*.json tsconf
 	@$(PYTHON) -c 'import json; from service.app import create_app; from service.core.settings import Settings; print(json.dumps(create_app(Settings(), quick=False).openapi()))' >$(CLIENT_SOURCES)/openapi.json
 	@cd $(CLIENT_SOURCES) && npm ci --silent --no-audit --no-fund --ignore-scripts && rm -rf dist && npm run --silent build && \
 		npm pack --silent --ignore-scripts --pack-destination $(abspath $(@D)) >/dev/null
+	@touch $@
+
+# Its package node, the Node.js of the recipes, installs a binary by a script.
+$(RECIPES): tests/typescript/recipes/package-lock.json
+	@cd tests/typescript/recipes && npm ci --silent --no-audit --no-fund
 	@touch $@
 
 $(AAP): tests/conformance/requirements.lock

@@ -11,6 +11,7 @@ import pytest
 
 from demo.stacks import Stack
 from sayso import __version__
+from sayso.client import Client
 from service.core.settings import CHECKOUT
 from tests.journeys.stacks import quick_stack
 from tests.pages import find_blocks, read_page
@@ -40,6 +41,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A whole Sayso with the rules of `policy.yaml`."""
     with quick_stack(tmp_path_factory.mktemp("desk") / "home", SAYSO_POLICY=str(HERE / "policy.yaml")) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def reviewer(stack: Stack) -> Iterator[Client]:
+    """The signed-in admin, whose later requests outlast a restart."""
+    with Client(stack.url, "-") as client:
+        client.sign_in("admin", stack.admin_password)
+        yield client
 
 
 def environ_of(stack: Stack) -> dict[str, str]:

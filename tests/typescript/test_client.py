@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -37,14 +36,6 @@ def end_of(script: subprocess.Popen[str]) -> str:
     out, err = script.communicate(timeout=PATIENCE_S)
     assert script.returncode == 0, err
     return out.strip()
-
-
-@pytest.fixture(scope="module")
-def reviewer(stack: Stack) -> Iterator[Client]:
-    """The signed-in admin, whose later requests outlast a restart."""
-    with Client(stack.url, "-") as client:
-        client.sign_in("admin", stack.admin_password)
-        yield client
 
 
 def await_pending(client: Client) -> SuspensionView:
