@@ -76,7 +76,10 @@ class StoredEvent(Immutable):
 
 @dataclass(frozen=True)
 class Part:
-    """What one event shows on the timeline, whole or as a fragment of message `key`; once for each `once`."""
+    """What one event shows on the timeline, whole or as a fragment of message `key`; once for each `once`.
+
+    A `link` is a URL that the agent asks its user to open.
+    """
 
     kind: Kind
     text: str = ""
@@ -88,6 +91,7 @@ class Part:
     whole: bool = True
     ok: bool | None = None
     data: JsonValue = None
+    link: str = ""
     invocation: str = ""
     parent: str = ""
     once: str = ""

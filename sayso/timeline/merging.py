@@ -67,6 +67,7 @@ class Entry(Immutable):
     ok: bool | None = None
     data: JsonValue = None
     output: JsonValue = None
+    link: str = ""
     invocation: str = ""
     parent: str = ""
     depth: int = 0
@@ -83,6 +84,7 @@ class _Draft:
     data: JsonValue = None
     ok: bool | None = None
     output: JsonValue = None
+    link: str = ""
     streamed: bool = False
     settled: bool = False
 
@@ -188,6 +190,7 @@ class _Stream:
         draft.ok = part.ok if draft.ok is None else draft.ok
         draft.text = [part.text] if part.text else draft.text
         draft.output = part.data if part.data is not None else draft.output
+        draft.link = part.link or draft.link
 
     def _add_draft(self, event: StoredEvent, part: Part) -> _Draft:
         stated_ms = event.said_at_ms if event.said_at_ms is not None else part.at_ms
@@ -216,6 +219,7 @@ class _Stream:
                 ok=draft.ok,
                 data=draft.data,
                 output=draft.output,
+                link=draft.link,
                 invocation=part.invocation,
                 parent=self._parents.get(part.invocation, ""),
                 depth=self._depth(part.invocation),

@@ -33,8 +33,19 @@ def _tool(fields: Fields) -> Part:
 def _completed(fields: Fields) -> list[Part]:
     reasoning, text = fields.text("reasoning_text"), fields.text("response_text")
     texts = [Part(kind, said) for kind, said in ((Kind.REASONING, reasoning), (Kind.TEXT, text)) if said]
-    parts = [*texts, *map(_call, fields.rows("tool_calls"))]
-    return parts or [Part(Kind.QUIET, "The model answered")]
+    parts, used = [*texts, *map(_call, fields.rows("tool_calls"))], _describe_use(fields)
+    return [*parts, Part(Kind.QUIET, "The model answered", used)] if used or not parts else parts
+
+
+def _describe_use(fields: Fields) -> str:
+    """Return the tokens and the time of a model call, as far as they are numbers."""
+    usage = fields.inner("usage").raw
+    figures = (
+        (usage.get("prompt_tokens"), "input tokens"),
+        (usage.get("completion_tokens"), "output tokens"),
+        (fields.value("latency_ms"), "ms"),
+    )
+    return ", ".join(f"{value} {unit}" for value, unit in figures if type(value) is int and value >= 0)
 
 
 def _call(call: Fields) -> Part:

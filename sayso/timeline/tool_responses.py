@@ -12,6 +12,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.timeline.external_events import Fields, Kind, Part, read_json, read_parts
 
 REQUEST, DECISION, ERROR = "approval_request", "approval_decision", "error"
+_OPENING = ("open_window", "open_tab")
 
 
 class ToolResponse(BaseModel):
@@ -198,7 +199,9 @@ def _result(envelope: ToolResponse) -> Part:
     else:
         error = card.text if failed else ""
         note = "\n".join(filter(None, (card.heading, card.text if card.fields else "")))
-    return Part(Kind.RESULT, error, note, who=envelope.agent_name, ok=not failed, data=envelope.response)
+    opens = card is not None and envelope.response_type in _OPENING
+    link = Fields(envelope.response).text("url") if opens else ""
+    return Part(Kind.RESULT, error, note, who=envelope.agent_name, ok=not failed, data=envelope.response, link=link)
 
 
 READERS: Mapping[str, Read] = {

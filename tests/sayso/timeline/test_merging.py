@@ -191,3 +191,34 @@ def test_build_entries_reads_any_json(source_format: SourceFormat, events: list[
     alone = [build_entries(kept(source_format, [event])) for event in events]
     assert all(alone)
     assert build_entries(kept(source_format, events)) or not events
+
+
+@pytest.mark.parametrize(
+    ("fields", "note"),
+    [
+        (
+            {"usage": {"prompt_tokens": 1200, "completion_tokens": 0}, "latency_ms": 812},
+            "1200 input tokens, 0 output tokens, 812 ms",
+        ),
+        ({"usage": None, "latency_ms": 7}, "7 ms"),
+        ({"usage": {"prompt_tokens": "<b>", "completion_tokens": -1}, "latency_ms": True}, None),
+        ({"usage": [7], "latency_ms": 1.5}, None),
+    ],
+)
+def test_parsimony_tells_tokens_and_time_of_a_model_call(fields: dict[str, Any], note: str | None) -> None:
+    event = {"type": "llm_call_completed", "response_text": "Paid.", "tool_calls": [], **fields}
+    entries = build_entries(kept("parsimony", [event]))
+    assert [entry.note for entry in of(entries, Kind.QUIET)] == ([note] if note is not None else [])
+    assert [entry.text for entry in of(entries, Kind.TEXT)] == ["Paid."]
+
+
+def test_chat_that_opens_a_window_has_a_link() -> None:
+    output = {
+        "response_type": "open_window",
+        "agent_name": "a",
+        "friendly_name": "f",
+        "response": {"url": "https://a.example"},
+    }
+    call = {"type": "tool_call", "name": "show", "current_agent": "a"}
+    (entry,) = build_entries(kept("tool_responses", [call, {"type": "tool_output", "output": output}]))
+    assert (entry.kind, entry.name, entry.link) == (Kind.CALL, "show", "https://a.example")

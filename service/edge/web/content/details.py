@@ -288,5 +288,15 @@ def mask_lines(lines: Sequence[Line], secrets: Redacted) -> list[Line]:
     """Return the lines of a timeline with secrets masked."""
     if not secrets.masked:
         return [*lines]
+    return [_mask_line(line, secrets) for line in lines]
+
+
+def _mask_line(line: Line, secrets: Redacted) -> Line:
     scrub = secrets.scrub
-    return [line._replace(text=scrub(line.text), note=scrub(line.note), data=scrub(line.data)) for line in lines]
+    return line._replace(
+        text=scrub(line.text),
+        note=scrub(line.note),
+        data=scrub(line.data),
+        link=scrub(line.link),
+        lists=None if line.lists is None else secrets.scrub_object(line.lists),
+    )

@@ -175,6 +175,8 @@ def _close(record: SuspensionRecord, item: Item, definitions: Definitions, outco
 
 
 MAX_EXTERNAL_EVENTS = 1_000  # a page shows the latest external events only; the API has all of them
+_MAX_LISTS = 20  # the latest results that a page shows as tables, too
+_MAX_DATA_CHARS = 8_000
 
 _TONES = {
     Kind.WAIT: "wait",
@@ -206,14 +208,19 @@ async def read_external_events(
 
 def describe_both(trail: Sequence[TrailEntry], entries: Sequence[Entry]) -> list[Line]:
     """Return a line for every trail event and every external entry, in order."""
-    lines = iter(describe_trail(trail))
+    trail_lines = iter(describe_trail(trail))
     merged = merge(trail, entries)
-    return [next(lines) if isinstance(entry, TrailEntry) else describe_entry(entry) for entry in merged]
+    lines = [next(trail_lines) if isinstance(entry, TrailEntry) else describe_entry(entry) for entry in merged]
+    with_lists = [place for place, line in enumerate(lines) if line.lists is not None]
+    for place in with_lists[:-_MAX_LISTS]:
+        lines[place] = lines[place]._replace(lists=None)
+    return lines
 
 
 def describe_entry(entry: Entry) -> Line:
     """Return the line of an external entry."""
     text, tone, note = _describe(entry)
+    data = _show_data(entry)
     label = SOURCE_FORMATS[SourceFormat(entry.source_format)].label
     return Line(
         seq=entry.first_seq,
@@ -222,10 +229,23 @@ def describe_entry(entry: Entry) -> Line:
         tone=tone,
         text=_cut(text, 300),
         note=_cut(note),
-        data=_cut(_show_data(entry)),
+        data=_cut(data),
         source=label if entry.source == "agent" else f"{label}, {entry.source}",
         depth=min(entry.depth, 4),
+        lists=_find_lists(entry.output) if len(data) <= _MAX_DATA_CHARS else None,
+        link=entry.link,
     )
+
+
+def _find_lists(output: JsonValue) -> JsonObject | None:
+    """Return the lists of objects of a result, such as mails or accounts, by their names."""
+    members = output if isinstance(output, dict) else {"result": output}
+    lists: JsonObject = {name: value for name, value in members.items() if _is_list_of_objects(value)}
+    return lists or None
+
+
+def _is_list_of_objects(value: JsonValue) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) and row for row in value)
 
 
 def _describe(entry: Entry) -> tuple[str, str, str]:
@@ -255,5 +275,5 @@ def _show_data(entry: Entry) -> str:
     return write_pretty(value) if value is not None else ""
 
 
-def _cut(text: str, limit: int = 8_000) -> str:
+def _cut(text: str, limit: int = _MAX_DATA_CHARS) -> str:
     return text if len(text) <= limit else _("%(text)s … (cut; the API has the full text)", text=text[:limit])

@@ -4,8 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
+from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import DecisionAction, Verdict
 from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.rendering.renderers import render_call
+from sayso.core.rendering.views import View
 from sayso.core.sentences import join_words, name_reviewers
 from sayso.core.sentences.deadlines import describe_span
 from sayso.core.sentences.deliveries import name_recipient
@@ -13,6 +16,7 @@ from sayso.core.sentences.outcomes import describe_maker
 from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.summaries import write_pretty
+from sayso.core.urls import is_plain_https
 from service.core.store.runs.runs import UNREADABLE
 from service.edge.web.content.facts import Facts
 
@@ -20,7 +24,8 @@ from service.edge.web.content.facts import Facts
 class Line(NamedTuple):
     """One event as a sentence, a note and further data; the tone is good, bad, wait, plain or quiet.
 
-    `until_ms` is the time until which the event holds, if it has one.
+    `until_ms` is the time until which the event holds, if it has one. `lists` are lists of objects, which the page
+    shows as tables, and `link` is a URL that the agent asks its user to open.
     """
 
     seq: int
@@ -33,6 +38,18 @@ class Line(NamedTuple):
     source: str = ""
     depth: int = 0
     until_ms: int = 0
+    lists: JsonObject | None = None
+    link: str = ""
+
+    @property
+    def view(self) -> View | None:
+        """The lists as the page shows them."""
+        return render_call("result", self.lists) if self.lists else None
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the page makes the link one to follow: https, and nothing in it that hides where it leads."""
+        return is_plain_https(self.link)
 
     @property
     def voice(self) -> str:
