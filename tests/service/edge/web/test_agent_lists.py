@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Request, expect
 
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.text.redaction import MASK
 from service.core.settings import Settings
 from service.core.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.core.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.edge.web.sites import Site, visit
 from tests.service.edge.web.stories import asked
+from tests.service.edge.web.test_secrets import CANARY, ask
 
 MAILS = [
     {"id": "m1", "from": "ann@example.com", "subject": "Invoice 17", "unread": True},
@@ -44,8 +47,12 @@ def envelope(kind: str, response: Any, **more: Any) -> dict[str, Any]:
 
 
 async def tell(wiring: Wiring, *envelopes: dict[str, Any]) -> str:
-    """Report the outputs of a run, and return the path of its page."""
-    record = await asked(wiring)
+    """Report the outputs of a run of its own, and return the path of its page."""
+    return await report(wiring, await asked(wiring), *envelopes)
+
+
+async def report(wiring: Wiring, record: SuspensionRecord, *envelopes: dict[str, Any]) -> str:
+    """Report the outputs of this run, and return the path of its page."""
     events = [ExternalEvent(seq, None, event) for seq, event in enumerate(envelopes, start=1)]
     await wiring.part(ExternalEvents).add(record.run.id, "agent", "tool_responses", events)
     return f"/runs/{record.run.id}"
@@ -86,6 +93,16 @@ async def test_hostile_lists_are_escaped_and_few(settings: Settings) -> None:
     assert "\u202e" not in page
 
 
+async def test_secrets_are_masked_in_lists_and_links(settings: Settings) -> None:
+    lists = envelope("mails", [{"text": f"use {CANARY}"}, {"text": "other"}])
+    async with visit(settings) as site:
+        record = await ask(site.wiring)
+        path = await report(site.wiring, record, lists, envelope("open_tab", {"url": f"https://a.example/{CANARY}"}))
+        page = await site.read(path)
+    assert CANARY not in page
+    assert f"use {MASK}" in page
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
@@ -96,7 +113,7 @@ def test_lists_are_tables_and_links_wait_for_a_press(
     path = site.act(lambda wiring: tell(wiring, *outputs, envelope("open_window", {"url": SAFE})))
     page = open_as("/", viewport=viewport, color_scheme=scheme)
     requests: list[Request] = []
-    page.on("request", lambda request: requests.append(request))
+    page.on("request", lambda request: requests.append(request))  # noqa: PLW0108 - Playwright marks the function
     page.context.route("https://maps.example.com/**", lambda route: route.fulfill(body="a map"))
     page.goto(path)
     tables = page.locator("#timeline table.like")
