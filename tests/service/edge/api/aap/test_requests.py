@@ -7,6 +7,7 @@ import pytest
 
 from sayso.core.canonical_json import MAX_DIGITS
 from sayso.core.records.decisions import DecisionRequest
+from sayso.core.records.envelopes import ChangeRequest
 from sayso.errors import InvalidInput
 from tests.builders import approve, person
 from tests.service.edge.api.aap.clients import InstanceClient, connected, find, suspension_of
@@ -136,6 +137,17 @@ async def test_rule_that_asks_for_a_value_denies(bot: InstanceClient) -> None:
     denied = (await bot.ask("choose", {"which": "a"})).json()
     assert denied["status"] == "denied"
     assert "ask-for-a-value" in denied["decision"]["note"]
+
+
+async def test_request_for_changes_is_a_denial_that_says_so(world: World, bot: InstanceClient) -> None:
+    request_id = await bot.waiting(args={"amount": 5})
+    record = await find(world.wiring, request_id)
+    changes = ChangeRequest(paths=("args.amount",))
+    decision = DecisionRequest(action="deny", digest=record.items[0].digest, message="Less.", changes=changes)
+    await world.wiring.desk.decide(record.id, "i1", decision, person("anna"))
+    decided = (await bot.show(request_id))["decision"]
+    assert decided["status"] == "denied"
+    assert decided["note"].startswith("Changes requested (1 of 3): Less. Change args.amount, and call ")
 
 
 async def test_request_is_an_item_with_approve_and_deny(world: World, bot: InstanceClient) -> None:
