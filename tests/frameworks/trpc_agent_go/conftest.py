@@ -17,9 +17,9 @@ Hosts = Callable[..., Host]
 
 
 @pytest.fixture(scope="session")
-def binary() -> Path:
+def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built server; the test is skipped without Go or the module."""
-    return build_server()
+    return build_server(tmp_path_factory.mktemp("trpc_agent_go"))
 
 
 @pytest.fixture

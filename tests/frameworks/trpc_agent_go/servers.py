@@ -14,7 +14,6 @@ import pytest
 
 from demo.stacks import find_ports, neutral_environ
 from launch.stops import wait_until
-from tests.frameworks.kinds import ENVIRONMENTS, TRPC_AGENT_GO
 
 SOURCE = Path(__file__).parent
 PATIENCE_S = 60
@@ -24,17 +23,15 @@ _UNREACHED = ("://", "dial tcp", "missing go.sum entry", "module lookup disabled
 _ADDRESSES = re.compile(r"\S+://\S+")
 
 
-def build_server() -> Path:
-    """Build the server, or skip the test with the reason.
+def build_server(folder: Path) -> Path:
+    """Build the server in a folder, or skip the test with the reason.
 
     Sums that go.sum lacks come from the checksum database. With `GOWORK`, Go takes the modules that it names.
     """
     if shutil.which("go") is None:
         pytest.skip(_NO_GO)
-    folder = ENVIRONMENTS / TRPC_AGENT_GO
     environ = neutral_environ()
     if os.environ.get("GOWORK", "off") == "off":
-        shutil.rmtree(folder / "source", ignore_errors=True)
         shutil.copytree(SOURCE, folder / "source", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
         source, options = folder / "source", ["-mod=mod"]
     else:
