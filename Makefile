@@ -181,6 +181,9 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/agui.in --extra cli --extra agui \
 		--constraints requirements.lock --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate \
 		--no-header --quiet --output-file tests/frameworks/locks/agui.lock
+	$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/claude_agent_sdk.in --extra cli \
+		--constraints requirements.lock --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate \
+		--no-header --quiet --output-file tests/frameworks/locks/claude_agent_sdk.lock
 	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra policies --constraints requirements.lock \
 		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 		--output-file tests/frameworks/locks/sdk.lock

@@ -1,9 +1,12 @@
 """Commands of hooks: one answers each coding agent's hook, and one installs it."""
 
+import os
+import select
 import sys
 import traceback
 from enum import StrEnum
 from pathlib import Path
+from threading import Thread
 from typing import Annotated
 
 import typer
@@ -77,6 +80,7 @@ def _answer(agent: str, options: HookOptions) -> int:
     """Answer the hook on stdin, and return the exit status. All that goes wrong blocks the call."""
     try:
         call = read_call(agent, sys.stdin.buffer.read(MAX_INPUT_BYTES + 1))
+        _end_without_reader(sys.stdout.fileno())
         with Client(patience_s=_PATIENCE_S) as client:
             verdict = client.run(judge(call, options, client.retry_policy))
         sys.stdout.buffer.write(to_json(write_answer(call, verdict)) + b"\n")
@@ -90,3 +94,17 @@ def _answer(agent: str, options: HookOptions) -> int:
     if verdict.decision != "allow":
         print(verdict.reason, file=sys.stderr)
     return 0
+
+
+def _end_without_reader(descriptor: int) -> None:
+    """End this process once nobody reads its answer, so that an agent that was killed uses up no approval."""
+    if not hasattr(select, "poll"):  # Windows
+        return
+    poll = select.poll()
+    poll.register(descriptor, 0)  # the loss of the reader is reported without a request
+
+    def watch() -> None:
+        if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll()):
+            os._exit(BLOCKED)
+
+    Thread(target=watch, daemon=True).start()

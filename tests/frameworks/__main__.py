@@ -17,6 +17,7 @@ from service.core.settings import CHECKOUT
 from tests.frameworks.kinds import (
     AGUI,
     AGUI_AGENTS,
+    CLAUDE,
     ENVIRONMENTS,
     GATED,
     KINDS,
@@ -38,7 +39,7 @@ def main() -> int:
     """Return 0 if every scenario passed and the page has the resulting table."""
     names = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
     kinds = [kind for kind in KINDS if not names or kind.name in names]
-    others = [name for name in (MCP, AGUI, *GATED, SDK) if not names or name in names]
+    others = [name for name in (MCP, AGUI, CLAUDE, *GATED, SDK) if not names or name in names]
     go = [TRPC_AGENT_GO] if not names or TRPC_AGENT_GO in names else []  # builds its server itself
     if "--lowest" in sys.argv:
         return run_lowest(kinds, others)

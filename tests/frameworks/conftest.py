@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.installations import Installation, running_installation
-from tests.frameworks.kinds import AGUI, GATED, IS_LOWEST, KINDS, MCP, SDK, TRPC_AGENT_GO, Kind
+from tests.frameworks.kinds import AGUI, CLAUDE, GATED, IS_LOWEST, KINDS, MCP, SDK, TRPC_AGENT_GO, Kind
 
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
 CHOSEN = [one for one in KINDS if one.name in _NAMES]
@@ -31,6 +31,8 @@ if AGUI not in _NAMES:
     collect_ignore_glob.append("agui/*")
 if TRPC_AGENT_GO not in _NAMES:
     collect_ignore_glob.append("trpc_agent_go/*")
+if CLAUDE not in _NAMES:
+    collect_ignore_glob.append("claude_agent_sdk/*")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the groups are read

@@ -21,6 +21,9 @@ AGUI_AGENTS = ("agui_agent_framework", "agui_google_adk", "agui_strands")
 TRPC_AGENT_GO = "trpc_agent_go"
 """The folder of the Go server of trpc-agent-go, which has no Python packages and no column."""
 
+CLAUDE = "claude_agent_sdk"
+"""The environment of Claude Code and its SDK, which have no column."""
+
 GATED = ("google_adk", "agent_framework", "crewai")
 """The environments of frameworks that are tested with gated functions only, and have no column."""
 

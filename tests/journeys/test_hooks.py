@@ -97,3 +97,13 @@ def test_hook_whose_time_is_over_continues_with_the_same_item(stack: Stack, pers
     assert waiting.id in reason
     person.decide(waiting.id, waiting.items[0], "approve")
     assert read_answer(start(stack, tmp_path, call_id="toolu_02"))[0] == "allow"
+
+
+def test_hook_of_an_agent_that_is_gone_uses_up_no_approval(stack: Stack, person: Client, tmp_path: Path) -> None:
+    hook = start(stack, tmp_path)
+    waiting = await_pending(person)
+    assert hook.stdout is not None
+    hook.stdout.close()
+    assert hook.wait(PATIENCE_S) == 2
+    person.decide(waiting.id, waiting.items[0], "approve")
+    assert read_answer(start(stack, tmp_path, call_id="toolu_02", wait_s=1))[0] == "allow"

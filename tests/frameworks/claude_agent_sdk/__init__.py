@@ -1,0 +1,1 @@
+"""Tests of hooks with the real Claude Code, whose model is scripted."""

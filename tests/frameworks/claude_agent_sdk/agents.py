@@ -1,0 +1,101 @@
+"""Claude Code in a folder of its own, in front of a scripted model."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from launch.stops import wait_until
+from service.core.settings import CHECKOUT
+from tests.frameworks.claude_agent_sdk.models import ScriptedModel
+from tests.frameworks.kinds import CLAUDE, find_python
+from tests.frameworks.mcp.desks import PATIENCE_S, Desk
+
+PYTHON = find_python(CLAUDE)
+PROGRAM = f'#!/bin/sh\nexec "{sys.executable}" -m sayso "$@"\n'
+
+
+@dataclass
+class Agent:
+    """An agent with a hook: by its settings (`command`), or by the options of its SDK (`sdk`)."""
+
+    desk: Desk
+    kind: str
+    wait_s: int = PATIENCE_S
+    session: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def project(self) -> Path:
+        """The folder in which it works."""
+        return self.desk.home / "shop"
+
+    def write(self, name: str) -> str:
+        """Return a command that writes a file outside of the project, which the rules ask about."""
+        return f"echo {name} >> {self.desk.home / name}"
+
+    def written(self, name: str) -> int:
+        """Return how many times a command has run."""
+        file = self.desk.home / name
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+    @contextmanager
+    def running(self, model: ScriptedModel, *resume: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run the agent in a session of processes of its own."""
+        environ = self._environ(model)
+        command = [str(PYTHON), "-m", "tests.frameworks.claude_agent_sdk.run_agent", str(self.wait_s), self.session]
+        if self.kind == "command":
+            install = ["sayso", "hook", "install", "claude-code", "--wait", str(self.wait_s)]
+            subprocess.run(install, cwd=self.project, env=environ, check=True, stdout=subprocess.DEVNULL)
+            begun = ["--resume" if resume else "--session-id", self.session]
+            command = [str(find_claude()), "-p", "go", *begun]
+        else:
+            command += resume
+        with (self.desk.home / "output").open("ab") as output:
+            child = subprocess.Popen(
+                command, cwd=self.project, env=environ, stdout=output, stderr=output, start_new_session=True
+            )
+        try:
+            yield child
+        finally:
+            if child.poll() is None:
+                kill(child)
+
+    def run(self, model: ScriptedModel, *resume: str) -> None:
+        """Run the agent to its end."""
+        with self.running(model, *resume) as child:
+            assert wait_until(lambda: child.poll() is not None, PATIENCE_S), self.desk.waiting()
+            assert child.returncode == 0, (self.desk.home / "output").read_text()
+
+    def _environ(self, model: ScriptedModel) -> dict[str, str]:
+        folder = self.desk.home / "bin"
+        folder.mkdir(exist_ok=True)
+        self.project.mkdir(exist_ok=True)
+        (folder / "sayso").write_text(PROGRAM)
+        (folder / "sayso").chmod(0o755)
+        return self.desk.environ(
+            PATH=f"{folder}:{os.environ['PATH']}",
+            HOME=str(self.desk.home / "home"),
+            PYTHONPATH=str(CHECKOUT),
+            ANTHROPIC_BASE_URL=model.url,
+            ANTHROPIC_API_KEY="none",
+            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+            HTTPS_PROXY="http://127.0.0.1:9",  # nothing leaves this machine
+            NO_PROXY="127.0.0.1",
+        )
+
+
+def find_claude() -> Path:
+    """Return the program that the SDK brings."""
+    (program,) = PYTHON.parent.parent.glob("lib/*/site-packages/claude_agent_sdk/_bundled/claude")
+    return program
+
+
+def kill(child: subprocess.Popen[bytes]) -> None:
+    """Kill the agent with its hooks and commands."""
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

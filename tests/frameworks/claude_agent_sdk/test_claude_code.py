@@ -1,0 +1,56 @@
+"""The real Claude Code, alone and below its SDK, runs what the desk lets run, once."""
+
+import pytest
+
+from launch.stops import wait_until
+from sayso.client.operations import Action
+from tests.frameworks.claude_agent_sdk.agents import Agent, kill
+from tests.frameworks.claude_agent_sdk.models import running_model
+from tests.frameworks.mcp.desks import PATIENCE_S
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def test_calls_run_as_they_were_decided(agent: Agent) -> None:
+    commands = ["pwd", agent.write("approved"), agent.write("denied"), agent.write("edited")]
+    with running_model(commands) as model, agent.running(model) as child:
+        agent.desk.decide("approve")
+        assert wait_until(lambda: len(model.results) == 2, PATIENCE_S), model.texts()
+        agent.desk.decide("deny", message="not outside of the project")
+        assert wait_until(lambda: len(model.results) == 3, PATIENCE_S), model.texts()
+        args = agent.desk.await_suspension().items[0].tool.args
+        agent.desk.decide("approve", args={**args, "command": agent.write("changed")})
+        assert child.wait(PATIENCE_S) == 0
+    texts = model.texts()
+    assert str(agent.project) in texts[0], "the rules let it run without a person"
+    assert "not outside of the project" in texts[2]
+    assert [agent.written(name) for name in ("approved", "denied", "edited", "changed")] == [1, 0, 0, 1]
+
+
+def test_call_that_waited_too_long_continues_with_its_item(agent: Agent) -> None:
+    agent.wait_s = 2
+    with running_model([agent.write("once")] * 2) as model:
+        model.may_go_on.clear()
+        with agent.running(model) as child:
+            waiting = agent.desk.await_suspension()
+            assert wait_until(lambda: len(model.results) == 1, PATIENCE_S)
+            assert agent.desk.decide("approve").id == waiting.id
+            model.may_go_on.set()
+            assert child.wait(PATIENCE_S) == 0
+    assert "same call again" in model.texts()[0]
+    assert agent.written("once") == 1
+
+
+@pytest.mark.parametrize("action", ["approve", "deny"])
+def test_agent_killed_before_the_decision_continues_with_its_item(agent: Agent, action: Action) -> None:
+    """The model makes the call again, under another id where Claude Code has recorded the first one."""
+    with running_model([agent.write("once")]) as model:
+        with agent.running(model) as child:
+            waiting = agent.desk.await_suspension()
+            kill(child)
+        assert agent.desk.decide(action).id == waiting.id
+        agent.run(model, "resume")
+    (result,) = model.texts()
+    assert ("denied by admin" in result) is (action == "deny")
+    assert agent.written("once") == (action == "approve")
+    assert agent.desk.waiting() == []
