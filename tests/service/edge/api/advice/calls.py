@@ -4,6 +4,7 @@ from base64 import b64encode
 from typing import Any
 
 from sayso.core.records.items import MOST_INQUIRIES
+from sayso.core.transitions.inquiring import MOST_NOTES
 from tests.builders import PASSWORD as ANNAS
 from tests.service.edge.api.advice.discussions import attach, cancel, erase, freeze
 from tests.service.edge.api.advice.people import add_person
@@ -47,6 +48,10 @@ def inquire(text: str = "Why?", number: int = 0) -> Step:
     return Step("anna", "POST", f"{ITEMS}/i1/inquiries", {"text": text}, {"inquiry": f"items.0.inquiries.{number}.id"})
 
 
+def note(who: str) -> Step:
+    return Step(who, "POST", "runs/{run}/notes", {"text": "Use the other account."})
+
+
 def answer(inquiry: str = "{inquiry}") -> Step:
     return Step("demo", "POST", f"{ITEMS}/i1/inquiries/{inquiry}/answer", {"text": "It is due."})
 
@@ -58,6 +63,7 @@ def numbered(n: Any) -> Step:
 FIND = Step("demo", "GET", "suspensions/{suspension}", keep={"inquiry": "items.0.inquiries.0.id"})
 BEN, EVE = ((add_person(name), sign_in(name)) for name in ("ben", "eve"))
 IN_DOUBT = Step("demo", "POST", f"{ITEMS}/i1/in-doubt")
+NOTED = (note("anna"),) * MOST_NOTES
 ALL_ASKED = tuple(step for n in range(MOST_INQUIRIES) for step in (inquire(f"Why {n}?", n), answer()))
 
 RETURN = decide("anna", "deny", message="Less.", changes={})
@@ -150,6 +156,10 @@ CASES = [
         start("i1"),
         (decide("anna"), *see("suspensions/{suspension}", "demo"), start("i1")),
         (ask(),),
+    ),
+    Case(INQUIRING, "Ask", note("@eve"), (note("@ben"),), (*BEN, *EVE, ask(call("payout"))), rest=" anna, ben"),
+    Case(
+        INQUIRING, "Decide, or cancel the run", note("anna"), (decide("anna"),), (ask(), *[note("anna")] * MOST_NOTES)
     ),
     Case(INQUIRING, "Ask again after that", inquire("When?", 1), (answer(), inquire("When?", 1)), (ask(), inquire())),
     Case(INQUIRING, "Read the suspension to see its inquiries", answer("none"), (FIND, answer()), (ask(), inquire())),
