@@ -15,7 +15,7 @@ from tests.journeys.stacks import kill_process
 from tests.typescript.conftest import HERE, TARBALL, TOOLS, environ_of
 from tests.typescript.test_client import await_pending, end_of, read
 
-RECIPES = ["ai_sdk", "openai_agents", "langgraph"]
+RECIPES = ["ai_sdk", "openai_agents", "langgraph", "mastra"]
 PACKAGES = HERE / "recipes" / "node_modules"
 
 
