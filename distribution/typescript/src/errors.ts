@@ -107,6 +107,20 @@ export class Denied extends SaysoError {
   }
 }
 
+/** A reviewer wants another version of the call: change it as the message says, and ask again with a new key. */
+export class ChangesRequested extends Denied {
+  static override code = "changes-requested";
+
+  /** The arguments to change, such as `args.amount`, if the reviewer marked some. */
+  get paths(): string[] {
+    return (this.facts["paths"] as string[] | undefined) ?? [];
+  }
+
+  override get forModel(): string {
+    return `${this.message.trimEnd().replace(/\.+$/, "")}. It did not run.`;
+  }
+}
+
 /** The classes of the desk's problem responses, by code. */
 export const BY_CODE: ReadonlyMap<string, ErrorClass> = new Map(
   [

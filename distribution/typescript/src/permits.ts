@@ -224,13 +224,19 @@ function checkOutcome(call: GatedCall, suspension: Suspension, item: Item): void
   const mayRun = outcome != null && (outcome.verdict === "approved" || outcome.verdict === "answered");
   if (!mayRun || readAnswer(item)?.choice === "fail") {
     const by = outcome?.by.id ?? "nobody";
-    throw new errors.Denied(`${item.tool.name} was denied by ${by}${outcome?.message ? `: ${outcome.message}` : "."}`, {
+    const why = outcome?.message ? `: ${outcome.message}` : ".";
+    const facts = {
       suspension_id: suspension.id,
       key: call.label,
       by,
       may_have_run: item.doubt != null,
       ...(outcome == null ? {} : { verdict: outcome.verdict, by_kind: outcome.by.kind }),
-    });
+    };
+    const paths = outcome?.changes?.paths;
+    if (paths !== undefined) {
+      throw new errors.ChangesRequested(`${item.tool.name} was returned by ${by}${why}`, { ...facts, paths });
+    }
+    throw new errors.Denied(`${item.tool.name} was denied by ${by}${why}`, facts);
   }
   if (suspension.end != null && item.permit == null) throw describeLateness(call, suspension);
 }

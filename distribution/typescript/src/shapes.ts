@@ -29,6 +29,7 @@ const OUTCOME = optional({
   message: optional("string"),
   by: { id: "string", kind: "string" },
   start_by: "string",
+  changes: optional({ paths: ["string"] }),
 });
 
 export const SUSPENSION: Shape = {

@@ -55,6 +55,20 @@ test("a denied call does not run, and says who denied it and why", async () => {
   assert.deepEqual(paidTo("ben"), []);
 });
 
+test("a call that is returned for changes does not run, and names what to change", async () => {
+  const waiting = pay("dan");
+  const returned = assert.rejects(waiting, (error) => {
+    assert.ok(error instanceof sayso.ChangesRequested && error instanceof sayso.Denied);
+    assert.deepEqual([error.paths, error.decidedBy, error.mayAskAgain], [["args.amount"], "person", false]);
+    assert.match(error.forModel, /returned by admin: Changes requested \(1 of 3\): Less\. .* It did not run\.$/);
+    return true;
+  });
+  const changes = { paths: ["args.amount"] };
+  await decide(await findPending("send_money", "dan"), { action: "deny", message: "Less.", changes });
+  await returned;
+  assert.deepEqual(paidTo("dan"), []);
+});
+
 test("edited arguments are used, exactly, also beyond 2^53", async () => {
   const waiting = pay("carl");
   const amount = 9007199254740993n;
