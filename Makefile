@@ -50,7 +50,7 @@ endif
 endif
 
 up: $(SDK) ## run Sayso on this machine until Ctrl-C
-	@$(if $(NODE),test -e $(CLIENT) || $(MAKE) --silent $(CLIENT) || echo 'This desk does not offer its TypeScript client: npm failed.')
+	@$(if $(NODE),test -e $(CLIENT) || NPM_CONFIG_FETCH_RETRIES=0 NPM_CONFIG_FETCH_TIMEOUT=15000 $(MAKE) --silent $(CLIENT) || echo 'This desk does not offer its TypeScript client: npm failed.')
 	@$(PYTHON) -m sayso up
 
 demo: $(SDK) ## show the whole job once, unattended, on free ports
