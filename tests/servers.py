@@ -13,7 +13,7 @@ from redis import Redis
 
 from launch.server import running_server
 from launch.stops import wait_until
-from service.core.settings import store_url_at
+from service.core.settings import socket_path, store_url_at
 
 STORED = "appendonlydir"
 _WITHIN_S = 20
@@ -91,7 +91,7 @@ class Address:
 
     def _lead_to(self, place: Path) -> None:
         link = self._path.with_suffix(".new")
-        link.symlink_to(place / "store.sock")
+        link.symlink_to(socket_path(place))
         os.replace(link, self._path)
 
 

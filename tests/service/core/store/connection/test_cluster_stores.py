@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from launch.checks import find_store_fault
+from launch.stops import wait_until
 from sayso.core.key_files import create_key_file
 from sayso.errors import Unavailable
 from service.core.settings import CHECKOUT
@@ -27,7 +28,7 @@ from service.core.store.connection.watch import Watch
 from service.core.store.keys import CHANGES, FORMAT, KEYS, STORE, keys_of
 from service.core.store.loss.commit_counts import CommitCounts
 from service.core.store.loss.confirming import Confirmer
-from tests.clusters import ServerCluster, running_cluster
+from tests.clusters import PATIENCE_S, ServerCluster, running_cluster
 from tests.receivers import make_certificate
 from tests.sentinels import unused_ports
 from tests.waits import until
@@ -92,7 +93,7 @@ async def test_all_clients_find_the_replica_of_a_killed_primary(kind: str, reque
         old = cluster.find_primary("main")
         cluster.kill(old)
         await until(works)
-        assert cluster.find_primary("main") != old
+        assert wait_until(lambda: cluster.find_primary("main") != old, PATIENCE_S)  # other nodes hear of it later
         pipeline.close()
     cluster.start(old)
     cluster.await_order(3)
