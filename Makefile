@@ -67,7 +67,7 @@ pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser
 	@$(call pytest,worksteal) tests/service -m browser
 
-journeys: $(DEV) $(SDK) $(PROVIDER) $(DELIVERY) ## start whole installations, kill their processes, follow the tutorials
+journeys: $(DEV) $(SDK) $(CLIENT) $(PROVIDER) $(DELIVERY) ## start whole installations, kill their processes, follow the tutorials
 	@$(PYTHON) -m launch.browser
 	@$(call pytest,loadgroup) $(JOURNEYS)
 
