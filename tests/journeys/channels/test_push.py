@@ -2,6 +2,8 @@
 
 import json
 
+from playwright.sync_api import expect
+
 from launch.stops import wait_until
 from tests.browser import PHONE
 from tests.fakes.push import Browser
@@ -30,6 +32,7 @@ def test_edit_behind_a_notification_is_executed(office: Office) -> None:
         begin_edit(page)
         page.get_by_label("amount").fill("12.5")
         approve_edit(page)
+        expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
         assert write_calls(desk.await_effects(asked)) == wanted(BANK, amount=12.5)
         check_dashboard(page, desk, asked, "anna approved this with 1 change")
 
