@@ -259,7 +259,7 @@ def _continue(
 
 
 def _note_endings(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> SuspensionRecord:
-    record = mark_delivered(record, events, now_ms)
+    record = mark_delivered(record, events, now_ms) if record.waiting_notes else record
     begun = {intent.item_id for intent in record.journal if intent.item_id is not None}
     if not begun:
         return record

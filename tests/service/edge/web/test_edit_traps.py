@@ -36,7 +36,7 @@ def is_open(site: Site, record: SuspensionRecord) -> bool:
 def as_asked(page: Page) -> None:
     """The one green button approves the original arguments."""
     expect(page.locator(".approval .wide")).to_be_visible()
-    expect(page.get_by_label("amount")).to_have_count(0)
+    expect(page.get_by_role("textbox", name="amount")).to_have_count(0)
 
 
 def stop_editing(page: Page) -> None:
