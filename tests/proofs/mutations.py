@@ -34,7 +34,7 @@ EXECUTION = _tests("transitions/test_execution")
 DECIDING = _tests(
     "transitions/test_deciding transitions/test_decision_checks transitions/test_deadlines test_decision_data"
     " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
-    " transitions/test_requester_notices transitions/test_each_of transitions/test_step_up"
+    " transitions/test_requester_notices transitions/test_each_of transitions/test_step_up transitions/test_changes"
 )
 UNDO = _tests("transitions/test_undo transitions/test_voiding transitions/test_confirming")
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")

@@ -62,10 +62,16 @@ def test_each_version_counts_until_the_rounds_are_over() -> None:
         decision = requesting(record)
         assert decision.changes is not None
         assert (decision.changes.round, decision.changes.rounds) == (number + 1, 3)
+        assert takes_changes(record.items[0])
     record = pending(revising(3))
     assert not takes_changes(record.items[0])
     with pytest.raises(InvalidInput, match="can be requested 3 times"):
         requesting(record)
+
+
+def test_plain_denial_requests_nothing() -> None:
+    item = pending().items[0]
+    assert request_changes(item, DecisionRequest(action="deny", digest=item.digest)) is None
 
 
 def test_rule_can_forbid_requests() -> None:
