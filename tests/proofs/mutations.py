@@ -51,7 +51,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
     _source(name): tests
     for name, tests in {
         "auth/codes.py": _tests("codes/test_apps codes/test_signing_in"),
-        "records/suspensions.py": DECIDING + EXECUTION + TABLE + _tests("runner/test_progress"),
+        "records/suspensions.py": DECIDING + EXECUTION + TABLE + _tests("runner/test_progress transitions/test_noting"),
         "records/freezes.py": FREEZES
         + TABLE
         + _tests("desk/test_freezing records/test_revocations records/test_clock_readings"),

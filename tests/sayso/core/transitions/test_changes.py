@@ -94,6 +94,14 @@ def test_one_plain_denial_of_a_quorum_wins_over_requests() -> None:
     assert outcome.refuses
 
 
+def test_approval_of_another_reviewer_leaves_a_request_as_it_is() -> None:
+    record = pending(ask(quorum={"approve": 2}))
+    record = decide(record, word(record, by="ben"), T0 + 1).record
+    outcome = decide(record, requesting(record), T0 + 2).record.items[0].outcome
+    assert outcome is not None
+    assert outcome.changes is not None
+
+
 def test_requests_of_a_quorum_are_joined() -> None:
     record = pending(ask(quorum={"deny": 2}))
     record = decide(record, requesting(record, "ben", "args.order"), T0 + 1).record

@@ -3,6 +3,7 @@
 import pytest
 
 from sayso.core.records.decisions import Actor, ActorKind, Delegate, Limit
+from sayso.core.records.events import Event, EventType
 from sayso.core.records.suspensions import OperatorNote, SuspensionRecord
 from sayso.core.transitions.deciding import decide
 from sayso.core.transitions.execution import checkpoint, settle, suspend_again
@@ -64,6 +65,12 @@ def test_agent_and_requester_write_no_note() -> None:
         write(record, by=record.run.owner)
 
 
+def test_agent_writes_no_note_to_a_run_without_items() -> None:
+    record = leased().model_copy(update={"items": ()})
+    with pytest.raises(NotAllowed):
+        write_note(record, "note_1", "Go on.", Actor(id="bot", kind=ActorKind.AGENT), T0)
+
+
 def test_decided_run_takes_a_note_of_a_reviewer_of_its_items() -> None:
     assert write(leased()).notes
     limited = pending(ask(reviewers=("ada",)))
@@ -104,6 +111,8 @@ def test_delivery_is_marked_once_with_the_state_that_has_the_note() -> None:
     again = mark_delivered(saved, (describe_delivery(first), describe_delivery(second)), T0 + 20)
     assert [note.delivered_at_ms for note in again.notes] == [T0 + 9, T0 + 20]
     assert mark_delivered(saved, (), T0 + 20) is saved
+    written = Event(EventType.NOTE_WRITTEN, {"note_id": second.id})
+    assert mark_delivered(saved, (written,), T0 + 20) is saved
 
 
 def test_what_waits_goes_on_to_the_next_suspension() -> None:
