@@ -49,7 +49,7 @@ def test_recipes_fit_the_types_of_their_packages(recipes: Path) -> None:
         "node",
         str(TOOLS / "typescript" / "bin" / "tsc"),
         *options,
-        *sorted(os.fspath(one) for one in recipes.glob("*.ts")),
+        *sorted(os.fspath(recipe) for recipe in recipes.glob("*.ts")),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -117,7 +117,7 @@ def _rewrite(agent: str, file: Path, entry: dict[str, Any] | None) -> bool:
 def _is_own(agent: str, entry: Any) -> bool:
     """Whether an entry runs this agent's hook and nothing else."""
     inner = entry.get("hooks", [entry]) if isinstance(entry, dict) else []
-    commands = [one.get("command") for one in inner if isinstance(one, dict)] if isinstance(inner, list) else []
+    commands = [hook.get("command") for hook in inner if isinstance(hook, dict)] if isinstance(inner, list) else []
     return bool(commands) and all(str(command).startswith(f"sayso hook {agent} ") for command in commands)
 
 

@@ -60,7 +60,7 @@ async def test_registry_describes_the_client_or_says_how_to_build_it(settings: S
         sent = await stranger.client.get(f"/sdk/files/{tarball.name}")
         assert (await stranger.client.get("/sdk/npm/@sayso%2fother")).status_code == 404
     if not tarball.is_file():
-        assert [one.status_code for one in (described, sent)] == [404, 404]
+        assert [answer.status_code for answer in (described, sent)] == [404, 404]
         assert "`make up` builds it with npm and Node.js 20" in described.json()["detail"]
         return
     dist = described.json()["versions"][described.json()["dist-tags"]["latest"]]["dist"]

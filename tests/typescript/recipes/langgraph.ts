@@ -23,6 +23,6 @@ const graph = new StateGraph(Annotation.Root({ result: Annotation<string> }))
 const config = { configurable: { thread_id: callId } };
 const { next } = await graph.getState(config);
 let state = await graph.invoke(next.length > 0 ? new Command({ resume: true }) : {}, config);
-// Whoever resumes the thread, now or in another process, the gate waits for the decision.
+// The gate waits for the decision, in this process and in any other that resumes the thread.
 while (isInterrupted(state)) state = await graph.invoke(new Command({ resume: true }), config);
 console.log(state.result);

@@ -32,6 +32,6 @@ const known = await refunds.getWorkflowRunById(callId);
 const run = await refunds.createRun({ runId: callId });
 const resume = () => run.resume({ step: payBack, resumeData: { resumed: true } });
 let state = await (known?.status === "suspended" ? resume() : run.start({ inputData: request }));
-// Whoever resumes the run, now or in another process, the gate waits for the decision.
+// The gate waits for the decision, in this process and in any other that resumes the run.
 while (state.status === "suspended") state = await resume();
 console.log(state.status === "success" ? state.result.result : state);
