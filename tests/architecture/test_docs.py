@@ -20,7 +20,7 @@ SYMBOL = re.compile(r"`(\w+)`\s+(?:in|of)\s+\[[^\]]*\]\(([^)#\s]+\.py)\)")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
-def test_pages_have_at_most_33500_words_beside_code() -> None:
+def test_pages_have_at_most_36000_words_beside_code() -> None:
     """References and tables of tests and benchmarks are generated; decisions are records, not pages to read through.
 
     A word has a letter or a digit; the bars of a table are none. See docs/decisions/words-beside-code.md.
@@ -29,7 +29,7 @@ def test_pages_have_at_most_33500_words_beside_code() -> None:
     table = re.compile(r"<!-- (support|measured) table.*?<!-- end of the \1 table -->", re.DOTALL)
     code = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
     words = [word for text in hand_written for word in code.sub("", GENERATED.sub("", table.sub("", text))).split()]
-    assert sum(bool(re.search(r"\w", word)) for word in words) <= 33_500
+    assert sum(bool(re.search(r"\w", word)) for word in words) <= 36_000
 
 
 def test_page_on_policies_has_at_most_1500_words() -> None:
