@@ -97,7 +97,7 @@ def run_scenarios(names: list[str], report: Path | None = None, *, lowest: bool 
         "pytest",
         "tests/frameworks",
         "-q",
-        "-rs",
+        "-rfEs",  # failures and errors too, by which `.ci/run` knows what to run again
         *(again if os.environ.get("AGAIN") else ("-n", "2", "--dist", "loadgroup")),
         *("-o", "cache_dir=.pytest_cache/frameworks"),
         *([f"--junitxml={report}"] if report else []),

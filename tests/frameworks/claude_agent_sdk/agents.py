@@ -71,6 +71,16 @@ class Agent:
             assert wait_until(lambda: child.poll() is not None, PATIENCE_S), self.desk.waiting()
             assert child.returncode == 0, (self.desk.home / "output").read_text()
 
+    def await_record(self) -> None:
+        """Wait until Claude Code has recorded the prompt, some time after it: a session without one cannot resume."""
+        record = f"projects/*/{self.session}.jsonl"
+        assert wait_until(
+            lambda: any(
+                '"type":"user"' in file.read_text() for file in (self.desk.home / "home" / ".claude").glob(record)
+            ),
+            PATIENCE_S,
+        )
+
     def _environ(self, model: ScriptedModel) -> dict[str, str]:
         folder = self.desk.home / "bin"
         folder.mkdir(exist_ok=True)

@@ -47,6 +47,7 @@ def test_agent_killed_before_the_decision_continues_with_its_item(agent: Agent, 
     with running_model([agent.write("once")]) as model:
         with agent.running(model) as child:
             waiting = agent.desk.await_suspension()
+            agent.await_record()
             kill(child)
         assert agent.desk.decide(action).id == waiting.id
         agent.run(model, "resume")
