@@ -175,6 +175,10 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/afk.in --group server \
 		--constraints $(VENV)/beside-afk.txt --universal --python-version 3.11 --upgrade --generate-hashes \
 		--no-annotate --no-header --quiet --output-file tests/frameworks/locks/afk.lock
+	grep -o '^[a-z0-9._-]*==[^\\]*' requirements.lock | grep -v '^opentelemetry' > $(VENV)/beside-adk.txt
+	$(VENV)/bin/uv pip compile pyproject.toml --group server --extra google-adk --constraints $(VENV)/beside-adk.txt \
+		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
+		--output-file tests/frameworks/locks/google_adk.lock
 	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra mcp --constraints requirements.lock \
 		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 		--output-file tests/frameworks/locks/mcp.lock
@@ -191,7 +195,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 		$(VENV)/bin/uv pip compile tests/frameworks/locks/agui_$$name.in --universal --python-version 3.11 --upgrade \
 			--generate-hashes --no-annotate --no-header --quiet --output-file tests/frameworks/locks/agui_$$name.lock; \
 	done
-	for name in google_adk agent_framework crewai; do \
+	for name in agent_framework crewai; do \
 		$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/$$name.in --extra policies \
 			$$(test ! -f tests/frameworks/locks/$$name.overrides || echo --overrides tests/frameworks/locks/$$name.overrides) \
 			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \

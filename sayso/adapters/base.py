@@ -95,7 +95,7 @@ class Adapter:
         """Return whether the same state meets this error again: a limit, a bug, or a request that the model refuses."""
         if isinstance(error, ExceptionGroup):
             return all(map(self.is_fault, error.exceptions))
-        status = getattr(error, "status_code", None)
+        status = getattr(error, "status_code", getattr(error, "code", None))  # the latter is of Google's client
         if isinstance(status, int):
             return 400 <= status < 500 and status not in _PASSING_STATUSES
         return isinstance(error, (*_DEFECTS, *self.faults))

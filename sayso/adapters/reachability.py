@@ -16,7 +16,17 @@ _MAX_ELEMENTS = 1_000
 _LIBRARIES = frozenset(
     {
         *sys.stdlib_module_names,
-        *("agents", "anyio", "autogen_agentchat", "autogen_core", "autogen_ext", "deepagents", "httpx", "langchain"),
+        *(
+            "agents",
+            "anyio",
+            "autogen_agentchat",
+            "autogen_core",
+            "autogen_ext",
+            "deepagents",
+            "google",
+            "httpx",
+            "langchain",
+        ),
         *("langchain_core", "langgraph", "langsmith", "mcp", "openai", "pydantic", "pydantic_ai", "pydantic_core"),
         *("pydantic_graph", "sayso"),
     }

@@ -21,6 +21,7 @@ _GUARDS = {
     "agents": "openai_agents",
     "autogen_agentchat": "autogen",
     "langchain_core": "langchain",
+    "google.adk": "google_adk",
     "afk": "afk",
     "parsimony_agents": "parsimony",
 }

@@ -24,7 +24,7 @@ TRPC_AGENT_GO = "trpc_agent_go"
 CLAUDE = "claude_agent_sdk"
 """The environment of Claude Code and its SDK, which have no column."""
 
-GATED = ("google_adk", "agent_framework", "crewai")
+GATED = ("agent_framework", "crewai")
 """The environments of frameworks that are tested with gated functions only, and have no column."""
 
 SDK = "sdk"
@@ -85,6 +85,7 @@ KINDS = (
         {**_THREAD, "again": _NO_KEY, "late": _NO_RESULTS},
         seen=False,
     ),
+    Kind("google_adk", "Google ADK", "google_adk", _OURS),
     Kind("autogen", "AutoGen, one agent", "autogen", _SAVED_BY_SAYSO),
     Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _SAVED_BY_SAYSO),
     Kind("afk", "AFK, as described", "afk"),

@@ -16,6 +16,7 @@ LATE = {
     "langgraph": (*COMMON, "in_blocking_thread", "by_hand_in_thread"),
     "afk": COMMON,
     "parsimony": COMMON,
+    "google_adk": (*COMMON, "from_context", "code"),
 }
 """The ways in which a tool of each framework gets an agent."""
 
@@ -26,6 +27,7 @@ TOOLS = {
     ("openai_agents", "handed"): "ask_payer",
     ("openai_agents", "shell"): "local_shell",
     ("autogen", "code"): "Code",
+    ("google_adk", "code"): "Code",
 }
 ALLOWED = {
     "pydantic_ai": ("gated_function", "gated_agent"),
@@ -34,6 +36,7 @@ ALLOWED = {
     "langgraph": ("gated_function", "gated_agent", "by_code"),
     "afk": ("gated_function", "gated_agent"),
     "parsimony": ("gated_function", "gated_agent"),
+    "google_adk": ("gated_function", "gated_agent", "by_code"),
 }
 """What a tool may call: what a gate has seen, and what its own code runs."""
 
@@ -57,6 +60,13 @@ GUARDED = {
     "langgraph": ["BaseTool.run", "BaseTool.arun"],
     "afk": ["Tool.call", "Runner.run_handle", "Runner.resume_handle"],
     "parsimony": ["Tool.__call__"],
+    "google_adk": [
+        "google.adk.flows.llm_flows.tools._caller._call_tool_async",
+        "google.adk.flows.llm_flows.tools._live_caller._call_tool_async",
+        "google.adk.flows.llm_flows.tools._live_caller._call_tool_in_thread_pool",
+        "google.adk.flows.llm_flows.extensions._code_execution._run_pre_processor",
+        "google.adk.flows.llm_flows.extensions._code_execution._run_post_processor",
+    ],
 }
 """The functions of the locked versions that execute tools."""
 
@@ -122,8 +132,9 @@ def test_langgraph_node_runs_the_call_that_was_accepted_once() -> None:
     assert "inside the run of the gated agent 'bot' without review" in played["accepted_twice"]["error"]
 
 
-def test_handoff_between_agents_without_tools_runs_inside_a_tool() -> None:
-    assert "other" in play("autogen", folder="late_agents")["played"]["hand_off"]["result"]["text"].split()
+@pytest.mark.parametrize(("name", "said"), [("autogen", "other"), ("google_adk", "spoken")])
+def test_handoff_between_agents_without_tools_runs_inside_a_tool(name: str, said: str) -> None:
+    assert said in play(name, folder="late_agents")["played"]["hand_off"]["result"]["text"].split()
 
 
 @pytest.mark.parametrize("name", LATE)

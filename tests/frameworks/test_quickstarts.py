@@ -20,6 +20,7 @@ HEADINGS = {
     "openai_agents": "OpenAI Agents",
     "langgraph_batched": "LangChain and LangGraph",
     "autogen": "AutoGen",
+    "google_adk": "Google ADK",
     "afk": "AFK",
     "parsimony": "parsimony-agents",
 }
@@ -28,6 +29,7 @@ MODELS = {
     "openai_agents": "from tests.frameworks.bots.openai_agents import ScriptedModel\nmodel = ScriptedModel()",
     "langgraph_batched": "from tests.frameworks.bots.langgraph import ScriptedModel\nmodel = ScriptedModel()",
     "autogen": "from tests.frameworks.bots.autogen import ScriptedModel\nmodel = ScriptedModel()",
+    "google_adk": "from tests.frameworks.bots.google_adk import ScriptedModel\nmodel = ScriptedModel()",
     "afk": "from tests.frameworks.bots.afk import PayArgs as SendMoney, ScriptedModel\nmodel = ScriptedModel()",
     "parsimony": "import tests.frameworks.bots.parsimony\nmodel = 'player/script'",
 }

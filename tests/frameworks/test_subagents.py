@@ -9,7 +9,7 @@ from service.core.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN
 
 
-@pytest.mark.parametrize("name", ["openai_agents", "autogen", "langgraph"])
+@pytest.mark.parametrize("name", ["openai_agents", "autogen", "langgraph", "google_adk"])
 def test_call_of_a_subagent_names_it(name: str) -> None:
     kind = next((one for one in CHOSEN if one.environment == name), None)
     if kind is None:

@@ -16,6 +16,7 @@ MODELS = {
     "autogen": "player-1",
     "parsimony": "player/1",
     "afk": "player",
+    "google_adk": "player-1",
 }
 ESTIMATED = {"parsimony"}
 """Frameworks that estimate the tokens of a model that reports none."""
@@ -45,7 +46,10 @@ def test_call_is_held_while_the_tokens_are_unknown(name: str) -> None:
     assert count(name)["missing"] == [[None, "request_approval"]] * CALLS
 
 
-@pytest.mark.parametrize(("name", "speaker"), [("pydantic_ai", ""), ("openai_agents", ""), ("langgraph", "speaker-1")])
+@pytest.mark.parametrize(
+    ("name", "speaker"),
+    [("pydantic_ai", ""), ("openai_agents", ""), ("langgraph", "speaker-1"), ("google_adk", "speaker-1")],
+)
 def test_model_inside_a_tool_counts(name: str, speaker: str) -> None:
     """Its name is not known to every framework; then the cost is unknown, and the tokens are not."""
     seen = count(name)["inner"]

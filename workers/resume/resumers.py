@@ -167,7 +167,7 @@ async def _begin(
 
 Resumer = Callable[[Wiring, Mapping[str, Agent], LeasedRun], Coroutine[Any, Any, None]]
 
-FRAMEWORKS = ("afk", "autogen", "langgraph", "openai_agents", "parsimony", "pydantic_ai")
+FRAMEWORKS = ("afk", "autogen", "google_adk", "langgraph", "openai_agents", "parsimony", "pydantic_ai")
 """Frameworks whose agents a worker drives; each has an adapter in `sayso/adapters/`."""
 
 RESUMERS: Mapping[str, Resumer] = {

@@ -14,8 +14,17 @@ PACKAGES = {
     "autogen": "autogen_agentchat",
     "langgraph": "langchain_core",
     "parsimony": "parsimony_agents",
+    "google_adk": "google.adk",
 }
-FRAMEWORK = next((name for name, package in PACKAGES.items() if find_spec(package)), "afk")
+
+
+def is_there(package: str) -> bool:
+    """Return whether a package is installed; importing nothing of it."""
+    outer = package.partition(".")[0]
+    return find_spec(outer) is not None and find_spec(package) is not None
+
+
+FRAMEWORK = next((name for name, package in PACKAGES.items() if is_there(package)), "afk")
 
 
 async def imported(to: str) -> str:
