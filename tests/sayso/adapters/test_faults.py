@@ -27,6 +27,14 @@ class Answered(Exception):
         self.status_code = status_code
 
 
+class Coded(Exception):
+    """An answer of the model's server, as Google's client raises it."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -38,6 +46,7 @@ class Answered(Exception):
         Answered(401),
         Answered(404),
         Answered(422),
+        Coded(400),
         ExceptionGroup("all models", [Answered(400), Limit("25 steps")]),
     ],
     ids=repr,
@@ -54,6 +63,7 @@ def test_error_that_the_same_state_meets_again_is_a_fault(error: Exception) -> N
         Answered(429),
         Answered(500),
         Answered(503),
+        Coded(429),
         TimeoutError(),
         ConnectionError(),
         RuntimeError("the model is away"),
