@@ -166,7 +166,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	for folder in $(CLIENT_SOURCES) tests/typescript/recipes; do \
 		(cd $$folder && npm install --package-lock-only --omit-lockfile-registry-resolved) || exit 1; \
 	done
-	for extra in pydantic-ai openai-agents langgraph autogen parsimony; do \
+	for extra in pydantic-ai openai-agents agent-framework langgraph autogen parsimony; do \
 		$(VENV)/bin/uv pip compile pyproject.toml $$(ls tests/frameworks/locks/$$extra.in 2>/dev/null) --group server --extra $$extra \
 			--constraints requirements.lock --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 			--output-file tests/frameworks/locks/$$(echo $$extra | tr - _).lock; \
@@ -195,13 +195,13 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 		$(VENV)/bin/uv pip compile tests/frameworks/locks/agui_$$name.in --universal --python-version 3.11 --upgrade \
 			--generate-hashes --no-annotate --no-header --quiet --output-file tests/frameworks/locks/agui_$$name.lock; \
 	done
-	for name in agent_framework crewai; do \
+	for name in crewai; do \
 		$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/$$name.in --extra policies \
 			$$(test ! -f tests/frameworks/locks/$$name.overrides || echo --overrides tests/frameworks/locks/$$name.overrides) \
 			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 			--output-file tests/frameworks/locks/$$name.lock; \
 	done
-	for extra in pydantic-ai openai-agents langgraph autogen parsimony mcp agui sdk; do \
+	for extra in pydantic-ai openai-agents agent-framework langgraph autogen parsimony mcp agui sdk; do \
 		$(VENV)/bin/uv pip compile pyproject.toml $$(test $$extra != agui || echo tests/frameworks/locks/agui.in) --extra policies \
 			$$(case $$extra in sdk) echo --extra cli;; agui|mcp) echo --extra cli --extra $$extra;; *) echo --extra $$extra;; esac) \
 			--resolution lowest-direct --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate \

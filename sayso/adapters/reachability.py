@@ -16,19 +16,9 @@ _MAX_ELEMENTS = 1_000
 _LIBRARIES = frozenset(
     {
         *sys.stdlib_module_names,
-        *(
-            "agents",
-            "anyio",
-            "autogen_agentchat",
-            "autogen_core",
-            "autogen_ext",
-            "deepagents",
-            "google",
-            "httpx",
-            "langchain",
-        ),
-        *("langchain_core", "langgraph", "langsmith", "mcp", "openai", "pydantic", "pydantic_ai", "pydantic_core"),
-        *("pydantic_graph", "sayso"),
+        *("agent_framework", "agents", "anyio", "autogen_agentchat", "autogen_core", "autogen_ext", "deepagents"),
+        *("google", "httpx", "langchain", "langchain_core", "langgraph", "langsmith", "mcp", "openai", "pydantic"),
+        *("pydantic_ai", "pydantic_core", "pydantic_graph", "sayso"),
     }
 )
 """Modules whose globals are not followed, because they hold no user objects."""

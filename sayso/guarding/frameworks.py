@@ -19,6 +19,7 @@ from sayso.guarding.runs import carry_into_threads
 _GUARDS = {
     "pydantic_ai": "pydantic_ai",
     "agents": "openai_agents",
+    "agent_framework": "agent_framework",
     "autogen_agentchat": "autogen",
     "langchain_core": "langchain",
     "google.adk": "google_adk",

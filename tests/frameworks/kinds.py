@@ -24,7 +24,7 @@ TRPC_AGENT_GO = "trpc_agent_go"
 CLAUDE = "claude_agent_sdk"
 """The environment of Claude Code and its SDK, which have no column."""
 
-GATED = ("agent_framework", "crewai")
+GATED = ("crewai",)
 """The environments of frameworks that are tested with gated functions only, and have no column."""
 
 SDK = "sdk"
@@ -76,6 +76,7 @@ _THREAD = {"timeline": _NO_EVENTS}
 KINDS = (
     Kind("pydantic_ai", "Pydantic AI", "pydantic_ai", _OURS),
     Kind("openai_agents", "OpenAI Agents", "openai_agents", _OURS),
+    Kind("agent_framework", "Agent Framework", "agent_framework", _OURS),
     Kind("langgraph_batched", "LangChain agent, batched interrupts", "langgraph", _THREAD),
     Kind("langgraph_per_call", "LangChain agent, interrupts per call", "langgraph", _THREAD),
     Kind(

@@ -12,6 +12,7 @@ COMMON = ("built", "cached", "imported", "in_sync", "in_pool", "in_thread_pool",
 LATE = {
     "pydantic_ai": (*COMMON, "from_deps", "with_toolset"),
     "openai_agents": (*COMMON, "from_context", "handed", "shell"),
+    "agent_framework": (*COMMON, "from_session", "with_tools"),
     "autogen": (*COMMON, "team", "tool_of_code", "code"),
     "langgraph": (*COMMON, "in_blocking_thread", "by_hand_in_thread"),
     "afk": COMMON,
@@ -20,7 +21,7 @@ LATE = {
 }
 """The ways in which a tool of each framework gets an agent."""
 
-WITH_CONTEXT = ("from_deps", "from_context")
+WITH_CONTEXT = ("from_deps", "from_context", "from_session")
 """Those whose tools need a context of the framework."""
 
 TOOLS = {
@@ -32,6 +33,7 @@ TOOLS = {
 ALLOWED = {
     "pydantic_ai": ("gated_function", "gated_agent"),
     "openai_agents": ("gated_function", "gated_agent"),
+    "agent_framework": ("gated_function", "gated_agent", "by_code"),
     "autogen": ("gated_function", "gated_agent", "by_code"),
     "langgraph": ("gated_function", "gated_agent", "by_code"),
     "afk": ("gated_function", "gated_agent"),
@@ -51,6 +53,7 @@ GUARDED = {
         "CustomToolAction.execute",
         "ApplyPatchAction.execute",
     ],
+    "agent_framework": ["FunctionTool.invoke"],
     "autogen": [
         "AssistantAgent._execute_tool_call",
         "BaseTool.run_json",
@@ -95,7 +98,8 @@ def check_refused(name: str, variant: str, played: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", LATE)
 def test_refusal_of_an_agent_in_a_tool_names_it(name: str) -> None:
     text = play(name, folder="late_agents")["played"]["built"]["result"]["text"]
-    owner = "an agent" if name == "parsimony" else "the agent 'payer'"  # agents of parsimony-agents have no names
+    nameless = ("parsimony", "agent_framework")  # their tools do not say whose they are
+    owner = "an agent" if name in nameless else "the agent 'payer'"
     assert f"It belongs to {owner}, which no gate has seen." in text.replace("\\", "")
     assert "Give its tools to the gated agent 'bot'" in text.replace("\\", "")
 

@@ -18,6 +18,7 @@ CONTRACTS = CHECKOUT / "tests" / "frameworks" / "contracts"
 HEADINGS = {
     "pydantic_ai": "Pydantic AI",
     "openai_agents": "OpenAI Agents",
+    "agent_framework": "Agent Framework",
     "langgraph_batched": "LangChain and LangGraph",
     "autogen": "AutoGen",
     "google_adk": "Google ADK",
@@ -27,6 +28,7 @@ HEADINGS = {
 MODELS = {
     "pydantic_ai": "from tests.frameworks.bots.pydantic_ai import play\nmodel = FunctionModel(play)",
     "openai_agents": "from tests.frameworks.bots.openai_agents import ScriptedModel\nmodel = ScriptedModel()",
+    "agent_framework": "from tests.frameworks.bots.agent_framework import ScriptedModel\nmodel = ScriptedModel()",
     "langgraph_batched": "from tests.frameworks.bots.langgraph import ScriptedModel\nmodel = ScriptedModel()",
     "autogen": "from tests.frameworks.bots.autogen import ScriptedModel\nmodel = ScriptedModel()",
     "google_adk": "from tests.frameworks.bots.google_adk import ScriptedModel\nmodel = ScriptedModel()",

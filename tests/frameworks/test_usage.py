@@ -12,6 +12,7 @@ pytestmark = pytest.mark.timeout(300)
 MODELS = {
     "pydantic_ai": "player-1",
     "openai_agents": "player-1",
+    "agent_framework": "player-1",
     "langgraph": "player-1",
     "autogen": "player-1",
     "parsimony": "player/1",

@@ -167,7 +167,16 @@ async def _begin(
 
 Resumer = Callable[[Wiring, Mapping[str, Agent], LeasedRun], Coroutine[Any, Any, None]]
 
-FRAMEWORKS = ("afk", "autogen", "google_adk", "langgraph", "openai_agents", "parsimony", "pydantic_ai")
+FRAMEWORKS = (
+    "afk",
+    "agent_framework",
+    "autogen",
+    "google_adk",
+    "langgraph",
+    "openai_agents",
+    "parsimony",
+    "pydantic_ai",
+)
 """Frameworks whose agents a worker drives; each has an adapter in `sayso/adapters/`."""
 
 RESUMERS: Mapping[str, Resumer] = {

@@ -11,6 +11,7 @@ from tests.frameworks.late_agents.variants import play_own
 PACKAGES = {
     "pydantic_ai": "pydantic_ai",
     "openai_agents": "agents",
+    "agent_framework": "agent_framework",
     "autogen": "autogen_agentchat",
     "langgraph": "langchain_core",
     "parsimony": "parsimony_agents",
