@@ -18,6 +18,7 @@ from service.core.store.deliveries import KEPT_MS, Deliveries
 from service.core.store.precedents import Precedents
 from service.core.wiring import Wiring
 from service.features.control.store import Recents
+from service.features.forecast.waits import Waits
 from service.features.insights.attention import warn_tired
 from service.features.insights.facts import Facts, PersonFact
 from service.features.insights.store import Counters, tally
@@ -116,6 +117,7 @@ class Counting:
                     log.warning("facts_not_counted", stored=entry.stored[:200])
             facts = [entry.facts for entry in waiting if entry.facts is not None]
             await self._note_recent(facts)
+            await self.wiring.part(Waits).add(facts)
             for fact in facts:
                 await self.wiring.part(Recents).second_look.add_drawn(fact.drawable, fact.at_ms)
             names = {person.name for fact in facts for person in fact.people}

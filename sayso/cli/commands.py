@@ -50,6 +50,7 @@ COMMANDS: Commands = {
     "reply": ("cli.reviews:reply", "Answer the oldest open question about a suspension, as the owner of its run."),
     "preferences": ("cli.duty:preferences", "Show how you are notified, and change what the options give."),
     "who": ("cli.duty:who", "Say who would be asked when under a rule, and what happens at the deadline."),
+    "when": ("cli.reviews:when", "Say when the items of a suspension will probably be decided, and by whom."),
     "password": ("cli.people:change_password", "Change your password."),
     "runs": ("cli.runs:list_runs", "List runs, newest first."),
     "events": ("cli.runs:events", "Print the events of a run, and verify that its trail is complete and unaltered."),

@@ -12,7 +12,7 @@ from rich.live import Live
 
 from sayso.cli.logins import connect
 from sayso.cli.runs import REFRESH_S
-from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_paged, show_line
+from sayso.cli.screens import JsonOption, format_time, make_console, print_json, print_list, print_paged, show_line
 from sayso.cli.suspensions import check_readable, show_args, show_barred, show_inbox, show_suspension
 from sayso.client import Client
 from sayso.client.operations import Action
@@ -133,6 +133,24 @@ def print_suspension(
         return
     masked = [show_line("Secret values are masked. --secrets shows them.", "yellow")] if shown is not suspension else []
     print_paged(make_console(), show_suspension(shown), *masked)
+
+
+def when(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="A suspension's id, or a unique part of it.")],
+    json: JsonOption = False,
+) -> None:
+    """Say when the items of a suspension will probably be decided, and by whom."""
+    with connect() as client:
+        forecasts = client.forecast(find_suspension(client, id_).id).items
+    rows = (
+        (
+            *(item.item_id, item.tool, *(format_time(at) if at else "-" for at in (item.half_by, item.most_by))),
+            *(", ".join(f"{person.name} {person.share:.0%}" for person in item.people or ()), str(item.measured)),
+        )
+        for item in forecasts
+    )
+    columns = ("item", "tool", "1 of 2 by", "9 of 10 by", "people", "measured")
+    print_list(forecasts, json, columns, rows, empty="Nothing waits.")
 
 
 def approve(  # noqa: PLR0913, PLR0917  one parameter for each option

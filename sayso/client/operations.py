@@ -19,6 +19,7 @@ from sayso.wire.administration import KeyList, KeyView, NewKeyView, SessionView
 from sayso.wire.evidence import OverrideLines
 from sayso.wire.items import AttachmentContent, AttachmentPage, CommentPage, ItemView
 from sayso.wire.models import ViewT
+from sayso.wire.people import ForecastPage
 from sayso.wire.rulebook import MandateView, WouldView
 from sayso.wire.suspensions import (
     DecidedItem,
@@ -117,6 +118,11 @@ class Operations:
     def find(self, suspension_id: str) -> Flow[SuspensionView]:
         """Return a suspension."""
         return self._send(requests.find_suspension(suspension_id))
+
+    @operation
+    def forecast(self, suspension_id: str) -> Flow[ForecastPage]:
+        """Say when each open item will probably be decided, from how long such items waited before."""
+        return self._send(requests.forecast(suspension_id))
 
     @operation
     def wait(self, suspension_id: str, wait_s: float | None = None) -> Flow[SuspensionView]:

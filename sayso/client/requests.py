@@ -16,6 +16,7 @@ from sayso.core.problems import RESERVED_MEMBERS, error_class_of
 from sayso.errors import InvalidInput, InvalidJson, NotAuthenticated, SaysoError, TooLarge, Unavailable, Unreachable
 from sayso.wire.items import AttachmentPage
 from sayso.wire.models import ViewT, read_view
+from sayso.wire.people import ForecastPage
 from sayso.wire.suspensions import InquiryPage, RedeemedItem, RunView, SuspensionView, TrailPage
 
 LONGEST_POLL_S = 45
@@ -63,6 +64,11 @@ def list_inquiries(suspension_id: str, wait_s: int = 0) -> Request[InquiryPage]:
     """List the questions that wait for the requester. With `wait_s` the desk responds once there is one."""
     path = f"/api/v1/suspensions/{segment(suspension_id)}/inquiries"
     return Request("GET", path, InquiryPage, query=_wait(wait_s), poll_s=wait_s)
+
+
+def forecast(suspension_id: str) -> Request[ForecastPage]:
+    """Say when each open item will probably be decided."""
+    return Request("GET", f"/api/v1/suspensions/{segment(suspension_id)}/forecast", ForecastPage)
 
 
 def list_attachments(suspension_id: str, item_id: str) -> Request[AttachmentPage]:

@@ -136,6 +136,34 @@ class WhoView(View):
     end: str
 
 
+class LikelyView(View):
+    """A person who may decide, and is present."""
+
+    name: str
+    share: float = Field(description="Their share of the decisions that those present took of such items.")
+    at_work_from: Timestamp = Field(description="Now, or when their hours begin again.")
+
+
+class ForecastView(View):
+    """When an item will probably be decided. It rests on how long items waited in the last 30 days."""
+
+    item_id: str
+    tool: str
+    measured: int = Field(description="Of how many items the waits are known; below 10 nothing else is said.")
+    of_tool: bool = Field(description="Whether they are of this tool, not of all.")
+    overdue: bool = Field(description="Whether it has waited longer than nearly all of them.")
+    half_by: Timestamp | None = Field(description="In one case of two it is decided before; null if unknown.")
+    most_by: Timestamp | None = Field(description="In nine cases of ten it is decided before; null if unknown.")
+    deadline_at: Timestamp
+    people: list[LikelyView] | None = Field(description="Who probably decides, at most three; null for agents.")
+
+
+class ForecastPage(View):
+    """The forecast of the open items of a suspension."""
+
+    items: list[ForecastView]
+
+
 class SavedViewView(View):
     """A search of the inbox that you saved under a name."""
 

@@ -15,6 +15,7 @@ from service.features.codes import pages as codes
 from service.features.control import api as control
 from service.features.discussions import api as discussions
 from service.features.discussions import discussing
+from service.features.forecast import api as forecast
 from service.features.history import pages as history
 from service.features.insights import api as insights
 from service.features.operate import pages as operate
@@ -34,6 +35,7 @@ ADDITIONS = (
     Addition(item=insights.add_to_item),
     Addition(item=discussing.add_to_item, run=discussing.add_to_run, stream=discussions.Others),
     Addition(run=notes.add_to_run),
+    Addition(run=forecast.add_to_run),
     Addition(item=permissions.add_to_item, decision=permissions.GRANTING, section=permissions.add_to_inbox),
 )
 _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))

@@ -9,6 +9,7 @@ from service.features.break_glass import api as break_glass
 from service.features.control import api as control
 from service.features.discussions import api as discussions
 from service.features.evidence import api as evidence
+from service.features.forecast import api as forecast
 from service.features.history import api as history
 from service.features.insights import api as insights
 from service.features.operate import api as operate
@@ -36,6 +37,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     calls.execution,
     suspensions.router,
     suspensions.inquiries,
+    forecast.router,
     discussions.comments,
     notes.notes,
     discussions.attachments,

@@ -14,7 +14,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     ),
     "read_items": (
         *("confirmItem", "listSuspensions", "getSuspension", "listInquiries", "listAttachments", "getAttachment"),
-        *("listMandates", "getMandate"),
+        *("listMandates", "getMandate", "forecastSuspension"),
     ),
     "decide": (
         *("decideItem", "retractDecision", "extendItem", "claimItem", "releaseItem", "askRequester", "addComment"),

@@ -94,6 +94,7 @@ class TenantKeys:
     figures_of_day = _Family("figures:d:")  # counters of a day since 1970, in UTC
     drilled = _Family("drilled:")  # a person's latest decisions on drills
     recent = _Family("recent:")  # a person's latest decisions
+    waits = _Family("waits:")  # how long the latest decided items of a tool waited
     delivery = _Family("delivery:")
     lane = _Family("lane:")  # messages for one endpoint, by their next attempt
 

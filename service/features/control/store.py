@@ -18,7 +18,7 @@ from service.core.wiring import Wiring
 from service.features.insights.facts import Candidate, PersonFact
 
 
-async def _keep_latest(redis: Any, key: str, members: Mapping[str, int], most: int, kept_ms: int) -> None:
+async def keep_latest(redis: Any, key: str, members: Mapping[str, int], most: int, kept_ms: int) -> None:
     """Add members with their times, and forget the oldest beyond `most`."""
     async with redis.pipeline(transaction=True) as pipe:
         pipe.zadd(key, members)
@@ -35,7 +35,7 @@ class DrillResults:
 
     async def add(self, name: str, decisions: Sequence[tuple[PersonFact, int]]) -> None:
         members = {f"{fact.decision_id}|{int(fact.approved)}": at_ms for fact, at_ms in decisions}
-        await _keep_latest(self._redis, self._keys.drilled(name), members, 100, 180 * DAY_MS)
+        await keep_latest(self._redis, self._keys.drilled(name), members, 100, 180 * DAY_MS)
 
     async def read(self, names: Sequence[str]) -> dict[str, tuple[bool, ...]]:
         """Return for each person whether they approved each drill, the oldest first."""
@@ -124,7 +124,7 @@ class Recents:
             f"{fact.decision_id}|{int(fact.approved)}|{'' if fact.look_ms is None else fact.look_ms}": at_ms
             for fact, at_ms in decisions
         }
-        await _keep_latest(self._redis, self._keys.recent(name), members, 40, 30 * DAY_MS)
+        await keep_latest(self._redis, self._keys.recent(name), members, 40, 30 * DAY_MS)
 
     async def warn(self, name: str, at_ms: int) -> None:
         """Warn a person from the decision of that time on."""

@@ -27,9 +27,9 @@ _REASONS = {
         announcements recalled uncut returned""",
     "a count, or a mark of processes": """
         pace pace-of counter thread thread-tools grant-uses grant-trials rule-hits starts used refusals figures drilled
-        recent facts totals file-bytes file-shares attempts unchecked checking checkpoint-of checkpoint-sinks clock
-        settings rules commits comparing store waiting rush lease card-claim presence retained next-drill logout-token
-        format moving""",
+        recent waits facts totals file-bytes file-shares attempts unchecked checking checkpoint-of checkpoint-sinks
+        clock settings rules commits comparing store waiting rush lease card-claim presence retained next-drill
+        logout-token format moving""",
     "copies of records, with the MACs of these": "ready handed",
     "content whose digest a record has, or that is signed": "state file-contents checkpoints",
     "appended by a script, or removed by content": """

@@ -169,6 +169,7 @@ ROWS: dict[str, Row] = {
     "askRequester": people(200, {"text": "Which order?"}),
     "answerInquiry": Row(403, 404, 404, body={"text": "A-1"}),
     "listInquiries": owner_and_people(),
+    "forecastSuspension": owner_and_people(),
     "writeNote": people(200, {"text": "Take the other account."}),
     "listNotes": owner_and_people(),
     "addComment": people(200, {"text": "The order is real."}),
