@@ -14,16 +14,16 @@ from sayso.errors import InvalidInput, Unavailable
 
 _TOKEN = typer.Option(help="A file with the signed token of the person for whom the agent acts; read for each call.")
 _PLAIN_HTTP = typer.Option(help="Allow http to another machine, such as a container's name in its network.")
+_WAIT = typer.Option(min=0, help="Seconds that a request waits, if the client takes no tasks.")
 _COMMAND = typer.Argument(help="The server's command, after `--`.")
 
 
-def mcp(  # noqa: PLR0913, PLR0917  one parameter for each option
+def mcp(
     command: Annotated[list[str] | None, _COMMAND] = None,
     url: Annotated[str | None, typer.Option(help="The URL of a streamable HTTP server, instead of a command.")] = None,
     header: Annotated[list[str] | None, typer.Option(envvar="MCP_HEADER", help="'Name: value', for --url.")] = None,
     name: Annotated[str, typer.Option(help="A prefix for the tools' names at the desk.")] = "",
-    wait: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns an error.")] = None,
-    park: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns input_required.")] = None,
+    wait: Annotated[float | None, _WAIT] = None,
     trust_hints: Annotated[bool, typer.Option(help="Trust the server's hints about idempotent tools.")] = False,
     on_behalf_of: Annotated[Path | None, _TOKEN] = None,
     plain_http: Annotated[bool, _PLAIN_HTTP] = False,
@@ -36,10 +36,11 @@ def mcp(  # noqa: PLR0913, PLR0917  one parameter for each option
     headers = _read_headers(header)
     if find_spec("mcp") is None:
         raise InvalidInput(f"The MCP proxy requires the mcp package: {install_command('cli,mcp')}")
-    from sayso.adapters.mcp import ProxyOptions, connect_command, connect_url, serve_proxy
+    from sayso.adapters.mcp.calls import ProxyOptions
+    from sayso.adapters.mcp.serving import connect_command, connect_url, serve_proxy
 
     token = None if on_behalf_of is None else partial(_read_token, on_behalf_of)
-    options = ProxyOptions(name, wait, park, trust_hints, on_behalf_of=token)
+    options = ProxyOptions(name, wait, trust_hints, on_behalf_of=token)
     backend = connect_url(url, headers) if url else connect_command(command or [])
     try:
         asyncio.run(serve_proxy(backend, options))

@@ -1,10 +1,8 @@
-"""Permits of gated calls: submit the call, wait for a decision, redeem the permit once.
+"""Permits of gated calls: submit the call, wait for a decision, redeem the permit once, report the result.
 
 The same key continues the same call, after a restart or days later. The permit is redeemed before the call starts, by
 a holder that is unique to the attempt. If that attempt is lost, the next one finds the redeemed permit: the call may
 have run, and only an idempotent call starts again.
-
-Report the result of an approved call, or replay an earlier one.
 """
 
 import logging
@@ -101,14 +99,16 @@ class EarlierResult:
     label: str
 
 
-def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit | EarlierResult]:
-    """Submit a call, wait for its decision, and redeem its permit once.
+def obtain_permit(
+    policy: RetryPolicy, call: GatedCall, suspension: SuspensionView | None = None
+) -> Flow[RedeemedPermit | EarlierResult]:
+    """Submit a call unless `suspension` has it, wait for its decision, and redeem its permit once.
 
     If another attempt under this key runs the call, its report is awaited: for `wait_s`, or until its time to report is
     over. Raises `Suspended` if nobody decides within `wait_s`, `Denied`, `InDoubt`, `DeadlinePassed` for an expired
     permit, `IdempotencyConflict` for another call's key, `Withdrawn` for another definition, and the errors of `send`.
     """
-    suspension = yield from _submit(policy, call)
+    suspension = suspension or (yield from _submit(policy, call))
     definition = suspension.items[0].tool.definition
     waited: set[str] = set()
     while True:
@@ -166,15 +166,16 @@ def _redeem(
 
 
 def _wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> Flow[SuspensionView]:
+    name = call.definition.name
     if call.wait_s is None or call.wait_s > 0:
         if call.notify is not None:
-            call.notify(_describe_wait(policy, call, suspension))
+            call.notify(describe_wait(policy, name, suspension))
         suspension = yield from await_decision(policy, suspension.id, call.wait_s)
     if suspension.pending:
         raise errors.Suspended(
-            f"{_describe_wait(policy, call, suspension)}. Make the call again with the same key to continue.",
+            f"{describe_wait(policy, name, suspension)}. Make the call again with the same key to continue.",
             suspension_id=suspension.id,
-            tool=call.definition.name,
+            tool=name,
             key=call.label,
             link=build_link(policy.url, suspension, suspension.items[0]),
         )
@@ -219,12 +220,12 @@ def _await_report(
     return (yield from send(policy, find_suspension(suspension.id)))
 
 
-def _describe_wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> str:
+def describe_wait(policy: RetryPolicy, name: str, suspension: SuspensionView) -> str:
+    """Return until when a call waits for a person, its item's address, and the freeze that holds it."""
     until = f" until {suspension.deadline_at:%Y-%m-%d %H:%M} UTC" if suspension.deadline_at else ""
     hold = suspension.items[0].freeze
     frozen = f"; {hold.describe(hold.at.isoformat(timespec='seconds'))}" if hold is not None else ""
-    waits = f"{call.definition.name} waits for a person{until}"
-    return f"{waits} ({build_link(policy.url, suspension, suspension.items[0])}){frozen}"
+    return f"{name} waits for a person{until} ({build_link(policy.url, suspension, suspension.items[0])}){frozen}"
 
 
 def build_link(url: str, suspension: SuspensionView, item: ItemView) -> str:

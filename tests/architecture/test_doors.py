@@ -138,7 +138,10 @@ ACTS: Mapping[str, Act] = {
             "API": (f"{API}/runs.py:cancel_run",),
             "page": (f"{PAGES}/runs.py:cancel",),
             "command line": (f"{CLI}/runs.py:cancel",),
-            "MCP proxy": ("sayso/adapters/mcp.py:_obtain",),
+            "MCP proxy": (
+                "sayso/adapters/mcp/proxies.py:_obtain",
+                "sayso/adapters/mcp/tasks.py:cancel",
+            ),
             "AG-UI proxy": ("sayso/adapters/agui/proxies.py:_cancel",),
             "workers": ("service/core/operations/runs.py:withdraw_run",),
         },

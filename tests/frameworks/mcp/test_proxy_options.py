@@ -1,4 +1,4 @@
-"""Options of the MCP proxy: waiting, parking, hints and the documented configuration."""
+"""Options of the MCP proxy: waiting, hints and the documented configuration."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def test_proxy_continues_a_repeated_call_after_its_timeout(desk: Desk) -> None:
-    with open_client(desk, "--wait", "0") as client:
+    with open_client(desk, "--wait", "0", mode="legacy") as client:
         assert "Make the same call again" in client.read_error(client.pay("ann"))
         desk.decide("approve")
         assert client.read_result(client.pay("ann"))["is_error"] is False
@@ -21,24 +21,17 @@ def test_proxy_continues_a_repeated_call_after_its_timeout(desk: Desk) -> None:
 
 
 def test_parked_call_survives_restarts_and_runs_once(desk: Desk) -> None:
-    with open_client(desk, "--park", "0") as client:
+    with open_client(desk, "--wait", "0") as client:
         parked = client.read_result(client.pay("ann", action="once"))
     assert parked["result_type"] == "input_required"
     desk.decide("approve")
-    with open_client(desk, "--park", "0") as client:
+    with open_client(desk, "--wait", "0") as client:
         for _ in range(2):
             again = client.read_result(client.pay("ann", action="once", state=parked["request_state"]))
             assert again["structured_content"] == {"sent": 7}
         other = client.read_error(client.pay("eve", action="once", state=parked["request_state"]))
         assert "belongs to another send_money call: args.to differs. It may have run." in other
     assert len(desk.effects()) == 1
-
-
-def test_proxy_parks_only_calls_of_capable_clients(desk: Desk) -> None:
-    with open_client(desk, "--park", "0", mode="legacy") as client:
-        number = client.pay("ann")
-        desk.decide("approve")
-        assert client.read_result(number)["is_error"] is False
 
 
 def test_hints_count_only_with_trust_hints(desk: Desk) -> None:
