@@ -17,7 +17,7 @@ from sayso.client.holders import run_as
 from sayso.client.permits import Call, EarlierResult, GatedCall, RedeemedPermit, obtain_permit, replay, report
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.tools import ToolDefinition, check_tool_name
-from sayso.errors import CallFailed, Denied, InDoubt, InvalidInput, NotFound, SaysoError, Unavailable
+from sayso.errors import CallFailed, DeadlinePassed, Denied, InDoubt, InvalidInput, NotFound, SaysoError, Unavailable
 from sayso.wire.suspensions import SuspensionView
 
 KEY = "sayso/idempotency-key"
@@ -97,10 +97,11 @@ class Backend:
         try:
             return await self.desk.run(obtain_permit(self.desk.retry_policy, call, asked))
         except InDoubt as doubt:
-            name = call.definition.name
-            raise InDoubt(
-                f"{name} started earlier and has not reported a result. It may have run. Check its effect first."
-            ) from doubt
+            problem = "started earlier and has not reported a result. It may have run. Check its effect first."
+            raise InDoubt(f"{call.definition.name} {problem}") from doubt
+        except DeadlinePassed as late:
+            problem = "was approved, but nobody asked for its result in time. It did not run. Make a new call."
+            raise DeadlinePassed(f"{call.definition.name} {problem}") from late
 
     async def run(
         self,

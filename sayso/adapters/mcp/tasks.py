@@ -74,7 +74,7 @@ class Tasks:
             if not run.done():
                 return self._describe(asked, now, "working", f"{now.items[0].tool.name} runs.")
             self._runs.pop(asked.id, None)
-            return await self._read_result(asked, run)
+            return await self._read_result(asked, now, run)
 
     async def update(self, ctx: Any, params: types.GetTaskRequestParams) -> types.EmptyResult:
         """Acknowledge input. Tasks ask their clients for none: people answer at the desk."""
@@ -94,9 +94,9 @@ class Tasks:
         return types.EmptyResult()
 
     async def finish(self) -> None:
-        """Wait until the started calls have reported their results."""
+        """Wait until the started calls have reported their results, or are in doubt."""
         if self._runs:
-            await asyncio.wait(self._runs.values())
+            await asyncio.wait(self._runs.values(), timeout=self.backend.options.report_within_s)
 
     def _start(self, asked: SuspensionView, item: ItemView) -> asyncio.Task[types.CallToolResult]:
         if len(self._runs) >= _MAX_RUNS:  # of clients that polled no longer
@@ -119,22 +119,31 @@ class Tasks:
         permit = await self.backend.obtain(call, asked)
         return await self.backend.run(tool, requested.args, permit, requested.definition)
 
-    async def _read_result(self, asked: SuspensionView, run: asyncio.Task[types.CallToolResult]) -> JsonObject:
+    async def _read_result(
+        self, asked: SuspensionView, now: SuspensionView, run: asyncio.Task[types.CallToolResult]
+    ) -> JsonObject:
         """Return the task after its run. What may change yet is no result: the call still waits, or runs elsewhere."""
-        refused: SaysoError | None = None
         try:
             result = run.result()
-        except SaysoError as error:
-            result, refused = describe_error(error), error
-        asked, now = await self._find(asked.id)
-        if isinstance(refused, InDoubt) and _runs_elsewhere(now):
-            return self._describe(asked, now, "working", f"{now.items[0].tool.name} runs in another process.")
-        if isinstance(refused, Denied) and now.status == "cancelled" and not refused.facts.get("may_have_run"):
-            return self._describe(asked, now, "cancelled", refused.message)
-        if refused is not None and not isinstance(refused, _FINAL):
-            return self._describe(asked, now, "working", refused.message)
+        except _FINAL as refused:
+            if isinstance(refused, InDoubt) and not await self._is_lost(asked.id):
+                return self._describe(asked, now, "working", f"{asked.items[0].tool.name} runs in another process.")
+            if refused.facts.get("verdict") == "cancelled" and not refused.facts.get("may_have_run"):
+                return self._describe(asked, now, "cancelled", refused.message)
+            result = describe_error(refused)
+        except SaysoError as waits:
+            return self._describe(asked, now, "working", waits.message)
         dumped = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         return {**self._describe(asked, now, "completed", ""), "result": dumped}
+
+    async def _is_lost(self, task_id: str) -> bool:
+        """Whether nobody reports the call any more. Its process may have reported it right before it ended."""
+        _, seen = await self._find(task_id)
+        permit = seen.items[0].permit
+        if permit is None or (seen.end is None and is_running(permit.holder) is not False):
+            return False
+        _, now = await self._find(task_id)
+        return permit.report is None and now.items[0].permit == permit
 
     async def _find(self, task_id: str) -> tuple[SuspensionView, SuspensionView]:
         """Return what was asked and what of it is now, if this server's proxy asked it with the same credential."""
@@ -198,10 +207,3 @@ def _find_expiry(suspension: SuspensionView) -> datetime | None:
     if item.outcome is not None:
         return item.outcome.start_by
     return item.terms.deadline_at + timedelta(seconds=item.terms.start_by_s)
-
-
-def _runs_elsewhere(suspension: SuspensionView) -> bool:
-    """Whether another process may still report the call."""
-    permit = suspension.items[0].permit
-    unfinished = permit is not None and permit.report is None and suspension.end is None
-    return unfinished and permit is not None and is_running(permit.holder) is not False

@@ -19,9 +19,9 @@ UNKNOWN_TASK, MISSING_CAPABILITY, UNKNOWN_METHOD = -32602, -32021, -32601
 
 
 @contextmanager
-def open_tasks(desk: Desk, *options: str, **environ: str) -> Iterator[McpClient]:
+def open_tasks(desk: Desk, *options: str, key: str | None = None) -> Iterator[McpClient]:
     """Connect a client that takes tasks."""
-    with open_client(desk, *options, mode="tasks", **environ) as client:
+    with open_client(desk, *options, mode="tasks", SAYSO_KEY=key or desk.stack.agent_key) as client:
         yield client
 
 
@@ -40,7 +40,12 @@ def ask(client: McpClient, task_id: str, method: str = "get") -> Any:
 def settle(client: McpClient, task_id: str) -> Any:
     """Poll a task until it does not work any more."""
     states: list[Any] = []
-    assert wait_until(lambda: states.append(ask(client, task_id)) or states[-1].get("status") != "working", PATIENCE_S)
+
+    def is_over() -> bool:
+        states.append(ask(client, task_id))
+        return bool(states[-1].get("status") != "working")
+
+    assert wait_until(is_over, PATIENCE_S), states[-1]
     return states[-1]
 
 
@@ -105,6 +110,15 @@ def test_task_of_a_denied_or_expired_call_has_the_reason(desk: Desk, to: str) ->
         first, again = settle_error(client, task_id), settle_error(client, task_id)
     assert reason in first
     assert (first, desk.effects()) == (again, [])
+
+
+def test_task_of_a_call_that_was_not_polled_in_time_does_not_run(desk: Desk) -> None:
+    with open_tasks(desk) as client:
+        task_id = hold(client, "soon")
+        waits = desk.decide("approve")
+        assert desk.reviewer.await_run(waits.run.id, PATIENCE_S).status == "failed"
+        assert "nobody asked for its result in time. It did not run." in settle_error(client, task_id)
+    assert desk.effects() == []
 
 
 def test_cancelled_task_withdraws_its_call(desk: Desk) -> None:
@@ -194,7 +208,7 @@ def test_task_of_another_credential_or_server_is_unknown(desk: Desk) -> None:
     key = desk.reviewer.create_key("stranger").key
     with open_tasks(desk) as client:
         task_id = hold(client)
-        with open_tasks(desk, SAYSO_KEY=key) as stranger, open_tasks(desk, "--name", "bank") as other:
+        with open_tasks(desk, key=key) as stranger, open_tasks(desk, "--name", "bank") as other:
             for task, unknown in ((stranger, task_id), (other, task_id), (client, "sus_0"), (client, "../runs")):
                 codes = [ask(task, unknown, method).get("code") for method in METHODS]
                 assert codes == [UNKNOWN_TASK] * 3
