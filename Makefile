@@ -29,6 +29,7 @@ SDK := $(VENV)/sdk/.built
 CLIENT_SOURCES := distribution/typescript
 NODE := $(shell command -v npm >/dev/null && node -e 'process.exit(Number(process.versions.node.split(".")[0] < 20))' && echo yes)
 CLIENT := $(if $(NODE),$(VENV)/sdk/.client-built)
+MCP_CLIENT := $(if $(NODE),tests/frameworks/mcp/typescript/node_modules/.installed)
 RECIPES := $(if $(NODE),tests/typescript/recipes/node_modules/.installed)
 DIST := dist
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist .docs site
@@ -119,7 +120,7 @@ chaos: $(DEV) $(DELIVERY) ## kill processes under load, then check every run (RU
 mutations: $(DEV) ## remove each guard of each transition and check that a test fails
 	@MUTATIONS=all $(PYTHON) -m pytest tests/proofs/test_mutations.py -q -n 2 --dist worksteal
 
-frameworks: $(DEV) ## suspend and resume runs of every framework (ARGS="pydantic_ai" for one, ARGS=--lowest for the oldest packages)
+frameworks: $(DEV) $(MCP_CLIENT) ## suspend and resume runs of every framework (ARGS="pydantic_ai" for one, ARGS=--lowest for the oldest packages)
 	@$(PYTHON) -m tests.frameworks $(ARGS)
 
 typescript: $(DEV) $(SDK) $(CLIENT) $(RECIPES) ## check, pack and test the TypeScript client and its recipes with a whole Sayso (needs Node.js 20)
@@ -163,7 +164,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file benchmarks/peers/restate/requirements.lock
 	cd benchmarks/peers/restate && npm install --package-lock-only --omit-lockfile-registry-resolved
 	cd tests/journeys/provider && npm install --package-lock-only --omit-lockfile-registry-resolved
-	for folder in $(CLIENT_SOURCES) tests/typescript/recipes; do \
+	for folder in $(CLIENT_SOURCES) tests/typescript/recipes tests/frameworks/mcp/typescript; do \
 		(cd $$folder && npm install --package-lock-only --omit-lockfile-registry-resolved) || exit 1; \
 	done
 	for extra in pydantic-ai openai-agents agent-framework langgraph autogen parsimony; do \
@@ -211,7 +212,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 clean: ## remove environments and caches; the data directory stays
 	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(DELIVERY_VENV) $(DOCS_VENV) $(OPENAPI_VENV) $(RESTATE_VENV) \
 		tests/conformance/openapi/node_modules benchmarks/peers/restate/node_modules tests/journeys/provider/node_modules \
-		tests/typescript/recipes/node_modules $(addprefix $(CLIENT_SOURCES)/,node_modules dist openapi.json src/api.ts) $(CACHES)
+		tests/typescript/recipes/node_modules tests/frameworks/mcp/typescript/node_modules $(addprefix $(CLIENT_SOURCES)/,node_modules dist openapi.json src/api.ts) $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list the targets
@@ -236,6 +237,10 @@ $(CLIENT): $(SDK) $(wildcard $(addprefix $(CLIENT_SOURCES)/,package*.json tsconf
 # Its package node, the Node.js of the recipes, installs a binary by a script.
 $(RECIPES): tests/typescript/recipes/package-lock.json
 	@cd tests/typescript/recipes && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+$(MCP_CLIENT): tests/frameworks/mcp/typescript/package-lock.json
+	@cd tests/frameworks/mcp/typescript && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
 $(AAP): tests/conformance/requirements.lock
