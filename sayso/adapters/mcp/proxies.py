@@ -135,7 +135,7 @@ class Proxy:
     async def _obtain(
         self, ctx: Any, call: GatedCall, withdraw: bool
     ) -> RedeemedPermit | EarlierResult | SuspensionView:
-        """Wait for the permit, or return the suspension of a call that is to be a task."""
+        """Wait for the permit, or return the suspension of a call that becomes a task."""
         desk = self.backend.desk
         progress = asyncio.create_task(self._report_waiting(ctx, call))
         try:
