@@ -73,11 +73,13 @@ def _describe(item: Forecast, now_ms: int) -> Iterator[Sentence]:
         )
     elif item.most_by_ms is None:
         yield compose(
-            _("Decided by %(half)s in one case of two, as %(calls)s were."), half=Moment(item.half_by_ms), calls=basis
+            _("Probably decided by %(half)s (one call in two), as %(calls)s were."),
+            half=Moment(item.half_by_ms),
+            calls=basis,
         )
     else:
         yield compose(
-            _("Decided by %(half)s in one case of two, and by %(most)s in nine of ten, as %(calls)s were."),
+            _("Probably decided by %(half)s (one call in two) or %(most)s (nine in ten), as %(calls)s were."),
             half=Moment(item.half_by_ms),
             most=Moment(item.most_by_ms),
             calls=basis,
