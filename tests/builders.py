@@ -79,7 +79,7 @@ def ask(
 def with_deadline(record: SuspensionRecord, item: Item, at_ms: int) -> Item:
     """Return an item with another deadline and the digest that goes with it."""
     terms = item.terms.model_copy(update={"deadline_at_ms": at_ms})
-    digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, terms)
+    digest = digest_item(record.binding, item.item_id, item, item.tool.args, terms)
     return item.model_copy(update={"terms": terms, "digest": digest})
 
 

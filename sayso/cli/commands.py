@@ -46,6 +46,7 @@ COMMANDS: Commands = {
     "comment": ("cli.reviews:comment", "Comment on an item, for the other reviewers."),
     "comments": ("cli.reviews:list_comments", "Show the comments on all items of a suspension's run."),
     "note": ("cli.reviews:note", "Write to the agent of a running run without deciding."),
+    "preview": ("cli.reviews:preview", "Ask a worker what a call would do; its answer appears on the item."),
     "ask": ("cli.reviews:ask", "Put a question about an item to its requester."),
     "reply": ("cli.reviews:reply", "Answer the oldest open question about a suspension, as the owner of its run."),
     "preferences": ("cli.duty:preferences", "Show how you are notified, and change what the options give."),

@@ -62,6 +62,7 @@ def _mask_item(item: ItemView, secrets: Redacted) -> ItemView:
         "tool": item.tool.model_copy(update={"args": args}),
         "prompt": _scrub(item.prompt, secrets, "title", "body", "reason", "metadata"),
         "computed": secrets.scrub_json(item.computed),
+        "previews": tuple(_scrub(preview, secrets, "content", "before", "error", "args") for preview in item.previews),
         "denied_before": _scrub(item.denied_before, secrets, "message"),
         "decisions": tuple(_mask_decided(item, decision, secrets) for decision in item.decisions),
         "outcome": _mask_decided(item, item.outcome, secrets) if item.outcome is not None else None,
@@ -371,6 +372,13 @@ def _show_comments(comments: Sequence[CommentView]) -> None:
         console.print(show_barred(comment.text))
     if not comments:
         console.print("No comments.")
+
+
+def preview(id_: _Id, item: ItemOption = None) -> None:
+    """Ask a worker what a call would do; its answer appears on the item."""
+    with _pick(id_, item) as (client, suspension, picked):
+        client.preview(suspension.id, picked.item_id)
+    make_console().print(show_line(f"A worker is asked. `sayso show {suspension.id}` has its answer."))
 
 
 def ask(id_: _Id, text: Annotated[str, typer.Argument(help="The question.")], item: ItemOption = None) -> None:

@@ -23,7 +23,7 @@ from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.redaction import redact
 from sayso.core.text.summaries import list_values
 from sayso.errors import TooLarge
-from sayso.wire.items import HoldView, ItemView
+from sayso.wire.items import HoldView, ItemView, VoidedView
 from sayso.wire.suspensions import RunRefView, SuspensionView, UnreadableView
 
 SHORT = 6
@@ -188,6 +188,7 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
         parts.append(show_line(f"{before}{why}", "bold red", 2_500))
     if item.resembles:
         parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
+    parts += _show_previews(item)
     parts += (show_line(f"{sentence}.", "", 500) for sentence in item.remembered)
     parts += [show_barred(text) for text in (item.prompt.title, item.prompt.body, item.prompt.reason) if text]
     parts += [Text("This call was started before and may have run.", "bold yellow")] if item.doubt is not None else []
@@ -205,7 +206,7 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     parts += (
         show_line(f"{who}: {voided.action}, which does not count: {who} {why}", "yellow")
         for voided in item.voided
-        for who, why in ((voided.by.id, "took it back" if voided.retracted else "was deactivated"),)
+        for who, why in ((voided.by.id, _name_loss(voided)),)
     )
     if item.outcome is not None:
         outcome = show_line(describe_outcome(item), "bold")
@@ -223,6 +224,26 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
         elif item.terms.match_number:
             parts.append(Text("an approval needs the number that the requester sees: --number"))
     return [*parts, *_show_inquiries(item), *_show_deliveries(item)]
+
+
+def _name_loss(voided: VoidedView) -> str:
+    return "took it back" if voided.retracted else "saw another preview" if voided.outdated else "was deactivated"
+
+
+def _show_previews(item: ItemView) -> Iterator[RenderableType]:
+    """Yield what the tool says that the call would do, and with the last edit."""
+    for preview in item.previews:
+        yield Text("What it would do" + (", edited" if preview.args is not None else ""), "bold")
+        if preview.error is not None:
+            yield show_line(f"No preview: {preview.error}", "yellow", 600)
+        elif isinstance(preview.content, str):
+            yield show_barred(preview.content)
+        else:
+            yield from show_args(preview.content if isinstance(preview.content, dict) else {"rows": preview.content})
+        if preview.before is not None:
+            yield Text("It has changed since it was approved.", "bold yellow")
+        if preview.cut:
+            yield Text(f"Only the beginning of {preview.cut} is shown.", "yellow")
 
 
 def _show_confirmer(item: ItemView) -> Iterator[RenderableType]:

@@ -206,6 +206,14 @@ class Operations:
         return self._send(Request("POST", path, CommentPage, body={"text": text}, key=key or new_key()))
 
     @operation
+    def preview(
+        self, suspension_id: str, item_id: str, args: JsonObject | None = None, *, key: str | None = None
+    ) -> Flow[SuspensionView]:
+        """Ask the workers what a call would do, or what it would do with edited arguments."""
+        path = f"{requests.item_path(suspension_id, item_id)}/preview"
+        return self._send(Request("POST", path, SuspensionView, body={"args": args}, key=key or new_key()))
+
+    @operation
     def write_note(self, run_id: str, text: str, *, key: str | None = None) -> Flow[NotePage]:
         """Write to the agent of a run without deciding; returns all notes of the run."""
         path = f"{_RUNS}/{segment(run_id)}/notes"

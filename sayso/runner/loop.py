@@ -28,6 +28,7 @@ from sayso.runner.batches import Batch, Ending, Fitted, Resumption
 from sayso.runner.execution import Journal
 from sayso.runner.fallbacks import Fits, fall_back, is_offered
 from sayso.runner.models import ModelTurn
+from sayso.runner.previews import preview_batch
 from sayso.runner.protocol import AgentRun, Executed, Execution, RunEnded, RunSuspended, State
 from sayso.runner.transcripts import Exceeded, report_turn
 
@@ -119,7 +120,7 @@ class _Drive(Generic[State]):
                     executed = await self._execute(batch, saved, repeated)
                     batch, warnings = batches.fit_outputs(batches.complete_batch(batch, executed.results))
                     self._events += warnings
-                return self._suspend(batch)
+                return await self._suspend(batch)
             except OverLimit:
                 batch = await self._judge_again(batch, may_ask=not self._run.asks_with_calls)
 
@@ -163,7 +164,7 @@ class _Drive(Generic[State]):
         while True:
             if batch.drafts and batches.find_ending(batch, agent.approval_denial_policy) is None:
                 if agent.interaction == "desk":
-                    return self._suspend(batch)
+                    return await self._suspend(batch)
                 fallbacks = agent.approval_fallback, agent.input_fallback
                 outcomes = fall_back(batch.drafts, *fallbacks, self._now_ms(), self._fits)
                 batch, self._read = await self._answer(batch, outcomes)
@@ -249,7 +250,9 @@ class _Drive(Generic[State]):
         self._events.append(event)
         return ending
 
-    def _suspend(self, batch: Batch) -> RunSuspended[State]:
+    async def _suspend(self, batch: Batch) -> RunSuspended[State]:
+        if any(draft.tool.previews for draft in batch.drafts):
+            batch = await preview_batch(self._agent, batch, self._now_ms())
         return RunSuspended(self._run.snapshot(batch), batch.drafts, self._take_events())
 
     def _stop(self, ending: Ending) -> RunEnd:

@@ -25,6 +25,7 @@ from sayso.core.records.freezes import Revocations
 from sayso.core.records.items import Item, ItemDraft, PresetOutcome
 from sayso.core.records.judgements import Charge
 from sayso.core.records.permissions import MANDATE_PREFIX
+from sayso.core.records.previews import Preview, find_preview
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import DECIDING, RuleTerms
 from sayso.core.records.tools import ToolCall
@@ -81,8 +82,12 @@ def revalidate(
     revocations: Revocations,
     now_ms: int,
     readings: Readings = NO_READINGS,
+    effects: Mapping[int, Preview] = MappingProxyType({}),
 ) -> Revalidation:
-    """Revalidate every approved call that has not started; only absolute rules deny a second start in doubt."""
+    """Revalidate every approved call that has not started; only absolute rules deny a second start in doubt.
+
+    `effects` are the previews of these calls as of now, by index.
+    """
     again: dict[int, ItemDraft] = {}
     reasons: dict[int, str] = {}
     charges: dict[int, tuple[Charge, ...]] = {}
@@ -100,6 +105,7 @@ def revalidate(
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
         elif reason := (
             _find_reason(item, agent, policy, revocations)
+            or _find_drift(item, effects)
             or _find_exhausted(item, decision)
             or find_ended_grant(item, decision)
         ):
@@ -120,7 +126,7 @@ def revalidate(
             )
             before = f" It was asked because: {item.prompt.reason}" if item.prompt.reason else ""
             prompt = item.prompt.model_copy(update={"reason": f"Asked again. {reason}{before}"[:2000]})
-            again[item.index] = draft.model_copy(update={"prompt": prompt})
+            again[item.index] = draft.model_copy(update={"prompt": prompt, "previews": _show_effect(item, effects)})
             reasons[item.index] = reason
     return Revalidation(again, reasons, denied, charges)
 
@@ -190,6 +196,27 @@ def find_ended_grant(item: Item, decision: PolicyDecision | None) -> str | None:
     by_rules = item.outcome is not None and item.outcome.by.kind is ActorKind.POLICY
     outside = decision.mandate if by_rules and not allowed else None
     return f"It is outside mandate {outside.id}." if outside is not None else None
+
+
+def _find_drift(item: Item, effects: Mapping[int, Preview]) -> str | None:
+    """Return why the effect of an approved call as of now is not the one that its approver saw, or None."""
+    now, approved = effects.get(item.index), _find_approved(item)
+    if now is None or (approved is not None and approved.digest == now.digest):
+        return None
+    return "Nobody saw what it would do." if approved is None else "What it would do has changed since."
+
+
+def _show_effect(item: Item, effects: Mapping[int, Preview]) -> tuple[Preview, ...]:
+    """Return the preview of a call that is asked again, with the approved one beside it if it has changed."""
+    now, approved = effects.get(item.index), _find_approved(item)
+    if now is None:
+        return ()
+    changed = approved is not None and approved.digest != now.digest
+    return (now.model_copy(update={"before": approved.content if approved and changed else None}),)
+
+
+def _find_approved(item: Item) -> Preview | None:
+    return find_preview(item.previews, item.outcome.args if item.outcome is not None else None)
 
 
 def _find_reason(item: Item, agent: Agent, policy: Policy, revocations: Revocations) -> str | None:

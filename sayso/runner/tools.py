@@ -53,6 +53,7 @@ class Tool:
     definition: ToolDefinition
     function: Function
     timeout_s: float = TIMEOUT_S
+    preview: Function | None = None
     takes_call: bool = False
     places: Mapping[str, str] = field(default_factory=dict, repr=False)
     arguments: type[BaseModel] = field(default=BaseModel, repr=False)
@@ -139,7 +140,12 @@ def tool(function: Function, /) -> Tool: ...
 
 @overload
 def tool(
-    *, idempotent: bool = False, name: str | None = None, description: str | None = None, timeout_s: float = TIMEOUT_S
+    *,
+    idempotent: bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    timeout_s: float = TIMEOUT_S,
+    preview: Function | None = None,
 ) -> Callable[[Function], Tool]: ...
 
 
@@ -151,19 +157,26 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     timeout_s: float = TIMEOUT_S,
+    preview: Function | None = None,
 ) -> Tool | Callable[[Function], Tool]:
-    """Make a tool, by `@tool` or `@tool(name="bank.send")`. Raises `InvalidInput` for a parameter without JSON type."""
+    """Make a tool, by `@tool` or `@tool(name="bank.send")`. Raises `InvalidInput` for a parameter without JSON type.
+
+    `preview(args)` returns what a call with these arguments would do, and changes nothing: a text, such as a diff, a
+    list of rows, or an object. Reviewers see it first, and the call runs only while it stays the same.
+    """
 
     def decorate(function: Function) -> Tool:
         label: str = getattr(function, "__name__", "") if name is None else name
         check_label(label, timeout_s)
+        check_preview(label, preview)
         parameters, takes_call = _read_signature(function, label)
         arguments, schema = _model_arguments(label, parameters)
         summary = (inspect.getdoc(function) or "") if description is None else description
         return Tool(
-            definition=define(label, summary, schema, idempotent),
+            definition=define(label, summary, schema, idempotent, preview is not None),
             function=function,
             timeout_s=timeout_s,
+            preview=preview,
             takes_call=takes_call,
             places={f"p{index}": parameter for index, parameter in enumerate(parameters)},
             arguments=arguments,
@@ -250,6 +263,17 @@ def check_label(label: str, timeout_s: float) -> None:
         )
     if not timeout_s > 0:
         raise InvalidInput(f"Tool {label} has a timeout of {timeout_s:g} s. Give it more than 0.")
+
+
+def check_preview(label: str, preview: Function | None) -> None:
+    """Raise `InvalidInput` for a preview that cannot be called with the arguments alone."""
+    try:
+        if preview is not None:
+            inspect.signature(preview).bind({})
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"The preview of tool {label} cannot be called as preview(args). Give it one parameter: the arguments."
+        ) from error
 
 
 def _read_signature(function: Function, label: str) -> tuple[dict[str, tuple[Any, Any]], bool]:

@@ -75,7 +75,7 @@ class ToConfirmView(View):
 
 
 class VoidedView(View):
-    """A decision that no longer counts: its author retracted it, or was deactivated while the item was open."""
+    """A decision that no longer counts: retracted, of somebody who was deactivated, or of another preview."""
 
     id: str
     action: DecisionAction
@@ -83,6 +83,7 @@ class VoidedView(View):
     at: Timestamp = Field(validation_alias="at_ms")
     voided_at: Timestamp = Field(validation_alias="voided_at_ms")
     retracted: Later[bool] = Field(description="Whether its author took it back; false for a deactivated author.")
+    outdated: Later[bool] = Field(description="Whether a new preview voided it: its author saw another one.")
 
 
 class AssessmentView(View):
@@ -223,6 +224,26 @@ class ClaimView(View):
     until: Timestamp = Field(validation_alias="until_ms", description="When the claim expires.")
 
 
+class PreviewView(View):
+    """What a call would do, as its tool says without running it. Its digest is part of the item's."""
+
+    content: JsonValue = Field(description="A text, a list of rows or an object; null without a preview.")
+    cut: int = Field(description="How many characters or rows there were, if they are not all here; 0 if they are.")
+    error: str | None = Field(description="Why there is no preview.")
+    digest: str = Field(description="The SHA-256 of the whole content.")
+    at: Timestamp = Field(validation_alias="at_ms")
+    args: JsonObject | None = Field(description="The edited arguments that it is of; null for those of the item.")
+    before: JsonValue = Field(description="What was approved earlier, if the call is asked again because it changed.")
+
+
+class PreviewRequestView(View):
+    """A preview that a worker was asked for."""
+
+    by: Actor | None = Field(description="Who asked; null if the desk did.")
+    at: Timestamp = Field(validation_alias="at_ms")
+    args: JsonObject | None = Field(description="The edited arguments; null for those of the item.")
+
+
 class InquiryView(View):
     """A reviewer's question to the requester, and the answer."""
 
@@ -316,6 +337,12 @@ class ItemView(View):
     denied_before: EarlierDenialView | None = Field(
         default=None,
         description="The last denial of the same call; for people who read one suspension, while the item is open.",
+    )
+    previews: Later[tuple[PreviewView, ...]] = Field(
+        description="For people: what the call would do as its tool says, and the same for the last edit."
+    )
+    preview_request: Later[PreviewRequestView | None] = Field(
+        description="For people: the preview that a worker was asked for; null if none is."
     )
     revises: Later[Revision | None] = Field(
         description="The earlier item whose changes a reviewer had requested, if this is its new version."

@@ -344,4 +344,5 @@ def _hide_draw(item: ItemView) -> ItemView:
     """Return an item without what tells that it was drawn: its quorum, and who else has decided."""
     terms = item.terms.model_copy(update={"quorum": None})
     deciding = item.decisions[-1:] if item.outcome is not None else ()
-    return item.model_copy(update={"terms": terms, "drawn": "", "decisions": deciding, "voided": (), "undoable": None})
+    hidden = {"drawn": "", "voided": (), "undoable": None, "previews": (), "preview_request": None}
+    return item.model_copy(update={"terms": terms, "decisions": deciding, **hidden})

@@ -11,6 +11,7 @@ from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import ActorKind, EarlierDenial
 from sayso.core.records.items import Answer, Item
+from sayso.core.records.previews import find_preview
 from sayso.core.records.proofs import StepUp
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
@@ -21,6 +22,7 @@ from sayso.core.text.language import cut
 from sayso.core.text.redaction import Redacted, redact
 from sayso.core.text.summaries import summarize, write_pretty
 from sayso.core.transitions.deliveries import card_version, is_live
+from sayso.core.transitions.permits import shows_effect
 from sayso.core.transitions.superseding import is_superseded
 from service.core.operations.masking import collect_secrets
 
@@ -29,6 +31,7 @@ _STEP_UPS: dict[StepUp, tuple[str, str]] = {
     "code": ("Code", "Approve on the item's page, with a code of your authenticator app or with a passkey."),
     "passkey": ("Passkey", "Approve on the item's page, where your passkey signs it."),
 }
+_EFFECT_CHARS = 300
 _LATEST = 3  # how many questions to the requester a card shows, so that every card fits into a message
 
 
@@ -146,8 +149,8 @@ def build_card(
 
 
 def _list_answers(item: Item) -> tuple[Answer, ...]:
-    """Return what a card offers. Numbers and codes are typed on the page, and passkeys sign there."""
-    on_page = item.terms.match_number or item.terms.step_up
+    """Return what a card offers. Numbers and codes are typed on the page, passkeys sign there, and it shows effects."""
+    on_page = item.terms.match_number or item.terms.step_up or shows_effect(item)
     return tuple(answer for answer in item.allowed if answer is Answer.DENY or not on_page)
 
 
@@ -178,6 +181,7 @@ def describe_end(record: SuspensionRecord, item: Item) -> str:
 def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
     earlier = len(item.inquiries) - _LATEST
     return [
+        Line("What it would do", _describe_effect(item)),
         Line("Question", item.prompt.title or ""),
         Line("Details", item.prompt.body or ""),
         Line("Reason", item.prompt.reason or ""),
@@ -205,6 +209,16 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
             f"{items.describe_number(record, item)}, and type them on its page." if item.terms.match_number else "",
         ),
     ]
+
+
+def _describe_effect(item: Item) -> str:
+    """Return the beginning of a preview, and where all of it stands; empty without one."""
+    preview = find_preview(item.previews)
+    if preview is None:
+        return ""
+    content = preview.content if isinstance(preview.content, str) else write_pretty(preview.content)
+    said = f"No preview: {preview.error}" if preview.error is not None else content
+    return f"{cut(said, _EFFECT_CHARS)} (in full on the item's page, where it is approved)"
 
 
 def _warn_of_denial(record: SuspensionRecord, denied: EarlierDenial | None, secrets: Redacted) -> Iterator[str]:

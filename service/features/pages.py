@@ -8,7 +8,7 @@ from service.edge.web import handling, inbox, items, live, runs, sign_ins
 from service.edge.web.additions import Addition
 from service.edge.web.languages import speak_language
 from service.edge.web.sessions import check_origin
-from service.features import alike, notes, phone, saved_views, sdk
+from service.features import alike, notes, phone, previews, saved_views, sdk
 from service.features.archive import api as archive
 from service.features.break_glass import pages as break_glass
 from service.features.codes import pages as codes
@@ -55,6 +55,7 @@ _MODULES = (
     insights,
     runs,
     notes,
+    previews,
     operate,
     control,
     break_glass,

@@ -122,6 +122,15 @@ ACTS: Mapping[str, Act] = {
             "command line": (f"{CLI}/reviews.py:release",),
         },
     ),
+    "ask for a preview": Act(
+        REVIEWERS,
+        ("desk.request_preview", "client.preview"),
+        {
+            "API": ("service/features/previews.py:preview_item",),
+            "page": ("service/features/previews.py:ask_preview", f"{PAGES}/content/edits.py:review_edit"),
+            "command line": (f"{CLI}/reviews.py:preview",),
+        },
+    ),
     "write to the agent": Act(
         REVIEWERS,
         ("desk.write_note", "client.write_note"),

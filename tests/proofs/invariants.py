@@ -186,7 +186,7 @@ def _check_effect(step: Step, old: Item) -> Iterable[str]:
 def _check_kept(step: Step, old: Item, new: Item) -> Iterable[str]:
     """No decision is lost or removed from a closed item. A voided one is kept as such and counts for no quorum."""
     voided = {one.id for one in new.voided}
-    is_voiding = step.verb in ("void_decisions", "retract") and old.open
+    is_voiding = step.verb in ("void_decisions", "retract", "store_preview") and old.open
     kept = [one for one in old.decisions if one.id not in voided] if is_voiding else [*old.decisions]
     replaced = step.verb == "ask_again" and new.open and not new.decisions
     if [*new.decisions[: len(kept)]] != kept and not replaced:
@@ -240,7 +240,5 @@ def _check_permit(step: Step, before: SuspensionRecord, old: Item) -> Iterable[s
         yield f"{old.item_id} has no approval, and its permit was redeemed"
     elif old.permit is None and step.now_ms >= old.start_by_ms:
         yield f"the permit of {old.item_id} was redeemed after its deadline"
-    elif outcome.digest != digest_item(
-        before.binding, old.item_id, old.tool, approved_args(old), old.target_arg, old.terms
-    ):
+    elif outcome.digest != digest_item(before.binding, old.item_id, old, approved_args(old), old.terms):
         yield f"{old.item_id} runs with other arguments than were decided"

@@ -36,6 +36,7 @@ DECIDING = _tests(
     " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
     " transitions/test_requester_notices transitions/test_each_of transitions/test_step_up transitions/test_changes"
 )
+PREVIEWS = _tests("transitions/test_previewing runner/test_revalidation_effects resume/test_previews")
 UNDO = _tests("transitions/test_undo transitions/test_voiding transitions/test_confirming")
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 COUNTERS = _tests("counters/test_counting")
@@ -56,7 +57,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         + TABLE
         + _tests("desk/test_freezing records/test_revocations records/test_clock_readings"),
         "transitions/legal.py": DECIDING + EXECUTION + TABLE,
-        "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO,
+        "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO + PREVIEWS,
         "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO,
         "transitions/quorum.py": DECIDING + TABLE + UNDO + _tests("transitions/test_drills"),
         "transitions/permits.py": DECIDING
@@ -64,18 +65,20 @@ GUARDED: dict[str, tuple[str, ...]] = {
         + TABLE
         + CLIENT
         + UNDO
+        + PREVIEWS
         + _tests("transitions/test_early_results"),
+        "transitions/previewing.py": TABLE + PREVIEWS,
         "transitions/inquiring.py": TABLE
         + UNDO
         + _tests("transitions/test_inquiring transitions/test_claiming transitions/test_noting"),
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + UNDO + _tests("transitions/test_deliveries"),
-        "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO,
-        "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING,
+        "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO + PREVIEWS,
+        "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING + PREVIEWS,
         "transitions/freezing.py": FREEZES + TABLE + UNDO + _tests("desk/test_freezing"),
         "transitions/due.py": _tests("test_due test_doubted_time test_restoring desk/test_freezing desk/test_desk"),
         "runner/revalidation.py": _tests(
             "runner/test_revalidation runner/test_revalidation_counters runner/test_revalidation_times"
-            " runner/test_revalidation_mandates runner/test_kept_judgements"
+            " runner/test_revalidation_mandates runner/test_kept_judgements runner/test_revalidation_effects"
         ),
         "desk/suspending.py": DESK,
         "desk/reviewing.py": DESK + _tests("codes/test_deciding passkeys/test_deciding"),
@@ -84,7 +87,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "desk/scheduling.py": DESK + BATCHES + _tests("api/test_undo"),
         "suspensions/saving.py": STORE + DESK,
         "suspensions/batches.py": BATCHES,
-        "suspensions/commits.py": STORE + DESK,
+        "suspensions/commits.py": STORE + DESK + PREVIEWS,
         "lua/commit.lua": STORE + DESK,
     }.items()
 }

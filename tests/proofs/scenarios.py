@@ -8,10 +8,20 @@ from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.records.decisions import Actor, ConfirmRequest, Decision, DecisionAction, Verdict
 from sayso.core.records.freezes import ALL, Freeze
 from sayso.core.records.items import DeliveryReport, DeliveryState, Doubt, Item, ItemDraft
+from sayso.core.records.previews import Preview
 from sayso.core.records.run_state import SealedState, seal_state
 from sayso.core.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
-from sayso.core.transitions import deadlines, deciding, deliveries, execution, freezing, inquiring, second_look
+from sayso.core.transitions import (
+    deadlines,
+    deciding,
+    deliveries,
+    execution,
+    freezing,
+    inquiring,
+    previewing,
+    second_look,
+)
 from sayso.core.transitions.execution import MAX_TRIES, Fence
 from sayso.core.transitions.permits import Choice, put_in_doubt, read_choice
 from sayso.core.transitions.quorum import find_args
@@ -71,6 +81,8 @@ class Transitions:
     answer_inquiry: Callable[..., Change] = inquiring.answer_inquiry
     confirm: Callable[..., Change] = inquiring.confirm
     write_note: Callable[..., Change] = inquiring.write_note
+    request_preview: Callable[..., Change] = previewing.request_preview
+    store_preview: Callable[..., Change] = previewing.store_preview
     take_second_look: Callable[..., Change] = second_look.take_second_look
     void_decisions: Callable[..., Change] = deciding.void_decisions
     retract: Callable[..., Change] = deciding.retract
@@ -230,9 +242,14 @@ class Scenario:
     def _review(self, record: SuspensionRecord, reviewer: int, done: int, now_ms: int) -> tuple[str, Change]:
         step, by = self.reviewers[reviewer][done], person(f"reviewer {reviewer + 1}")
         item = deciding.find_item(record, step.item_id)
-        if step.action in ("see", "write_note"):
-            about = (step.item_id,) if step.action == "see" else ("note", "Soon.")
-            return step.action, getattr(self.transitions, step.action)(record, *about, by, now_ms)
+        besides: dict[str, tuple[object, ...]] = {
+            "see": (step.item_id, by),
+            "write_note": ("note", "Soon.", by),
+            "request_preview": (step.item_id, None, by),
+            "store_preview": (step.item_id, Preview(content="pays", digest="p" * 64, at_ms=now_ms)),
+        }
+        if step.action in besides:
+            return step.action, getattr(self.transitions, step.action)(record, *besides[step.action], now_ms)
         if step.action in ("claim", "release_claim", "retract"):
             return step.action, getattr(self.transitions, step.action)(record, step.item_id, by, now_ms)
         if step.action in ("ask_requester", "confirm"):

@@ -31,6 +31,10 @@ CLIENT_STEPS = {"client_redeem", "conclude", "lapse", "mark_in_doubt", "supersed
 """The steps of a client; `tests/sayso/core/transitions/test_client_execution.py` covers them."""
 
 
+def with_preview(one: ItemDraft) -> ItemDraft:
+    return one.model_copy(update={"tool": one.tool.model_copy(update={"previews": True})})
+
+
 def idempotent(one: ItemDraft) -> ItemDraft:
     return one.model_copy(update={"tool": one.tool.model_copy(update={"idempotent": True})})
 
@@ -125,6 +129,15 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
             crashes=2,
         ),
         {*DRIVEN, "write_note"},
+    ),
+    (
+        Scenario(
+            "a preview comes while people decide",
+            (with_preview(ask(timeout_s=6, start_by_s=6, quorum={"approve": 2}, undo="1s")),),
+            ((ReviewerStep(1, action="request_preview"), ReviewerStep(1, action="store_preview")), (APPROVE,)),
+            crashes=1,
+        ),
+        {*ASKED, "request_preview", "store_preview"},
     ),
     (
         Scenario(

@@ -83,6 +83,12 @@ ACTS = {
         lambda asked: (page(asked), {"until": str(asked.until)}),
     ),
     "claim": Act("lena", "anna", lambda asked: (item(asked, "claim"), {}), lambda asked: (page(asked, "/claim"), {})),
+    "ask for a preview": Act(
+        "lena",
+        "anna",
+        lambda asked: (item(asked, "preview"), {}),
+        lambda asked: (page(asked, "/preview"), {}),
+    ),
     "write to the agent": Act(
         "lena",
         "anna",

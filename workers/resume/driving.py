@@ -42,6 +42,7 @@ from workers.resume.journals import RunStates, StartDelays
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import ContextThreads, next_step, renewed, share_turns, through_outages
 from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, list_unclaimed
+from workers.resume.previews import make_previews
 from workers.resume.resumers import RESUMERS
 
 _TAKE_S = 0.5
@@ -171,14 +172,16 @@ class Drain:
         task.add_done_callback(self._driving.discard)
 
     async def _drive(self, ready: Ready) -> None:
+        if ready.wants_preview:
+            return await make_previews(self._wiring, agents, ready.id)
         try:
             take = partial(self._accept, ready) if ready.handed else partial(self._lease, ready, new_id("step"))
             leased_run = await through_outages(take)
         except (Conflict, NotFound, Unreadable, Unavailable) as refusal:
             log.info("run_not_taken", suspension=ready.id, why=refusal.message)
-            return
+            return None
         if leased_run is None:
-            return
+            return None
         self._delays.note(leased_run.saved.record, leased_run.saved.now_ms)
         with renewed(self._wiring.desk, ready.id, leased_run.fence):
             try:

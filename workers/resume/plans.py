@@ -19,13 +19,15 @@ from sayso.core.records.items import Doubt, Item, ItemDraft
 from sayso.core.records.suspensions import Intent, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.core.transitions.execution import Fence, forget_start
+from sayso.core.transitions.permits import shows_effect
 from sayso.errors import Unavailable
 from sayso.runner import batches
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, BatchCall, Ending, Fitted, PlannedCall, Resumption
 from sayso.runner.execution import plan_intent
 from sayso.runner.loop import answer_calls
-from sayso.runner.revalidation import Revalidation, list_judged, list_wanted, revalidate
+from sayso.runner.previews import renew_previews
+from sayso.runner.revalidation import Revalidation, list_judged, list_starting, list_wanted, revalidate
 from sayso.runner.transcripts import RunState, describe_run
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
@@ -93,6 +95,8 @@ class FirstPlan:
         of_calls = record.resume.resumer == "calls" and record.state is None
         state = self._read_state(record) if record.resume.resumer == "runner" else None
         if agent is None or record.journal or not (of_calls or state):
+            return ()
+        if any(map(shows_effect, record.items)):  # their previews are renewed first
             return ()
         if self._inputs.revocations.find_withdrawal(record.run) is not None:
             return ()
@@ -188,7 +192,8 @@ async def check_calls(
     record, now_ms, policy = leased.record, leased.now_ms, wiring.rules.policy()
     judge = partial(wiring.desk.evaluations.judge, caller=record.id)
     readings = await recall(await judge(partial(list_wanted, record, list_judged(record), policy, now_ms)))
-    about = (record, agent, policy, await wiring.revocation_cache.find(), now_ms, readings)
+    effects = await renew_previews(agent, list_starting(record), now_ms)
+    about = (record, agent, policy, await wiring.revocation_cache.find(), now_ms, readings, effects)
     return await judge(partial(revalidate, *about))
 
 

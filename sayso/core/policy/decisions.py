@@ -219,7 +219,8 @@ def build_item(
         update["timeout_s"] = timeout_s
     if traits.secrets or secrets:
         update["secrets"] = tuple(dict.fromkeys((*terms.secrets, *traits.secrets, *secrets)))
-    tool = ItemTool(name=call.name, args=call.args, definition=traits.digest, idempotent=definition.idempotent)
+    effects = {"idempotent": definition.idempotent, "previews": definition.previews}
+    tool = ItemTool(name=call.name, args=call.args, definition=traits.digest, **effects)
     reason = decision.reason[:MAX_REASON_CHARS]
     metadata = payload.metadata | ({"judging_error": decision.error} if decision.error else {})
     prompt = Prompt(title=payload.title, body=payload.prompt, reason=reason, metadata=metadata)

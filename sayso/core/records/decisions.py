@@ -212,7 +212,7 @@ class Decision(Immutable):
 
 
 class VoidedDecision(Immutable):
-    """A decision that no longer counts: its author retracted it, or was deactivated while the item was open."""
+    """A decision that no longer counts: retracted, of somebody who was deactivated, or of another preview."""
 
     id: str
     action: DecisionAction
@@ -220,6 +220,7 @@ class VoidedDecision(Immutable):
     at_ms: int
     voided_at_ms: int
     retracted: bool = Field(default=False, exclude_if=is_empty, description="Whether its author took it back.")
+    outdated: bool = Field(default=False, exclude_if=is_empty, description="Whether a new preview voided it.")
 
 
 class Confirmation(Immutable):

@@ -23,6 +23,7 @@ from sayso.core.records.decisions import (
 from sayso.core.records.envelopes import Offered, RequestedChanges, Revision
 from sayso.core.records.judgements import Assessment, Charge, Remembered, place_charges
 from sayso.core.records.permissions import Envelope, Learning
+from sayso.core.records.previews import Preview, PreviewRequest, describe_previews
 from sayso.core.records.terms import RuleTerms, Terms, freeze_terms
 from sayso.core.records.undoing import UndoableDecision
 
@@ -153,6 +154,7 @@ class ItemTool(Immutable):
     args: JsonObject
     definition: str
     idempotent: bool = False
+    previews: bool = Field(False, exclude_if=is_empty, description="Whether a worker can preview it.")
 
 
 class Prompt(Immutable):
@@ -217,25 +219,23 @@ class _ItemFields(Immutable):
     target_arg: str | None = None
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
     judged_at_ms: int | None = Field(default=None, description="The time that the rules saw, if they read the time.")
-    # What Sayso computed from the call for the rules, by the words of their conditions.
-    computed: JsonObject | None = None
+    computed: JsonObject | None = None  # from the call for the rules, by the words of their conditions
     remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
     charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
     asked: tuple[Charge, ...] = Field((), exclude_if=is_empty)  # what asking about it has added to counters
     assessment: Assessment | None = Field(None, exclude_if=is_empty)  # what the rule's assessor said about the call
     grant_id: str = Field(default="", description="The grant that allowed its call, if any.")
-    # What the decision on it teaches, if its rule learns grants.
-    learning: Learning | None = Field(None, exclude_if=is_empty)
+    learning: Learning | None = Field(None, exclude_if=is_empty)  # what its decision teaches a rule that learns
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")
     drawn: str = Field(default="", exclude_if=is_empty, description="The HMAC that drew it for a second look; hex.")
-    # What the acting user said, if the terms ask them.
-    confirmation: Confirmation | None = Field(None, exclude_if=is_empty)
+    confirmation: Confirmation | None = Field(None, exclude_if=is_empty)  # of the acting user
     drill: Drill | None = Field(None, exclude_if=is_empty)  # marks a false call, whose permit is void
     mandate: Envelope | None = Field(None, exclude_if=is_empty)  # the plan that the item asks about, if any
     # The earlier call whose changes a reviewer had requested, if this is its new version.
     revises: Revision | None = Field(None, exclude_if=is_empty)
+    previews: tuple[Preview, ...] = Field((), exclude_if=is_empty)  # of its arguments, and of one edit of them
 
 
 class ItemDraft(_ItemFields):
@@ -316,6 +316,7 @@ class Item(_ItemFields):
     erasure: Erasure | None = Field(None, exclude_if=is_empty)  # who erased its contents, if anybody
     # The digest of the agent's own arguments, where those of the item are a reviewer's.
     requested: str = Field("", exclude_if=is_empty)
+    preview_request: PreviewRequest | None = Field(None, exclude_if=is_empty)
 
     @property
     def open(self) -> bool:
@@ -356,7 +357,7 @@ def freeze_item(draft: ItemDraft, item_id: str, binding: Binding, now_ms: int) -
     fields = {name: getattr(draft, name) for name in _ItemFields.model_fields}
     if not terms.quorum.approve and draft.kind is ItemKind.APPROVAL:
         fields["allowed"] = (Answer.DENY,)  # the acting user alone lets it run
-    digest = digest_item(binding, item_id, draft.tool, draft.tool.args, draft.target_arg, terms)
+    digest = digest_item(binding, item_id, draft, draft.tool.args, terms)
     asks = draft.preset is None and terms.deadline_at_ms > now_ms
     deliveries = queue_deliveries(terms.channels, list_notified(terms)) if asks else ()
     may_run = draft.preset is not None and draft.preset.verdict in RUNNING
@@ -373,22 +374,21 @@ def list_notified(terms: Terms) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*others, terms.confirm_by)))
 
 
-def digest_item(
-    binding: Binding, item_id: str, tool: ItemTool, args: JsonObject, target_arg: str | None, terms: Terms
-) -> str:
-    """Return the digest that binds a decision to this call under these terms."""
+def digest_item(binding: Binding, item_id: str, item: _ItemFields, args: JsonObject, terms: Terms) -> str:
+    """Return the digest that binds a decision to this call under these terms, with the previews of its effect."""
     return digest_json(
         {
             **binding._asdict(),
             "item_id": item_id,
-            "tool": tool.name,
-            "definition": tool.definition,
+            "tool": item.tool.name,
+            "definition": item.tool.definition,
             "args": args,
-            "target_arg": target_arg,
+            "target_arg": item.target_arg,
             "rule_version": terms.rule_version,
             "deadline_at_ms": terms.deadline_at_ms,
             "fallback": vars(terms.fallback),
             "quorum": terms.quorum.state(),
+            **describe_previews(item.previews),
         }
     )
 

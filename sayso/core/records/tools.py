@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, JsonValue, ValidationError
 
 from sayso.core.canonical_json import JsonObject, digest_json, parse_json
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, is_empty
 from sayso.core.text.redaction import has_secrets, list_secret_paths
 from sayso.errors import InvalidInput
 
@@ -167,6 +167,7 @@ class ToolDefinition(Immutable):
     description: str = Field(default="", max_length=20_000)
     parameters: dict[str, JsonValue] = Field(default={"type": "object", "properties": {}})
     idempotent: bool = False
+    previews: bool = Field(False, exclude_if=is_empty)
 
     @property
     def digest(self) -> str:
@@ -204,11 +205,15 @@ def _find_traits(definition: str) -> ToolTraits:
     return ToolTraits(digest_json(parsed), list_secret_paths(schema), has_secrets(schema))
 
 
-def define(name: str, description: str, parameters: JsonObject, idempotent: bool) -> ToolDefinition:
+def define(
+    name: str, description: str, parameters: JsonObject, idempotent: bool, previews: bool = False
+) -> ToolDefinition:
     """Return a tool definition; raises `InvalidInput` when a part is invalid."""
     check_tool_name(name)
     try:
-        return ToolDefinition(name=name, description=description, parameters=parameters, idempotent=idempotent)
+        return ToolDefinition(
+            name=name, description=description, parameters=parameters, idempotent=idempotent, previews=previews
+        )
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
         raise InvalidInput(f"The definition of tool {name[:80]!r} is invalid: {faults}.") from error

@@ -171,6 +171,8 @@ def describe_voided(voided: VoidedDecision) -> str:
     made = _(_DECISIONS[voided.action]) % {"who": describe_actor(voided.by)}
     if voided.retracted:
         return _("%(decision)s, and took it back", decision=made)
+    if voided.outdated:
+        return _("%(decision)s, which does not count: what the call would do has changed", decision=made)
     return _("%(decision)s, which does not count: %(who)s was deactivated", decision=made, who=voided.by.id)
 
 

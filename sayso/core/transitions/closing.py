@@ -7,11 +7,12 @@ from sayso.core.records.decisions import COVERED, Actor, Confirmation, Decision,
 from sayso.core.records.envelopes import RequestedChanges
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import CardDelivery, Item, PresetOutcome, digest_item, final_args
+from sayso.core.records.previews import PreviewRequest
 from sayso.core.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.terms import REFUSING
 from sayso.core.text.redaction import redact
 from sayso.core.transitions.masking import list_typed
-from sayso.core.transitions.permits import next_lapse
+from sayso.core.transitions.permits import next_lapse, shows_effect
 from sayso.core.transitions.states import count_failed
 
 END_EVENTS = {
@@ -73,7 +74,7 @@ def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcom
     """Return the item with a preset outcome."""
     args, digest = preset.args, item.digest
     if args is not None:
-        digest = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
+        digest = digest_item(record.binding, item.item_id, item, args, item.terms)
     outcome = Outcome(
         verdict=preset.verdict,
         args=args if digest != item.digest else None,
@@ -102,8 +103,16 @@ def queue_outcome(record: SuspensionRecord, item: Item, by: Actor) -> Item:
 def change_terms(record: SuspensionRecord, item: Item, terms: Mapping[str, object], **update: object) -> Item:
     """Return the open item with other terms, which change its digest, and other fields from `update`."""
     changed = item.terms.model_copy(update=terms)
-    digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, changed)
+    digest = digest_item(record.binding, item.item_id, item, item.tool.args, changed)
     return item.model_copy(update={"terms": changed, "digest": digest, **update})
+
+
+def want_preview(record: SuspensionRecord, item: Item, now_ms: int) -> Item:
+    """Return an open item with a request for its preview, if the workers can make one and have not."""
+    by_workers = record.resume.mode == "worker" or item.drill is not None
+    if not (by_workers and item.open and shows_effect(item)) or item.previews:
+        return item
+    return item.model_copy(update={"preview_request": PreviewRequest(at_ms=now_ms)})
 
 
 def describe_item(record: SuspensionRecord, item: Item) -> JsonObject:

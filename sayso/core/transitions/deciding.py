@@ -11,6 +11,7 @@ from sayso.core.records.decisions import Actor, ActorKind, Confirmation, Decisio
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.core.records.permissions import Grant
+from sayso.core.records.previews import Preview, find_preview
 from sayso.core.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolResult
 from sayso.core.records.undoing import UndoableDecision
@@ -43,7 +44,7 @@ def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -
         closing.close_with_preset(record, item, draft.preset, now_ms) if draft.preset else item
         for item, draft in zip(items, drafts, strict=True)
     )
-    record = record.model_copy(update={"items": items})
+    record = record.model_copy(update={"items": tuple(closing.want_preview(record, item, now_ms) for item in items)})
     shown = [
         {
             "item_id": item.item_id,
@@ -113,7 +114,9 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     """Replace an item by `draft`, because another rule applies to the reviewer's edits. Raises as `decide` does."""
     item = find_item(record, decision.item_id)
     by = check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
-    replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
+    previews = _keep_preview(item, draft.tool.args)
+    draft = draft.model_copy(update={"previews": previews}) if previews else draft
+    replacement = closing.want_preview(record, freeze_item(draft, item.item_id, record.binding, now_ms), now_ms)
     # Escalations and frozen time count from now, not from the suspension's start.
     inquiries = tuple(inquiry.model_copy(update={"left_ms": None}) for inquiry in item.inquiries)
     kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries}
@@ -123,6 +126,12 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     data = closing.describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
     asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})
     return closing.put_item(record, replacement, (asked,), now_ms)
+
+
+def _keep_preview(item: Item, args: JsonObject) -> tuple[Preview, ...]:
+    """Return the preview of an edit as that of the item's own arguments, which they become."""
+    shown = find_preview(item.previews, args)
+    return (shown.model_copy(update={"args": None}),) if shown is not None else ()
 
 
 def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
@@ -197,13 +206,30 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
         confirmed = item.confirmation if item.confirmation and item.confirmation.by.id in inactive else None
         if not item.open or not (lost or confirmed):
             continue
-        changed = _take_out(item, lost, now_ms, retracted=False)
-        if confirmed is not None:
-            changed = changed.model_copy(update={"confirmation": None})
-            events += (_describe_unconfirmed(record, item, confirmed),)
-        record = closing.put_item(record, changed, (), now_ms).record
-        events += tuple(_describe_lost(record, item, decision, EventType.DECISION_VOIDED) for decision in lost)
+        voided = void(record, item, lost, confirmed, now_ms)
+        record, events = voided.record, events + voided.events
     return Change(record, events)
+
+
+def void(
+    record: SuspensionRecord,
+    item: Item,
+    lost: tuple[Decision, ...],
+    confirmed: Confirmation | None,
+    now_ms: int,
+    *,
+    outdated: bool = False,
+) -> Change:
+    """Take decisions, and a confirmation if given, out of an open item; `outdated` if a new preview voids them."""
+    changed = _take_out(item, lost, now_ms, retracted=False, outdated=outdated)
+    events: tuple[Event, ...] = ()
+    if confirmed is not None:
+        changed = changed.model_copy(update={"confirmation": None})
+        events += (_describe_unconfirmed(record, item, confirmed),)
+    events += tuple(_describe_lost(record, item, decision, EventType.DECISION_VOIDED) for decision in lost)
+    if outdated:
+        events = tuple(event._replace(data={**event.data, "outdated": True}) for event in events)
+    return closing.put_item(record, changed, events, now_ms)
 
 
 def retract(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
@@ -258,7 +284,7 @@ def list_statements(item: Item) -> tuple[Decision | Confirmation, ...]:
     return (*list_made(item), item.confirmation) if item.confirmation is not None else list_made(item)
 
 
-def _take_out(item: Item, lost: tuple[Decision, ...], now_ms: int, *, retracted: bool) -> Item:
+def _take_out(item: Item, lost: tuple[Decision, ...], now_ms: int, *, retracted: bool, outdated: bool = False) -> Item:
     """Return the item without these decisions, which it keeps as ones that no longer count."""
     voided = tuple(
         VoidedDecision(
@@ -268,6 +294,7 @@ def _take_out(item: Item, lost: tuple[Decision, ...], now_ms: int, *, retracted:
             at_ms=decision.at_ms,
             voided_at_ms=now_ms,
             retracted=retracted,
+            outdated=outdated,
         )
         for decision in lost
     )

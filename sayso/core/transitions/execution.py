@@ -29,7 +29,7 @@ from sayso.core.transitions.closing import END_EVENTS, end_suspension, follow, n
 from sayso.core.transitions.deciding import find_item, suspend
 from sayso.core.transitions.inquiring import mark_delivered
 from sayso.core.transitions.legal import check_step
-from sayso.core.transitions.permits import redeem_permit
+from sayso.core.transitions.permits import redeem_permit, shows_effect
 from sayso.errors import Conflict, IllegalTransition, LeaseHeld, StaleAttempt
 
 MAX_TRIES = 5  # the limit of resumes before the run is given up; an admin can revive it
@@ -297,12 +297,13 @@ def hand_over(change: Change, worker: WaitingWorker, now_ms: int) -> Change:
     """Return the change with its ready run leased to `worker`, and the permits of its approved calls redeemed.
 
     With a denied call, only the worker can tell which others run, so no permit is redeemed. A change that makes no run
-    ready, or one with calls in doubt, is returned as it is.
+    ready, or one with calls in doubt or with previews, is returned as it is.
     """
     record, (holder, lease_ms, job_id) = change.record, worker
     # The record alone tells which calls start, but for other frameworks, and after a call in doubt.
     alone = record.resume.resumer == "runner" or (record.resume.resumer == "calls" and record.state is None)
-    plain = not record.journal and not any(item.doubt or item.permit or item.is_void for item in record.items)
+    bare = not any(item.doubt or item.permit or item.is_void or shows_effect(item) for item in record.items)
+    plain = not record.journal and bare
     by_worker = record.resume.mode == "worker" and record.status is Status.DECIDED
     if not change.ready or change.following is not None or not (by_worker and alone and plain):
         return change

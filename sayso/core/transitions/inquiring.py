@@ -224,7 +224,7 @@ def may_confirm(record: SuspensionRecord, item: Item, by: Actor) -> bool:
 
 def digest_version(record: SuspensionRecord, item: Item, args: JsonObject) -> str:
     """Return the digest of the item's call with these arguments, under its terms."""
-    return digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
+    return digest_item(record.binding, item.item_id, item, args, item.terms)
 
 
 def _conclude(record: SuspensionRecord, item: Item, confirmation: Confirmation, now_ms: int) -> Item:

@@ -44,6 +44,8 @@ LEGAL: dict[str, Step] = {
     "release_claim": _step("pending", "pending", EventType.CLAIM_RELEASED),
     "ask_requester": _step("pending", "pending", EventType.REQUESTER_ASKED),
     "answer_inquiry": _step("pending", "pending", EventType.REQUESTER_ANSWERED),
+    "request_preview": _step("pending", "pending", EventType.PREVIEW_REQUESTED),
+    "store_preview": _step("pending", "pending", EventType.PREVIEW_STORED, EventType.DECISION_VOIDED),
     "write_note": _step("pending decided resuming", "pending decided resuming", EventType.NOTE_WRITTEN),
     "take_second_look": _step(_ANY, _ANY, EventType.SECOND_LOOK_TAKEN),
     "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),

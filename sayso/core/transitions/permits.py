@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
 from sayso.core.records.base import Immutable
-from sayso.core.records.decisions import Permit
+from sayso.core.records.decisions import ActorKind, Permit
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Answer, Doubt, Item, ItemDraft, ItemKind, ItemTool, Prompt, digest_item
@@ -151,7 +151,7 @@ def redeem_permit(
         raise IllegalTransition(
             f"{item.terms.confirm_by} has not confirmed item {item.item_id}. Its call must not run."
         )
-    if digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms) != outcome.digest:
+    if digest_item(record.binding, item.item_id, item, args, item.terms) != outcome.digest:
         raise StaleDigest(f"The arguments of item {item.item_id} are not those decided on. Its call must not run.")
     return item.model_copy(update={"permit": permit})
 
@@ -169,6 +169,12 @@ def approved_args(item: Item) -> JsonObject:
     if item.outcome is not None and item.outcome.args is not None:
         return item.outcome.args
     return item.tool.args
+
+
+def shows_effect(item: Item) -> bool:
+    """Return whether people decide on an item with a preview of it, which must still hold when its call starts."""
+    outcome, plain = item.outcome, item.kind is ItemKind.APPROVAL and item.doubt is None and item.mandate is None
+    return item.tool.previews and plain and (outcome is None or outcome.by.kind is not ActorKind.POLICY)
 
 
 def recover_start(record: SuspensionRecord, started: SuspensionRecord, now_ms: int) -> Change:

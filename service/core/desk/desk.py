@@ -7,6 +7,7 @@ from service.core.desk.changes import Changes, KnownFreezes, no_freezes
 from service.core.desk.client_execution import ClientExecution
 from service.core.desk.confirming import Confirming
 from service.core.desk.noting import Noting
+from service.core.desk.previewing import Previewing
 from service.core.desk.reviewing import Check, Reviewing, allow
 from service.core.desk.scheduling import Scheduling
 from service.core.desk.second_look import SecondLooking
@@ -57,6 +58,8 @@ class Desk:
         self.claim, self.release_claim = reviewing.claim, reviewing.release_claim
         self.ask_requester, self.answer_inquiry = reviewing.ask_requester, reviewing.answer_inquiry
         self.write_note = Noting(changes, runs).write_note
+        previewing = Previewing(reviewing)
+        self.request_preview, self.store_preview = previewing.request_preview, previewing.store_preview
         second = SecondLooking(changes, runs)
         self.find_seen_call, self.take_second_look = second.find_seen_call, second.take_second_look
         worker = WorkerExecution(changes, runs)

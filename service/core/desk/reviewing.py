@@ -110,7 +110,7 @@ class Reviewing:
         seen = build_idempotency(asker or by.id, key, ["decide", suspension_id, item_id, by.id, content], suspension_id)
         decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
         changed = request.action == "value" or request.args is not None
-        request = await self._settle(suspension_id, item_id, request) if changed else request
+        request = await self.settle(suspension_id, item_id, request) if changed else request
         renewed = await self._check_answer(suspension_id, item_id, request, by.id) if changed else None
         if renewed is not None and request.grant is not None:
             raise InvalidInput("These arguments need another decision. Approve them first, and grant like calls then.")
@@ -251,7 +251,7 @@ class Reviewing:
         def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
             return retract(record, item_id, by, now_ms, lost_ms)
 
-        return await self._act(suspension_id, await self._in_time(item_id, act))
+        return await self._act(suspension_id, await self.in_time(item_id, act))
 
     async def withdraw(self, suspension_id: str, by: Actor) -> Saved:
         """Cancel a pending suspension for its owner, idempotently; raises `AlreadyDecided`, `DeadlinePassed`."""
@@ -273,7 +273,7 @@ class Reviewing:
         def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
             return extend(record, item_id, until_ms, by, now_ms, lost_ms)
 
-        return await self.changes.change(suspension_id, await self._in_time(item_id, act), seen)
+        return await self.changes.change(suspension_id, await self.in_time(item_id, act), seen)
 
     async def see(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
         """Record that a reviewer has seen an item where its fallback depends on it."""
@@ -289,7 +289,7 @@ class Reviewing:
         def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
             return claim(record, item_id, by, now_ms, lost_ms)
 
-        return await self._act(suspension_id, await self._in_time(item_id, act))
+        return await self._act(suspension_id, await self.in_time(item_id, act))
 
     async def release_claim(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
         return await self._act(suspension_id, lambda record, now_ms: release_claim(record, item_id, by, now_ms))
@@ -303,19 +303,19 @@ class Reviewing:
         def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
             return ask_requester(record, item_id, inquiry_id, text, by, now_ms, lost_ms)
 
-        return await self._act(suspension_id, await self._in_time(item_id, act))
+        return await self._act(suspension_id, await self.in_time(item_id, act))
 
     async def answer_inquiry(self, suspension_id: str, item_id: str, inquiry_id: str, text: str, by: Actor) -> Saved:
         def act(record: SuspensionRecord, now_ms: int, lost_ms: int) -> Change:
             return answer_inquiry(record, item_id, inquiry_id, text, by, now_ms, lost_ms)
 
-        return await self._act(suspension_id, await self._in_time(item_id, act))
+        return await self._act(suspension_id, await self.in_time(item_id, act))
 
     async def _act(self, suspension_id: str, transition: Verb) -> Saved:
         async with self.ticking(suspension_id):
             return await self.changes.change(suspension_id, transition)
 
-    async def _in_time(self, item_id: str, act: Callable[[SuspensionRecord, int, int], Change]) -> Verb:
+    async def in_time(self, item_id: str, act: Callable[[SuspensionRecord, int, int], Change]) -> Verb:
         """Return the transition of an item that must come in time, given how long freezes held it, ms."""
         freezes = await self.changes.freezes()
         return lambda record, now_ms: act(record, now_ms, self.frozen_ms(record, item_id, freezes, now_ms))
@@ -330,7 +330,7 @@ class Reviewing:
         check_in_time(known, record, item, now_ms - frozen_ms)
         return frozen_ms
 
-    async def _settle(self, suspension_id: str, item_id: str, request: DecisionRequest) -> DecisionRequest:
+    async def settle(self, suspension_id: str, item_id: str, request: DecisionRequest) -> DecisionRequest:
         """Return the request with `3` for a `3.0` that its schema takes for an integer."""
         if not has_whole_fraction([request.args, request.value]):
             return request

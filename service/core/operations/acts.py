@@ -104,7 +104,7 @@ NO_ACTS = frozenset(
     (
         *("createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents", "startRun"),
         *("decideItem", "extendItem", "claimItem", "releaseItem", "askRequester", "answerInquiry", "addComment"),
-        *("retractDecision", "confirmItem", "writeNote"),
+        *("retractDecision", "confirmItem", "writeNote", "previewItem"),
         *(
             "attachFile",
             "takeSecondLook",
@@ -197,7 +197,7 @@ NO_PAGE_ACTS = frozenset(
         *("/views", "/views/delete", "/batch", "/second-looks"),
         *("/items/{suspension_id}/{item_id}", "/items/{suspension_id}/{item_id}/claim", "/welcome/skip"),
         "/items/{suspension_id}/{item_id}/retract",
-        "/runs/{run_id}/notes",
+        *("/runs/{run_id}/notes", "/items/{suspension_id}/{item_id}/preview"),
         "/items/{suspension_id}/{item_id}/confirm",
         *("/items/{suspension_id}/{item_id}/release", "/items/{suspension_id}/{item_id}/ask", "/rules/-/try"),
         *("/items/{suspension_id}/{item_id}/comments", "/items/{suspension_id}/{item_id}/attachments"),

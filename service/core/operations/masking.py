@@ -32,6 +32,8 @@ def find_secrets(item: Item, schema: JsonObject | None = None) -> Redacted:
         if item.target_arg is not None and decision.value is not None:
             given[item.target_arg] = decision.value
         secrets |= redact(given, schema, item.terms.secrets).secrets if given else frozenset()
+    for edited in (*item.previews, *((item.preview_request,) if item.preview_request is not None else ())):
+        secrets |= redact(edited.args, schema, item.terms.secrets).secrets if edited.args else frozenset()
     return Redacted(requested.args, secrets)
 
 
@@ -45,6 +47,7 @@ def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
         "tool": item.tool.model_copy(update={"args": secrets.args}),
         "prompt": item.prompt.model_copy(update=prompt),
         "computed": secrets.scrub_object(item.computed) if item.computed is not None else None,
+        **_mask_previews(item, secrets),
         "outcome": _mask(item, item.outcome, secrets, schema),
         "decisions": tuple(_mask(item, decision, secrets, schema) for decision in item.decisions),
         "confirmation": _mask_confirmation(item, secrets),
@@ -91,6 +94,7 @@ def _mask_given(item: Item, secrets: Redacted) -> Item:
         "outcome": _mask(item, item.outcome, secrets, None),
         "decisions": tuple(_mask(item, decision, secrets, None) for decision in item.decisions),
         "confirmation": _mask_confirmation(item, secrets),
+        **_mask_previews(item, secrets),
         "permit": permit,
         "inquiries": tuple(
             inquiry.model_copy(update={"text": secrets.scrub(inquiry.text), "answer": _scrub(secrets, inquiry.answer)})
@@ -98,6 +102,25 @@ def _mask_given(item: Item, secrets: Redacted) -> Item:
         ),
     }
     return item.model_copy(update=update)
+
+
+def _mask_previews(item: Item, secrets: Redacted) -> dict[str, object]:
+    """Return the item's previews without secrets, and the edit that it waits for one of."""
+    previews = (
+        preview.model_copy(
+            update={
+                "content": secrets.scrub_json(preview.content),
+                "before": secrets.scrub_json(preview.before),
+                "error": _scrub(secrets, preview.error),
+                "args": secrets.scrub_object(preview.args) if preview.args is not None else None,
+            }
+        )
+        for preview in item.previews
+    )
+    asked = item.preview_request
+    if asked is not None and asked.args is not None:
+        asked = asked.model_copy(update={"args": secrets.scrub_object(asked.args)})
+    return {"previews": tuple(previews), "preview_request": asked}
 
 
 def _mask_confirmation(item: Item, secrets: Redacted) -> Confirmation | None:

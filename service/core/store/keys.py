@@ -130,7 +130,7 @@ class TenantKeys:
         self.pace = f"{prefix}pace"
         self.preferences = f"{prefix}preferences"  # by person
         self.presence = f"{prefix}presence"  # "<item> <person>" of open items' pages, by their end
-        self.ready = f"{prefix}ready"
+        self.previews, self.ready = f"{prefix}previews", f"{prefix}ready"  # suspensions that wait for a preview; runs
         self.retained = f"{prefix}retained"
         self.reviewers = f"{prefix}reviewers"  # reviewers by name
         self.sampling = f"{prefix}sampling"  # the secret that draws items for second looks

@@ -3,14 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso import errors
 from sayso.core.precedents import Measures, find_unusual
 from sayso.core.problems import Problem
 from sayso.core.records.decisions import Actor, DecisionRequest, Shown
@@ -49,6 +47,7 @@ from service.edge.web.content import details, edits, versions
 from service.edge.web.content.blocks import make_blocks
 from service.edge.web.content.details import SHOW
 from service.edge.web.content.edits import describe_precedents
+from service.edge.web.content.effects import make_effect
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
 from service.edge.web.content.runs import describe_both, read_external_events
 from service.edge.web.content.stages import list_stages, write_banner
@@ -146,7 +145,11 @@ async def _extend(visit: _Visit) -> None:
 
 async def _show_edit(visit: _Visit, step: str) -> Response:
     """Show what an edit changes and what the rules say of it, or its fields again. Records nothing."""
-    review = await _review(visit) if step == "review" else None
+    review = None
+    if step in edits.REVIEWS:
+        item, decision, _shown = await _read_decision(visit)
+        about = (wiring_of(visit.request), visit.suspension_id, item, decision, visit.by)
+        review = await edits.review_edit(*about, ask=step == edits.PREVIEW)
     known: Forms = (await _gather(visit))["forms"]
     if is_change(step):
         forms = await asyncio.to_thread(change_forms, known, visit.post, step)
@@ -166,25 +169,6 @@ def _make_form(visit: _Visit, item: Item, decision: DecisionRequest) -> Decision
 
 def _list_parts(request: Request) -> list[DecisionPart]:
     return [addition.decision for addition in additions_of(request) if addition.decision is not None]
-
-
-async def _review(visit: _Visit) -> edits.EditReview:
-    item, decision, _shown = await _read_decision(visit)
-    wiring = wiring_of(visit.request)
-    definition = await wiring.runs.definition(item.tool.definition or "")
-    schema = definition.parameters if definition is not None else None
-    minor = schema is not None and names_minor_unit(schema)
-    compare = partial(details.compare_args, minor=minor, schema=schema)
-    rows = await asyncio.to_thread(compare, item.tool.args, decision.args or {})
-    try:
-        review = edits.make_review(
-            rows, await wiring.desk.judge_edit(visit.suspension_id, visit.item_id, decision, visit.by)
-        )
-    except errors.PolicyForbids as error:
-        review = edits.make_review(rows, None, error.message)
-    if not review.changes:
-        raise InvalidInput(_(edits.UNCHANGED))
-    return review
 
 
 async def _decide(visit: _Visit) -> None:
@@ -379,6 +363,7 @@ def _describe_args(
     return {
         "blocks": (blocks := make_blocks(view, schema, minor=minor)),
         "wanted": _("may already have run") if item.doubt is not None else sentences.describe_wanted(item),
+        "effect": make_effect(item, version.args if version is not None else None),
         "display": edits.make_display(item, version, schema, blocks).hash,
         "remembered": list_remembered(item),
         "repetition": describe_repetition(item),

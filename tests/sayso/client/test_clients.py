@@ -136,6 +136,7 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     admin("claim", suspension.id, "i1")
     admin("release_claim", suspension.id, "i1")
     assert admin.refused("retract", suspension.id, "i1") == Conflict.__name__
+    assert admin.refused("preview", suspension.id, "i1") == Conflict.__name__
     assert admin.refused("confirm", suspension.id, suspension.items[0]) == InvalidInput.__name__
     admin("ask_requester", suspension.id, "i1", "Which order?")
     (inquiry,) = agent("inquiries", suspension.id).inquiries

@@ -23,7 +23,7 @@ _REASONS = {
     "an index: what reads it takes ids only, and checks their records": """
         schedule inbox open open-of decided cards deliveries lane failures learning lessons runs runs-of owners trails
         erased api-keys rule-versions replays asked-by second-look groups-of contacts-of sessions-of provider-sessions
-        grants-of mandates-of passkeys-of bucket buckets texts directory-names last-approval near-denials
+        grants-of mandates-of passkeys-of bucket buckets texts directory-names last-approval near-denials previews
         announcements recalled uncut returned""",
     "a count, or a mark of processes": """
         pace pace-of counter thread thread-tools grant-uses grant-trials rule-hits starts used refusals figures drilled

@@ -28,7 +28,7 @@ _WHO = ("by", "who", "agent", "owner", "worker", "holder", "person", "delegate",
 _WHICH = (
     *("suspension_id", "item_id", "call_id", "tool_call_id", "index", "tool_name", "tool_names", "step", "attempt"),
     *("decision_id", "inquiry_id", "grant_id", "id", "suspends", "digest", "drawn", "seen", "closed_with_it"),
-    *("event_type", "kind", "drill", "calls_in_flight", "note_id"),
+    *("event_type", "kind", "drill", "calls_in_flight", "note_id", "preview", "outdated"),
 )
 _DECIDED = (
     *("action", "policy_id", "rule_id", "matched_rules", "rule_version", "absolute", "near_miss", "resembles"),
@@ -101,6 +101,8 @@ def _erase_item(item: Item, erasure: Erasure) -> Item:
         "computed": None,
         "remembered": (),
         "charges": (),
+        "previews": (),
+        "preview_request": None,
         "assessment": None,
         "learning": None,
         "doubt": _empty(item.doubt, charges=()),

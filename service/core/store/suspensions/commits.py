@@ -124,6 +124,9 @@ def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | N
             commit.write("ZADD", key, *(part for name in entered for part in (after.created_at_ms, name)))
         if gone:
             commit.write("ZREM", key, *gone)
+    wanted, known = ([item.preview_request for item in found.items] if found else [] for found in (after, before))
+    if any(wanted) and wanted != known:
+        commit.write("RPUSH", keys.previews, after.id)
     was_pending = before is not None and before.status is Status.PENDING
     if after.status is Status.PENDING:
         commit.write("ZADD", keys.inbox, after.deadline_at_ms or 0, after.id)

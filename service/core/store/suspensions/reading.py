@@ -120,7 +120,7 @@ def _check_digests(record: SuspensionRecord, item: Item) -> None:
         expected.append((item.tool.args if outcome.args is None else outcome.args, outcome.digest))
     for args, digest in expected:
         try:
-            actual = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
+            actual = digest_item(record.binding, item.item_id, item, args, item.terms)
         except SaysoError as error:
             raise Unreadable(f"Item {item.item_id} holds no plain JSON: {error.message}") from error
         if actual != digest:

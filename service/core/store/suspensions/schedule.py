@@ -19,11 +19,15 @@ _WRITING = Script(WRITING)
 
 @dataclass(frozen=True)
 class Ready:
-    """A suspension that a worker may lease, or that was `handed` to it, and its packed record."""
+    """A suspension that a worker may lease, or that was `handed` to it, and its packed record.
+
+    One that `wants_preview` comes without its record: people are still deciding on it.
+    """
 
     id: str
     packed: bytes
     handed: bool = False
+    wants_preview: bool = False
 
 
 class Queue(NamedTuple):
@@ -82,13 +86,17 @@ class Schedule(DueList):
         return bool(await self._redis.exists(self._keys.rush))
 
     async def take(self, timeout_s: float, limit: int = 1, worker: str = "") -> list[Ready]:
-        """Wait for suspensions, the oldest first: handed to `worker`, or ready. Empty after the timeout."""
-        lists = [*([self._keys.handed(worker)] if worker else []), self._keys.ready]
+        """Wait for suspensions, the oldest first: handed to `worker`, ready, or with a preview to make.
+
+        Empty after the timeout.
+        """
+        lists = [*([self._keys.handed(worker)] if worker else []), self._keys.ready, self._keys.previews]
         taken = await self._taking.ask("BLMPOP", f"{timeout_s:g}", len(lists), *lists, "LEFT", "COUNT", limit)
         if not taken:
             return []
-        handed = text(taken[0]) != self._keys.ready
-        return [read_ready(entry, handed=handed) for entry in taken[1]]
+        if (name := text(taken[0])) == self._keys.previews:
+            return [Ready(suspension_id, b"", wants_preview=True) for suspension_id in dict.fromkeys(texts(taken[1]))]
+        return [read_ready(entry, handed=name != self._keys.ready) for entry in taken[1]]
 
     def _read_queued(self, raw: bytes) -> int | None:
         ready = read_ready(raw)

@@ -3,7 +3,8 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from sayso.core.canonical_json import JsonObject
@@ -12,7 +13,7 @@ from sayso.core.policy.counters.restraining import describe_denial, is_denied
 from sayso.core.policy.external import FinalJudgement
 from sayso.core.policy.rules import ASKING
 from sayso.core.precedents import find_measures, is_near
-from sayso.core.records.decisions import DecisionAction, Shown
+from sayso.core.records.decisions import Actor, DecisionAction, DecisionRequest, Shown
 from sayso.core.records.envelopes import Revision
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.suspensions import SuspensionRecord
@@ -25,7 +26,7 @@ from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.redaction import Redacted
 from sayso.core.text.summaries import hash_display, write_shown
 from sayso.core.transitions.deciding import find_item
-from sayso.errors import NotFound, Unreadable
+from sayso.errors import InvalidInput, NotFound, PolicyForbids, Unreadable
 from service.core.operations.masking import find_secrets
 from service.core.store.precedents import Precedents, kind_of
 from service.core.wiring import Wiring
@@ -33,6 +34,7 @@ from service.edge.web.content.blocks import Blocks, make_blocks
 from service.edge.web.content.cards import item_href
 from service.edge.web.content.details import Change, ItemView, compare_args
 from service.edge.web.content.diffs import write_diff
+from service.edge.web.content.effects import Effect, make_effect
 from service.edge.web.content.versions import Version, list_versions
 from service.edge.web.sessions import Post
 from service.forms.fields import is_change
@@ -40,8 +42,9 @@ from service.forms.fields import is_change
 STEP = "step"
 """The control of buttons that send no decision.
 
-`review` shows the changes of an edit, `change` goes back to its fields, and `ask` asks once more before a call with a
-severe warning. A step with a colon, such as `add:f3`, changes the form of a nested value.
+`review` shows the changes of an edit, `preview` also asks a worker what they would do, `change` goes back to its
+fields, and `ask` asks once more before a call with a severe warning. A step with a colon, such as `add:f3`, changes the
+form of a nested value.
 """
 
 UNCHANGED = mark("Change something, or stop editing.")
@@ -56,6 +59,7 @@ class EditReview:
     opinion: str
     denied: bool = False
     renewed: bool = False
+    effect: Effect | None = None
 
     @property
     def count(self) -> str:
@@ -67,7 +71,9 @@ class EditReview:
         return name % {"changes": self.count}
 
 
-_STEPS = {"review": Answer.EDIT, "change": Answer.EDIT, "ask": Answer.APPROVE}
+PREVIEW = "preview"
+REVIEWS = ("review", PREVIEW)
+_STEPS = {"review": Answer.EDIT, PREVIEW: Answer.EDIT, "change": Answer.EDIT, "ask": Answer.APPROVE}
 
 
 def find_step(post: Post) -> str:
@@ -75,6 +81,32 @@ def find_step(post: Post) -> str:
     step, answer = post.get(STEP, ""), post.get("answer")
     changes = is_change(step) and answer in (Answer.EDIT, Answer.VALUE)
     return step if changes or (step and _STEPS.get(step) == answer) else ""
+
+
+async def review_edit(
+    wiring: Wiring, suspension_id: str, item: Item, decision: DecisionRequest, by: Actor, *, ask: bool
+) -> EditReview:
+    """Return what an edit changes and what the rules say of it; with `ask`, let a worker say what it would do.
+
+    Raises `InvalidInput` for an edit that changes nothing. A preview may have changed the digest since the form was
+    made: nothing is recorded here, and the page shows the item as it is.
+    """
+    definition = await wiring.runs.definition(item.tool.definition or "")
+    schema = definition.parameters if definition is not None else None
+    minor = schema is not None and names_minor_unit(schema)
+    compare = partial(compare_args, minor=minor, schema=schema)
+    rows = await asyncio.to_thread(compare, item.tool.args, decision.args or {})
+    decision = decision.model_copy(update={"digest": item.digest}) if item.tool.previews else decision
+    try:
+        review = make_review(rows, await wiring.desk.judge_edit(suspension_id, item.item_id, decision, by))
+    except PolicyForbids as error:
+        review = make_review(rows, None, error.message)
+    if not review.changes:
+        raise InvalidInput(_(UNCHANGED))
+    if ask:
+        saved = await wiring.desk.request_preview(suspension_id, item.item_id, decision.args, by)
+        item = find_item(saved.record, item.item_id)
+    return replace(review, effect=make_effect(item, decision.args))
 
 
 def make_review(rows: Sequence[Change], judged: FinalJudgement | None, refusal: str = "") -> EditReview:

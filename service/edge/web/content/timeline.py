@@ -259,7 +259,6 @@ def _batch_completed(facts: Facts) -> Sentence:
 _PLAIN: Mapping[str, tuple[str, str, str]] = {
     EventType.REVIEWER_REMINDED: ("plain", mark("Reviewers were reminded of %(item)s"), ""),
     EventType.DEADLINE_EXTENDED: ("plain", mark("%(who)s extended the deadline of %(item)s"), ""),
-    EventType.DECISION_VOIDED: ("wait", mark("%(who)s was deactivated: their decision on %(item)s does not count"), ""),
     EventType.DECISION_DEFERRED: ("wait", mark("%(who)s decided on %(item)s, and can undo it"), ""),
     EventType.DECISION_RETRACTED: ("wait", mark("%(who)s took their decision on %(item)s back"), ""),
     EventType.ITEM_CLAIMED: ("plain", mark("%(who)s claimed %(item)s"), ""),
@@ -271,6 +270,8 @@ _PLAIN: Mapping[str, tuple[str, str, str]] = {
         "",
     ),
     EventType.REQUESTER_ASKED: ("wait", mark("%(who)s asked the requester about %(item)s"), "text"),
+    EventType.PREVIEW_REQUESTED: ("plain", mark("%(who)s asked what %(item)s would do"), ""),
+    EventType.PREVIEW_STORED: ("quiet", mark("The tool said what %(item)s would do"), "error"),
     EventType.NOTE_WRITTEN: ("plain", mark("%(who)s wrote to the agent"), "text"),
     EventType.NOTE_DELIVERED: ("quiet", mark("The agent got the note of %(who)s"), ""),
     EventType.ASKED_AGAIN: ("wait", mark("%(item)s needs a new decision"), "reason"),
@@ -288,6 +289,13 @@ _PLAIN: Mapping[str, tuple[str, str, str]] = {
 """Events of one sentence each: its tone, the sentence, and the fact that is its note."""
 
 
+def _decision_voided(facts: Facts) -> Sentence:
+    sentence = _("%(who)s was deactivated: their decision on %(item)s does not count")
+    if facts.flag("outdated"):
+        sentence = _("The decision of %(who)s on %(item)s does not count: what it would do has changed")
+    return "wait", sentence % {"who": facts.actor, "item": facts.item}, ""
+
+
 def _describe_plain(kind: str, facts: Facts) -> Sentence:
     tone, sentence, note = _PLAIN[kind]
     named = {"who": facts.actor, "item": facts.item, "delegate": facts.text("delegate"), "person": facts.text("person")}
@@ -297,6 +305,7 @@ def _describe_plain(kind: str, facts: Facts) -> Sentence:
 DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     **{kind: partial(_describe_plain, kind) for kind in _PLAIN},
     EventType.RUN_STARTED: _run_started,
+    EventType.DECISION_VOIDED: _decision_voided,
     EventType.LLM_COMPLETED: _llm_completed,
     EventType.TOOL_BATCH_STARTED: lambda facts: (
         "quiet",
