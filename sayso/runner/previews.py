@@ -72,7 +72,7 @@ async def preview_batch(agent: Agent, batch: Batch, at_ms: int) -> Batch:
 async def renew_previews(agent: Agent, items: Iterable[Item], at_ms: int) -> Mapping[int, Preview]:
     """Preview approved calls again right before they start; return the previews that people decided with, by index.
 
-    Whoever else probes the world before a permit is redeemed adds to this mapping: `revalidate` compares it.
+    `revalidate` compares them with what was approved; another probe of the world adds to this mapping.
     """
     slots = asyncio.Semaphore(_AT_ONCE)
 

@@ -67,10 +67,10 @@ GUARDED: dict[str, tuple[str, ...]] = {
         + UNDO
         + PREVIEWS
         + _tests("transitions/test_early_results"),
-        "transitions/previewing.py": TABLE + PREVIEWS,
         "transitions/inquiring.py": TABLE
         + UNDO
-        + _tests("transitions/test_inquiring transitions/test_claiming transitions/test_noting"),
+        + _tests("transitions/test_inquiring transitions/test_claiming transitions/test_noting")
+        + PREVIEWS,
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + UNDO + _tests("transitions/test_deliveries"),
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO + PREVIEWS,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING + PREVIEWS,

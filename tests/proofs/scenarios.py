@@ -19,7 +19,6 @@ from sayso.core.transitions import (
     execution,
     freezing,
     inquiring,
-    previewing,
     second_look,
 )
 from sayso.core.transitions.execution import MAX_TRIES, Fence
@@ -81,8 +80,8 @@ class Transitions:
     answer_inquiry: Callable[..., Change] = inquiring.answer_inquiry
     confirm: Callable[..., Change] = inquiring.confirm
     write_note: Callable[..., Change] = inquiring.write_note
-    request_preview: Callable[..., Change] = previewing.request_preview
-    store_preview: Callable[..., Change] = previewing.store_preview
+    request_preview: Callable[..., Change] = inquiring.request_preview
+    store_preview: Callable[..., Change] = inquiring.store_preview
     take_second_look: Callable[..., Change] = second_look.take_second_look
     void_decisions: Callable[..., Change] = deciding.void_decisions
     retract: Callable[..., Change] = deciding.retract

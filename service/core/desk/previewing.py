@@ -7,7 +7,7 @@ from sayso.core.records.decisions import Actor, DecisionRequest
 from sayso.core.records.previews import Preview
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import find_item
-from sayso.core.transitions.previewing import request_preview, store_preview
+from sayso.core.transitions.inquiring import request_preview, store_preview
 from service.core.desk.changes import build_idempotency
 from service.core.desk.reviewing import Reviewing
 from service.core.store.suspensions.saving import Saved

@@ -59,5 +59,6 @@ def _compare(preview: Preview) -> tuple[Change, ...]:
     """Return what has changed since the call was approved with another preview."""
     if preview.before is None:
         return ()
-    rows = compare_args({"effect": preview.before}, {"effect": preview.content})
+    name = "rows" if isinstance(preview.content, list) else "effect"
+    rows = compare_args({name: preview.before}, {name: preview.content})
     return tuple(row for row in rows if row.state != "same")

@@ -11,9 +11,8 @@ from sayso.core.records.previews import Preview, put_preview
 from sayso.core.records.suspensions import Change, ResumeSpec, SuspensionRecord
 from sayso.core.transitions.deciding import ask_again, decide, suspend
 from sayso.core.transitions.execution import WaitingWorker, hand_over
-from sayso.core.transitions.inquiring import confirm
+from sayso.core.transitions.inquiring import confirm, request_preview, store_preview
 from sayso.core.transitions.permits import shows_effect
-from sayso.core.transitions.previewing import request_preview, store_preview
 from sayso.errors import AlreadyDecided, Conflict, IllegalTransition, NotAllowed, SelfApproval, StaleDigest
 from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
 
