@@ -8,6 +8,7 @@ import pytest
 from sayso.core.records.decisions import Actor, ActorKind, ConfirmRequest, Verdict
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Doubt, Inquiry, PresetOutcome
+from sayso.core.records.previews import Preview, PreviewRequest
 from sayso.core.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.core.transitions.deadlines import escalate, expire, remind, see
@@ -32,7 +33,16 @@ from sayso.core.transitions.execution import (
     suspend_again,
 )
 from sayso.core.transitions.freezing import hold, shift_deadlines
-from sayso.core.transitions.inquiring import answer_inquiry, ask_requester, claim, confirm, release_claim, write_note
+from sayso.core.transitions.inquiring import (
+    answer_inquiry,
+    ask_requester,
+    claim,
+    confirm,
+    release_claim,
+    request_preview,
+    store_preview,
+    write_note,
+)
 from sayso.core.transitions.legal import LEGAL, check_step
 from sayso.core.transitions.permits import approved_args, put_in_doubt, recover_start
 from sayso.core.transitions.quorum import take_effect
@@ -60,6 +70,8 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "ask_requester": lambda record: ask_requester(record, "i1", "inq_1", "Why?", person("ada"), T0),
     "answer_inquiry": lambda record: answer_inquiry(inquired(record), "i1", "inq_1", "So.", person("bot"), T0),
     "write_note": lambda record: write_note(record, "note_1", "Stop soon.", person("ada"), T0),
+    "request_preview": lambda record: request_preview(record, "i1", None, person("ada"), T0),
+    "store_preview": lambda record: store_preview(awaited(record), "i1", PREVIEW, T0),
     "take_second_look": lambda record: take_second_look(record, SEEN, Opinion(agrees=True), person("ada"), T0),
     "extend": lambda record: extend(record, "i1", T0 + 400_000, person("ada"), T0),
     "expire": lambda record: expire(record, T0),
@@ -84,6 +96,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "revive": lambda record: revive(record, person("ada"), T0),
     "recover_start": lambda record: recover_start(record, started(record), T0),
 }
+PREVIEW = Preview(content="pays", digest="p" * 64, at_ms=T0)
 REPEATED = {("cancel", Status.CANCELLED), ("settle", Status.RESUMED)}
 """Steps that may be repeated."""
 
@@ -98,6 +111,12 @@ ILLEGAL = [
 def started(record: SuspensionRecord) -> SuspensionRecord:
     """Return the record with a started call."""
     return record.model_copy(update={"journal": (intent(None),)})
+
+
+def awaited(record: SuspensionRecord) -> SuspensionRecord:
+    """Return the record with a preview of its first item that a worker was asked for."""
+    item = record.items[0].model_copy(update={"preview_request": PreviewRequest(at_ms=T0)})
+    return record.model_copy(update={"items": (item,)})
 
 
 def inquired(record: SuspensionRecord) -> SuspensionRecord:

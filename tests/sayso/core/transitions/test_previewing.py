@@ -9,7 +9,8 @@ from sayso.core.records.decisions import Actor, ActorKind, ConfirmRequest
 from sayso.core.records.items import ItemDraft, ItemKind
 from sayso.core.records.previews import Preview, put_preview
 from sayso.core.records.suspensions import Change, ResumeSpec, SuspensionRecord
-from sayso.core.transitions.deciding import ask_again, decide, suspend
+from sayso.core.sentences.outcomes import describe_voided
+from sayso.core.transitions.deciding import ask_again, decide, suspend, void_decisions
 from sayso.core.transitions.execution import WaitingWorker, hand_over
 from sayso.core.transitions.inquiring import confirm, request_preview, store_preview
 from sayso.core.transitions.permits import shows_effect
@@ -93,10 +94,18 @@ def test_other_preview_voids_approvals_and_keeps_denials() -> None:
     (item,) = change.record.items
     assert types_of(change) == ["preview_stored", "decision_voided"]
     assert [decision.by.id for decision in item.decisions] == ["cleo", "dan"]
-    assert [(gone.by.id, gone.retracted) for gone in item.voided] == [("ada", False)]
+    assert [(gone.by.id, gone.retracted, gone.outdated) for gone in item.voided] == [("ada", False, True)]
+    assert change.events[1].data["outdated"] is True
+    assert describe_voided(item.voided[0]).endswith("which does not count: what the call would do has changed")
     edited = store(change.record, shown("deletes 9", args=EDIT))
     assert [decision.by.id for decision in edited.record.items[0].decisions] == ["cleo"]
     assert edited.record.items[0].digest != item.digest
+
+
+def test_decision_of_who_was_deactivated_saw_no_other_preview() -> None:
+    record = pending(previewed(shown(), **QUORUM))
+    change = void_decisions(decide(record, word(record), T0).record, ("ada",), T0)
+    assert (change.record.items[0].voided[0].outdated, "outdated" in change.events[0].data) == (False, False)
 
 
 def test_other_preview_voids_a_decision_that_takes_effect_soon() -> None:
