@@ -55,6 +55,7 @@ RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="
 FROZEN = Freeze(id="f", scope="all", reason="odd", by="root", at_ms=T0)
 SEEN = Seen(seq=2, tool="refund", rule_id="small", verdict="allowed", reviewers=(), deciders=())
 CONFIRMED = ConfirmRequest(action="confirm", digest="0" * 64)
+PREVIEW = Preview(content="pays", digest="p" * 64, at_ms=T0)
 VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "decide": lambda record: decide(record, word(record), T0),
     "ask_again": lambda record: ask_again(record, word(record), ask(), T0),
@@ -96,7 +97,6 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "revive": lambda record: revive(record, person("ada"), T0),
     "recover_start": lambda record: recover_start(record, started(record), T0),
 }
-PREVIEW = Preview(content="pays", digest="p" * 64, at_ms=T0)
 REPEATED = {("cancel", Status.CANCELLED), ("settle", Status.RESUMED)}
 """Steps that may be repeated."""
 
