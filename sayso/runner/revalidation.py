@@ -200,17 +200,21 @@ def find_ended_grant(item: Item, decision: PolicyDecision | None) -> str | None:
 
 def _find_drift(item: Item, effects: Mapping[int, Preview]) -> str | None:
     """Return why the effect of an approved call as of now is not the one that its approver saw, or None."""
-    now, approved = effects.get(item.index), _find_approved(item)
-    if now is None or (approved is not None and approved.digest == now.digest):
+    now = effects.get(item.index)
+    if now is None:
+        return None
+    approved = _find_approved(item)
+    if approved is not None and approved.digest == now.digest:
         return None
     return "Nobody saw what it would do." if approved is None else "What it would do has changed since."
 
 
 def _show_effect(item: Item, effects: Mapping[int, Preview]) -> tuple[Preview, ...]:
     """Return the preview of a call that is asked again, with the approved one beside it if it has changed."""
-    now, approved = effects.get(item.index), _find_approved(item)
+    now = effects.get(item.index)
     if now is None:
         return ()
+    approved = _find_approved(item)
     changed = approved is not None and approved.digest != now.digest
     return (now.model_copy(update={"before": approved.content if approved and changed else None}),)
 

@@ -192,7 +192,8 @@ async def check_calls(
     record, now_ms, policy = leased.record, leased.now_ms, wiring.rules.policy()
     judge = partial(wiring.desk.evaluations.judge, caller=record.id)
     readings = await recall(await judge(partial(list_wanted, record, list_judged(record), policy, now_ms)))
-    effects = await renew_previews(agent, list_starting(record), now_ms)
+    starting = list_starting(record)
+    effects = await renew_previews(agent, starting, now_ms) if any(map(shows_effect, starting)) else {}
     about = (record, agent, policy, await wiring.revocation_cache.find(), now_ms, readings, effects)
     return await judge(partial(revalidate, *about))
 

@@ -388,7 +388,7 @@ def digest_item(binding: Binding, item_id: str, item: _ItemFields, args: JsonObj
             "deadline_at_ms": terms.deadline_at_ms,
             "fallback": vars(terms.fallback),
             "quorum": terms.quorum.state(),
-            **describe_previews(item.previews),
+            **(describe_previews(item.previews) if item.previews else {}),
         }
     )
 

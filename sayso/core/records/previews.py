@@ -54,6 +54,5 @@ def put_preview(previews: Iterable[Preview], preview: Preview) -> tuple[Preview,
 
 
 def describe_previews(previews: Iterable[Preview]) -> JsonObject:
-    """Return what the digest of an item says of its previews; nothing without any."""
-    shown: list[JsonValue] = [[preview.args, preview.digest] for preview in previews]
-    return {"previews": shown} if shown else {}
+    """Return what the digest of an item says of its previews."""
+    return {"previews": [[preview.args, preview.digest] for preview in previews]}
