@@ -206,12 +206,9 @@ class Operations:
         return self._send(Request("POST", path, CommentPage, body={"text": text}, key=key or new_key()))
 
     @operation
-    def preview(
-        self, suspension_id: str, item_id: str, args: JsonObject | None = None, *, key: str | None = None
-    ) -> Flow[SuspensionView]:
+    def preview(self, suspension_id: str, item_id: str, args: JsonObject | None = None) -> Flow[SuspensionView]:
         """Ask the workers what a call would do, or what it would do with edited arguments."""
-        path = f"{requests.item_path(suspension_id, item_id)}/preview"
-        return self._send(Request("POST", path, SuspensionView, body={"args": args}, key=key or new_key()))
+        return self._send(requests.preview(suspension_id, item_id, args))
 
     @operation
     def write_note(self, run_id: str, text: str, *, key: str | None = None) -> Flow[NotePage]:

@@ -76,6 +76,11 @@ def list_attachments(suspension_id: str, item_id: str) -> Request[AttachmentPage
     return Request("GET", f"{item_path(suspension_id, item_id)}/attachments", AttachmentPage)
 
 
+def preview(suspension_id: str, item_id: str, args: JsonObject | None) -> Request[SuspensionView]:
+    """Ask the workers what a call would do."""
+    return Request("POST", f"{item_path(suspension_id, item_id)}/preview", SuspensionView, body={"args": args})
+
+
 def redeem(suspension_id: str, item_id: str, holder: str, report_within_s: int) -> Request[RedeemedItem]:
     """Redeem the permit of a call for this holder."""
     body: JsonObject = {"report_within_s": report_within_s}
