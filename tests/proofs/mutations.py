@@ -36,7 +36,7 @@ DECIDING = _tests(
     " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
     " transitions/test_requester_notices transitions/test_each_of transitions/test_step_up transitions/test_changes"
 )
-PREVIEWS = _tests("transitions/test_previewing runner/test_revalidation_effects resume/test_previews")
+PREVIEWS = _tests("transitions/test_previewing runner/test_revalidation_effects")
 UNDO = _tests("transitions/test_undo transitions/test_voiding transitions/test_confirming")
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 COUNTERS = _tests("counters/test_counting")
@@ -87,7 +87,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "desk/scheduling.py": DESK + BATCHES + _tests("api/test_undo"),
         "suspensions/saving.py": STORE + DESK,
         "suspensions/batches.py": BATCHES,
-        "suspensions/commits.py": STORE + DESK + PREVIEWS,
+        "suspensions/commits.py": STORE + DESK + _tests("resume/test_previews"),
         "lua/commit.lua": STORE + DESK,
     }.items()
 }
