@@ -1,6 +1,7 @@
 """An MCP server for the proxy: `python -m tests.frameworks.mcp.servers [port]`. It records its effects in BOT_HOME.
 
-A file `changed` there changes the description of its tools. A file `die` ends it during a call.
+A file `changed` there changes the description of its tools. A call to `die` ends it. One to `gate` waits for a file
+`open`.
 """
 
 import asyncio
@@ -44,6 +45,8 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
     if args.get("to") == "slow":
         await ctx.session.report_progress(1, 2, "half way")
         await asyncio.Event().wait()
+    while args.get("to") == "gate" and not (HOME / "open").exists():  # noqa: ASYNC110  another process makes the file
+        await asyncio.sleep(0.05)
     if args.get("to") == "broke":
         raise MCPError(types.CONNECTION_CLOSED, "no money left")  # a code that many servers use for any error
     if args.get("to") == "nobody":

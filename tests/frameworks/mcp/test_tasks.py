@@ -171,6 +171,20 @@ def test_task_polled_by_two_proxies_runs_once(desk: Desk) -> None:
     assert len(desk.effects()) == 1
 
 
+def test_started_call_outlives_the_client_that_polled_its_task(desk: Desk) -> None:
+    with open_tasks(desk) as other:
+        with open_tasks(desk) as client:
+            task_id = hold(client, "gate")
+            desk.decide("approve")
+            assert ask(client, task_id)["status_message"] == "send_money runs."
+            os.kill(client.child.pid, signal.SIGKILL)
+            client.child.wait()
+        assert ask(other, task_id)["status"] == "working"
+        (desk.home / "open").touch()
+        assert settle(other, task_id)["result"]["structuredContent"] == {"sent": 7}
+    assert len(desk.effects()) == 1
+
+
 def test_task_is_in_doubt_if_the_proxy_is_killed_during_its_call(desk: Desk) -> None:
     with open_tasks(desk) as client, open_tasks(desk) as other:
         task_id = hold(client, "slow")
