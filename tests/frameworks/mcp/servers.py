@@ -46,7 +46,7 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
         await ctx.session.report_progress(1, 2, "half way")
         await asyncio.Event().wait()
     while args.get("to") == "gate" and not (HOME / "open").exists():  # noqa: ASYNC110  another process makes the file
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # between polls
     if args.get("to") == "broke":
         raise MCPError(types.CONNECTION_CLOSED, "no money left")  # a code that many servers use for any error
     if args.get("to") == "nobody":

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from launch.stops import wait_until
+from sayso.client.administration import freeze, unfreeze
 from tests.frameworks.mcp.desks import PATIENCE_S, Desk, McpClient, open_client
 from tests.journeys.stacks import await_restart, children_of, kill
 
@@ -121,6 +122,19 @@ def test_task_of_a_call_that_was_not_polled_in_time_does_not_run(desk: Desk) -> 
     assert desk.effects() == []
 
 
+def test_task_of_an_approved_call_waits_while_its_tool_is_frozen(desk: Desk) -> None:
+    with open_tasks(desk) as client:
+        task_id = hold(client)
+        desk.decide("approve")
+        desk.reviewer.exchange(freeze("tool:send_money", "The bank is closed", confirm=False))
+        frozen = ask(client, task_id)
+        assert (frozen["status"], desk.effects()) == ("working", [])
+        assert "frozen" in frozen["status_message"]
+        desk.reviewer.exchange(unfreeze("tool:send_money"))
+        assert settle(client, task_id)["result"]["structuredContent"] == {"sent": 7}
+    assert len(desk.effects()) == 1
+
+
 def test_cancelled_task_withdraws_its_call(desk: Desk) -> None:
     with open_tasks(desk) as client:
         task_id = hold(client)
@@ -179,6 +193,7 @@ def test_started_call_outlives_the_client_that_polled_its_task(desk: Desk) -> No
             assert ask(client, task_id)["status_message"] == "send_money runs."
             os.kill(client.child.pid, signal.SIGKILL)
             client.child.wait()
+        assert ask(other, task_id, "cancel")["result_type"] == "complete", "a started call ends by itself"
         assert ask(other, task_id)["status"] == "working"
         (desk.home / "open").touch()
         assert settle(other, task_id)["result"]["structuredContent"] == {"sent": 7}
