@@ -36,6 +36,7 @@ from sayso.core.records.terms import LONGEST_WAIT_S
 from sayso.core.records.tools import ToolDefinition
 from sayso.errors import AlreadyRedeemed, CallFailed, Denied, InvalidInput
 from sayso.gating.parameters import KeyOf, Parameters, check_key, fill_key
+from sayso.gating.registrations import is_called_again
 from sayso.guarding.runs import note_gated
 from sayso.runner.tools import CallContext, Tool
 
@@ -58,7 +59,8 @@ class GateOptions(permits.CallOptions):
     quiet: bool = False
     """Print nothing while the call waits; otherwise one line with the item's link goes to standard error."""
     on_denied: OnDenied = "raise"
-    """With `"return"` a denied function returns `Denied.for_model`, a sentence for the model; by default it raises."""
+    """With `"return"` a denied function returns `Denied.for_model`, a sentence for the model; by default it raises.
+    CrewAI calls a tool that raises again, so there a denied function always returns."""
 
     def __post_init__(self) -> None:
         """Raise `InvalidInput` for a wrong option before anybody is asked."""
@@ -184,11 +186,12 @@ class Gated(Generic[P, R]):
             raise InvalidInput(f"The arguments of {self.tool.name} do not fit: {fault}")
         gated = self.options.build_call(self.tool.definition, plain)
         run = functools.partial(self.function, *positional, **injected)
+        returns = self.options.on_denied == "return" or is_called_again()
         result: Any
         if self.offloads and self.options.client is not None:
-            result = asyncio.to_thread(self._call, gated, run)
+            result = asyncio.to_thread(self._call, gated, run, returns)
         else:
-            result = self._call_async(gated, run) if self.is_async else self._call(gated, run)
+            result = (self._call_async if self.is_async else self._call)(gated, run, returns)
         typed: R = result
         return typed
 
@@ -202,23 +205,27 @@ class Gated(Generic[P, R]):
         """Return a plain def as one to await."""
         return Gated(self.function, self.tool, self.options, self.parameters, offloads=True)
 
-    def _call(self, gated: permits.GatedCall, run: Callable[..., Any]) -> Any:
+    def _call(self, gated: permits.GatedCall, run: Callable[..., Any], returns: bool) -> Any:
         with contextlib.ExitStack() as opening:
             try:
                 call = opening.enter_context(_open_call(warn_in_loop(gated), self.options.client))
             except Denied as denied:
-                return self._return_denial(denied)
+                if not returns:
+                    raise
+                return denied.for_model
             if isinstance(call, permits.EarlierResult):
                 return self._replay(call)
             call.result = self._refuse_awaitable(run(**self._bind(call.permit)))
             return call.result
 
-    async def _call_async(self, gated: permits.GatedCall, run: Callable[..., Any]) -> Any:
+    async def _call_async(self, gated: permits.GatedCall, run: Callable[..., Any], returns: bool) -> Any:
         async with contextlib.AsyncExitStack() as opening:
             try:
                 call = await opening.enter_async_context(_open_call_async(gated, self.options.client))
             except Denied as denied:
-                return self._return_denial(denied)
+                if not returns:
+                    raise
+                return denied.for_model
             if isinstance(call, permits.EarlierResult):
                 return self._replay(call)
             bound = functools.partial(run, **self._bind(call.permit))
@@ -234,11 +241,6 @@ class Gated(Generic[P, R]):
             f"{self.tool.name} is a plain def that returned an awaitable, so its result cannot be reported. "
             "Make it an async def that awaits it."
         )
-
-    def _return_denial(self, denied: Denied) -> str:
-        if self.options.on_denied == "raise":
-            raise denied
-        return denied.for_model
 
     def _bind(self, permit: permits.RedeemedPermit) -> dict[str, Any]:
         context = CallContext(permit.run_id, permit.item_id, permit.idempotency_key, permit.attempt)

@@ -1,10 +1,10 @@
-"""Functions that a framework holds before they are gated: it would run them without a permit."""
+"""Frameworks that hold a function before it is gated, or call it again after an error."""
 
 import functools
 import gc
 import sys
 from collections.abc import Iterator
-from types import FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from sayso.errors import InvalidInput
@@ -74,3 +74,23 @@ def _find_keepers(function: Any) -> Iterator[str]:
 
 def _is_namespace(referrer: Any) -> bool:
     return isinstance(referrer, dict) and "__name__" in referrer and "__builtins__" in referrer
+
+
+_BETWEEN = frozenset({"sayso", *sys.stdlib_module_names})
+"""Packages whose frames lie between a gated function and the code that calls it."""
+
+_REPEATING = frozenset({"crewai"})
+"""Frameworks that call a tool which raises again, with the same arguments."""
+
+
+def is_called_again() -> bool:
+    """Return whether a framework calls this gated function directly, and would call it again if it raised."""
+    if _REPEATING.isdisjoint(sys.modules):
+        return False
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in _BETWEEN:
+            return package in _REPEATING
+        frame = frame.f_back
+    return False

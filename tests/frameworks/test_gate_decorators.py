@@ -18,9 +18,12 @@ RAISED = {
     "autogen": "send_money was denied by reviewer: too much",
     "agent_framework": "Error: Function failed.",
     "mcp": "Error executing tool send_money",
-    CREWAI: None,
+    CREWAI: FOR_MODEL,
 }
-"""What the model of each framework reads after a denial that is raised, or how the run ends; CrewAI calls again."""
+"""What the model of each framework reads after a denial that is raised, or how the run ends.
+
+CrewAI gets no error, after which it would call the tool again.
+"""
 
 REGISTERED = {"pydantic_ai": "Pydantic AI", "mcp": "the MCP SDK"}
 """Frameworks whose decorators return the function itself."""
@@ -42,10 +45,7 @@ def test_gated_function_below_a_framework_is_asked_about_and_run(name: str, kind
 def test_denied_function_below_a_framework_does_not_run(name: str, kind: str) -> None:
     results = play_kind(name, kind)["denies"]
     assert results["ran"] == []
-    if name == CREWAI:  # it calls a tool that raises again
-        assert results["asked"] > 1
-    else:
-        assert (results["asked"], results["text"]) == (1, RAISED[name])
+    assert (results["asked"], results["text"]) == (1, RAISED[name])
 
 
 @pytest.mark.parametrize("name", RAISED)
