@@ -180,6 +180,10 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --group server --extra google-adk --constraints $(VENV)/beside-adk.txt \
 		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 		--output-file tests/frameworks/locks/google_adk.lock
+	grep -o '^[a-z0-9._-]*==[^\\]*' requirements.lock | grep -vE '^(aiosqlite|pydantic|pydantic-core|rich)==' > $(VENV)/beside-crewai.txt
+	$(VENV)/bin/uv pip compile pyproject.toml --group server --extra crewai --constraints $(VENV)/beside-crewai.txt \
+		--overrides tests/frameworks/locks/crewai.overrides --universal --python-version 3.11 --upgrade --generate-hashes \
+		--no-annotate --no-header --quiet --output-file tests/frameworks/locks/crewai.lock
 	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra mcp --constraints requirements.lock \
 		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 		--output-file tests/frameworks/locks/mcp.lock
@@ -195,12 +199,6 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	for name in agent_framework google_adk strands; do \
 		$(VENV)/bin/uv pip compile tests/frameworks/locks/agui_$$name.in --universal --python-version 3.11 --upgrade \
 			--generate-hashes --no-annotate --no-header --quiet --output-file tests/frameworks/locks/agui_$$name.lock; \
-	done
-	for name in crewai; do \
-		$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/$$name.in --extra policies \
-			$$(test ! -f tests/frameworks/locks/$$name.overrides || echo --overrides tests/frameworks/locks/$$name.overrides) \
-			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
-			--output-file tests/frameworks/locks/$$name.lock; \
 	done
 	for extra in pydantic-ai openai-agents agent-framework langgraph autogen parsimony mcp agui sdk; do \
 		$(VENV)/bin/uv pip compile pyproject.toml $$(test $$extra != agui || echo tests/frameworks/locks/agui.in) --extra policies \

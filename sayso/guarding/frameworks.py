@@ -23,6 +23,7 @@ _GUARDS = {
     "autogen_agentchat": "autogen",
     "langchain_core": "langchain",
     "google.adk": "google_adk",
+    "crewai": "crewai",
     "afk": "afk",
     "parsimony_agents": "parsimony",
 }

@@ -19,7 +19,6 @@ from tests.frameworks.kinds import (
     AGUI_AGENTS,
     CLAUDE,
     ENVIRONMENTS,
-    GATED,
     KINDS,
     MCP,
     SCENARIOS,
@@ -39,7 +38,7 @@ def main() -> int:
     """Return 0 if every scenario passed and the page has the resulting table."""
     names = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
     kinds = [kind for kind in KINDS if not names or kind.name in names]
-    others = [name for name in (MCP, AGUI, CLAUDE, *GATED, SDK) if not names or name in names]
+    others = [name for name in (MCP, AGUI, CLAUDE, SDK) if not names or name in names]
     go = [TRPC_AGENT_GO] if not names or TRPC_AGENT_GO in names else []  # builds its server itself
     if "--lowest" in sys.argv:
         return run_lowest(kinds, others)

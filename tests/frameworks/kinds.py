@@ -24,9 +24,6 @@ TRPC_AGENT_GO = "trpc_agent_go"
 CLAUDE = "claude_agent_sdk"
 """The environment of Claude Code and its SDK, which have no column."""
 
-GATED = ("crewai",)
-"""The environments of frameworks that are tested with gated functions only, and have no column."""
-
 SDK = "sdk"
 """The environment of the SDK alone with its command line."""
 
@@ -87,6 +84,7 @@ KINDS = (
         seen=False,
     ),
     Kind("google_adk", "Google ADK", "google_adk", _OURS),
+    Kind("crewai", "CrewAI", "crewai", _OURS),
     Kind("autogen", "AutoGen, one agent", "autogen", _SAVED_BY_SAYSO),
     Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _SAVED_BY_SAYSO),
     Kind("afk", "AFK, as described", "afk"),

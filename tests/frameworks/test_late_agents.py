@@ -18,6 +18,7 @@ LATE = {
     "afk": COMMON,
     "parsimony": COMMON,
     "google_adk": (*COMMON, "from_context", "code"),
+    "crewai": (*COMMON, "in_words", "crew", "by_client"),
 }
 """The ways in which a tool of each framework gets an agent."""
 
@@ -39,6 +40,7 @@ ALLOWED = {
     "afk": ("gated_function", "gated_agent"),
     "parsimony": ("gated_function", "gated_agent"),
     "google_adk": ("gated_function", "gated_agent", "by_code"),
+    "crewai": ("gated_function", "gated_agent", "by_code"),
 }
 """What a tool may call: what a gate has seen, and what its own code runs."""
 
@@ -69,6 +71,13 @@ GUARDED = {
         "google.adk.flows.llm_flows.tools._live_caller._call_tool_in_thread_pool",
         "google.adk.flows.llm_flows.extensions._code_execution._run_pre_processor",
         "google.adk.flows.llm_flows.extensions._code_execution._run_post_processor",
+    ],
+    "crewai": [
+        "crewai.hooks.tool_hooks.run_before_tool_call_hooks",
+        "crewai.agents.agent_executor.run_before_tool_call_hooks",
+        "crewai.utilities.tool_utils.run_before_tool_call_hooks",
+        "BaseLLM._handle_tool_execution",
+        "LLM._handle_tool_call",
     ],
 }
 """The functions of the locked versions that execute tools."""

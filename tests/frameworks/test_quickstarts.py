@@ -22,6 +22,7 @@ HEADINGS = {
     "langgraph_batched": "LangChain and LangGraph",
     "autogen": "AutoGen",
     "google_adk": "Google ADK",
+    "crewai": "CrewAI",
     "afk": "AFK",
     "parsimony": "parsimony-agents",
 }
@@ -31,6 +32,7 @@ MODELS = {
     "agent_framework": "from tests.frameworks.bots.agent_framework import ScriptedModel\nmodel = ScriptedModel()",
     "langgraph_batched": "from tests.frameworks.bots.langgraph import ScriptedModel\nmodel = ScriptedModel()",
     "autogen": "from tests.frameworks.bots.autogen import ScriptedModel\nmodel = ScriptedModel()",
+    "crewai": "from tests.frameworks.bots.crewai import ScriptedModel\nmodel = ScriptedModel(model='player')",
     "google_adk": "from tests.frameworks.bots.google_adk import ScriptedModel\nmodel = ScriptedModel()",
     "afk": "from tests.frameworks.bots.afk import PayArgs as SendMoney, ScriptedModel\nmodel = ScriptedModel()",
     "parsimony": "import tests.frameworks.bots.parsimony\nmodel = 'player/script'",
@@ -53,6 +55,7 @@ async def test_quick_start_suspends_and_resumes(kind: Kind, tmp_path: Path) -> N
         "SAYSO_MODEL_URL": "http://127.0.0.1:9/v1",
         "PYTHONPATH": f"{tmp_path}:{CONTRACTS}",
         "BOT_HOME": str(tmp_path),
+        "CREWAI_DISABLE_TELEMETRY": "true",
     }
     with running_stack(tmp_path / "home", environ, python=str(kind.python)) as stack:
         async with Installation(kind, stack, tmp_path).people() as (agent, reviewer):

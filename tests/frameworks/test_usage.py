@@ -18,6 +18,7 @@ MODELS = {
     "parsimony": "player/1",
     "afk": "player",
     "google_adk": "player-1",
+    "crewai": "player-1",
 }
 ESTIMATED = {"parsimony"}
 """Frameworks that estimate the tokens of a model that reports none."""

@@ -13,7 +13,10 @@ from service.core.settings import CHECKOUT
 
 FOLDER = Path(__file__).parent
 CHANGELOG = (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8")
-ADAPTERS = ("afk", "agent_framework", "autogen", "google_adk", "langgraph", "openai_agents", "parsimony", "pydantic_ai")
+ADAPTERS = (
+    *("afk", "agent_framework", "autogen", "crewai", "google_adk", "langgraph", "openai_agents", "parsimony"),
+    "pydantic_ai",
+)
 
 
 def read_names(file: str) -> list[str]:

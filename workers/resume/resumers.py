@@ -171,6 +171,7 @@ FRAMEWORKS = (
     "afk",
     "agent_framework",
     "autogen",
+    "crewai",
     "google_adk",
     "langgraph",
     "openai_agents",

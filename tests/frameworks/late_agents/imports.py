@@ -16,6 +16,7 @@ PACKAGES = {
     "langgraph": "langchain_core",
     "parsimony": "parsimony_agents",
     "google_adk": "google.adk",
+    "crewai": "crewai",
 }
 
 
