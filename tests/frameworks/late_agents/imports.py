@@ -1,6 +1,7 @@
 """A tool of Sayso's own runner that imports a framework only when it runs, in the framework's environment."""
 
 import asyncio
+import contextlib
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -38,7 +39,9 @@ async def imported(to: str) -> str:
 async def main() -> None:
     """Play it."""
     assert not {*PACKAGES.values(), "afk"} & sys.modules.keys()
-    print_json({"own": await play_own([imported])})
+    with contextlib.redirect_stdout(sys.stderr):  # CrewAI prints what its agents do
+        played = await play_own([imported])
+    print_json({"own": played})
 
 
 if __name__ == "__main__":
