@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.core.settings import CHECKOUT
-from tests.frameworks.kinds import AGUI_AGENTS, GATED
+from tests.frameworks.kinds import AGUI_AGENTS
 
 LOCKS = sorted((CHECKOUT / "tests" / "frameworks" / "locks").glob("*.lock"))
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
@@ -18,8 +18,6 @@ def test_framework_locks_hold_what_sayso_needs(lock: Path) -> None:
     needed = PROJECT["project"]["optional-dependencies"]["cli"]
     if lock.stem in AGUI_AGENTS:  # they stand behind a proxy of another environment
         needed = []
-    elif lock.stem in GATED:  # they run no service
-        needed = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["policies"]]
     elif lock.stem not in ("agui", "claude_agent_sdk", "mcp", "sdk"):
         needed = PROJECT["dependency-groups"]["server"]
     locked = set(re.findall(r"^([a-z0-9._-]+)==", lock.read_text(), re.MULTILINE))
