@@ -6,6 +6,7 @@ import structlog
 
 from sayso.core.records.items import Item
 from sayso.core.records.previews import Preview
+from sayso.core.transitions.freezing import check_start
 from sayso.errors import Conflict, NotFound, Unavailable, Unreadable
 from sayso.runner.agents import Agent
 from sayso.runner.previews import make_preview
@@ -15,12 +16,13 @@ log = structlog.get_logger()
 
 
 async def make_previews(wiring: Wiring, agents: Mapping[str, Agent], suspension_id: str) -> None:
-    """Make the previews that a suspension waits for. If this worker is lost, a person asks again."""
+    """Make the previews that a suspension waits for. If this worker is lost, or it is frozen, a person asks again."""
     try:
         saved = await wiring.desk.suspensions.read(suspension_id)
-        agent = agents.get(saved.record.run.agent)
+        agent, freezes = agents.get(saved.record.run.agent), await wiring.freezes.known()
         for item in saved.record.items:
             if item.open and item.preview_request is not None:
+                check_start(freezes, saved.record, (item.tool.name,), saved.now_ms)
                 preview = await _preview(agent, item, saved.now_ms)
                 await wiring.desk.store_preview(suspension_id, item.item_id, preview)
     except (Conflict, NotFound, Unreadable, Unavailable) as refusal:

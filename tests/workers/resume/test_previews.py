@@ -11,15 +11,17 @@ from sayso.core.records.items import Item
 from sayso.core.records.previews import Preview
 from sayso.core.records.suspensions import ResumeSpec, RunRef, RunStatus
 from sayso.core.records.tools import ToolCall
-from sayso.errors import StaleDigest
+from sayso.errors import Frozen, StaleDigest
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, ScriptedModel
 from sayso.runner.tools import tool
 from service.core.store.runs.runs import Run
+from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
 from tests.sayso.samples import person
 from tests.workers.runs import await_event, decide, draining, start, turn, until
 from workers.resume import driving as resume
+from workers.resume.previews import make_previews
 
 world = {"rows": 3}
 wiped: list[str] = []
@@ -62,6 +64,14 @@ async def read(wiring: Wiring, run: Run) -> Item:
 
 def contents(item: Item) -> list[Any]:
     return [preview.content for preview in item.previews]
+
+
+async def ask_outside(wiring: Wiring) -> Saved:
+    """Ask about a call that came over the API, and that a worker will run."""
+    call = ToolCall(call_id="c", index=0, name="refund", args={"table": "orders"})
+    run = RunRef(id="run_x", agent="wiper", owner="bot", thread_id="run_x")
+    external = ExternalCall(call=call, definition=refund.definition)
+    return await wiring.desk.suspend(run, [external], ResumeSpec(resumer="calls"))
 
 
 async def await_preview(wiring: Wiring, run: Run, times: int) -> Item:
@@ -171,11 +181,8 @@ async def test_call_whose_preview_fails_at_the_start_is_asked_again(wiring: Wiri
 
 
 async def test_call_from_outside_gets_its_preview_from_a_worker(wiring: Wiring) -> None:
-    call = ToolCall(call_id="c", index=0, name="refund", args={"table": "orders"})
-    external = ExternalCall(call=call, definition=refund.definition)
-    run = RunRef(id="run_x", agent="wiper", owner="bot", thread_id="run_x")
     async with draining(wiring):
-        saved = await wiring.desk.suspend(run, [external], ResumeSpec(resumer="calls"))
+        saved = await ask_outside(wiring)
         suspended = await until(wiring, RunStatus.SUSPENDED)
         item = await await_preview(wiring, suspended, 1)
         assert contents(item) == ["deletes 3 rows of orders"]
@@ -201,10 +208,7 @@ async def test_worker_without_the_agent_says_so(wiring: Wiring, monkeypatch: pyt
 
 
 async def test_each_request_reaches_the_workers_once(wiring: Wiring) -> None:
-    call = ToolCall(call_id="c", index=0, name="refund", args={"table": "orders"})
-    run = RunRef(id="run_x", agent="wiper", owner="bot", thread_id="run_x")
-    external = ExternalCall(call=call, definition=refund.definition)
-    saved = await wiring.desk.suspend(run, [external], ResumeSpec(resumer="calls"))
+    saved = await ask_outside(wiring)
 
     async def count() -> int:
         return int(await wiring.store.redis.llen(wiring.store.keys.previews))
@@ -218,3 +222,16 @@ async def test_each_request_reaches_the_workers_once(wiring: Wiring) -> None:
     preview = Preview(content="x", digest="a" * 64, at_ms=0, args=edited)
     await wiring.desk.store_preview(saved.record.id, "i1", preview)
     assert await count() == 2
+
+
+async def test_freeze_stops_previews(wiring: Wiring) -> None:
+    saved = await ask_outside(wiring)
+    freeze = await wiring.freezes.freeze("tool:refund", "odd", person("root"))
+    await make_previews(wiring, resume.agents, saved.record.id)
+    assert (await read(wiring, await wiring.runs.read("run_x"))).previews == ()
+    with pytest.raises(Frozen, match="root has frozen"):
+        await wiring.desk.request_preview(saved.record.id, "i1", None, person("ada"))
+    await wiring.freezes.unfreeze(freeze.id, person("root"))
+    await wiring.desk.request_preview(saved.record.id, "i1", None, person("ada"))
+    await make_previews(wiring, resume.agents, saved.record.id)
+    assert contents(await read(wiring, await wiring.runs.read("run_x"))) == ["deletes 3 rows of orders"]
