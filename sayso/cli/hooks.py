@@ -26,6 +26,8 @@ BLOCKED = 2
 """The exit status with which every agent here blocks the call and reads the reason from stderr."""
 
 _PATIENCE_S = 5.0
+_ENDS = "claude-code"
+"""The agent whose runs can end with a call that waits."""
 
 
 class Failure(StrEnum):
@@ -38,13 +40,22 @@ class Failure(StrEnum):
 
 _WAIT = typer.Option(min=0, help="Seconds to wait for a person. Stay below the agent's limit for hooks.")
 _FAIL = typer.Option(help="Without a desk: deny calls, let the agent ask its user, or let its permissions decide.")
+_DEFER = typer.Option("--defer", help="End the run with a call that waits, to be resumed after the decision.")
 
 
 def _add(agent: str) -> None:
     def answer(wait: Annotated[float, _WAIT] = 50.0, fail: Annotated[Failure, _FAIL] = Failure.closed) -> None:
         raise typer.Exit(_answer(agent, HookOptions(wait, fail.value)))
 
-    hook.command(agent, help=f"Answer a hook of {FORMATS[agent].title}. Reads SAYSO_URL and SAYSO_KEY.")(answer)
+    def answer_or_end(
+        wait: Annotated[float, _WAIT] = 50.0,
+        fail: Annotated[Failure, _FAIL] = Failure.closed,
+        defer: Annotated[bool, _DEFER] = False,
+    ) -> None:
+        raise typer.Exit(_answer(agent, HookOptions(wait, fail.value, defers=defer)))
+
+    help_text = f"Answer a hook of {FORMATS[agent].title}. Reads SAYSO_URL and SAYSO_KEY."
+    hook.command(agent, help=help_text)(answer_or_end if agent == _ENDS else answer)
 
 
 for _name in FORMATS:
@@ -57,13 +68,16 @@ def install(
     scope: Annotated[Scope, typer.Option(help="Whose settings hold the hook.")] = Scope.project,
     wait: Annotated[float, typer.Option(min=0, max=3600, help="Seconds that a call waits for a person.")] = 540.0,
     fail: Annotated[Failure, _FAIL] = Failure.closed,
+    defer: Annotated[bool, _DEFER] = False,
     remove_it: Annotated[bool, typer.Option("--remove", help="Remove the hook instead.")] = False,
 ) -> None:
     """Write the hook into the agent's settings file, beside what stands there, or remove it."""
     if agent not in PLACES:
         raise InvalidInput(f"Sayso writes no settings of {agent!r}. Name one of: {', '.join(PLACES)}.")
+    if defer and agent != _ENDS:
+        raise InvalidInput(f"Runs of {agent} cannot end with a call that waits. Install the hook without --defer.")
     file = settings_path(agent, scope, Path.cwd())
-    options = "" if fail is Failure.closed else f" --fail {fail.value}"
+    options = ("" if fail is Failure.closed else f" --fail {fail.value}") + (" --defer" if defer else "")
     changed = remove(agent, file) if remove_it else write_hook(agent, file, options, wait)
     print(f"{file}: {'changed' if changed else 'nothing to change'}.")
     if not remove_it:

@@ -11,7 +11,7 @@ from sayso.errors import InvalidInput
 SHELL = "Bash"
 """The name of each agent's shell at the desk, so that one rule is for all agents."""
 
-Decision = Literal["allow", "deny", "ask", "none"]
+Decision = Literal["allow", "deny", "ask", "defer", "none"]
 
 
 class Verdict(NamedTuple):
@@ -41,6 +41,8 @@ class HookCall:
     note: JsonObject
     takes_changes: bool = True
     """Whether the answer can have other arguments."""
+    run: str | None = None
+    """The agent's run, if it can end with the call and ask about it again once it is resumed."""
 
     def __post_init__(self) -> None:
         if hidden := self.place.keys() & self.native.keys():

@@ -17,6 +17,9 @@ from sayso.errors import InvalidInput, TooLarge
 MAX_INPUT_BYTES = 1_000_000
 """The largest input of a hook. A call with more cannot be reviewed."""
 
+_ASKING = ("default", "dontAsk")
+"""Claude Code's permission modes that let no call run which no rule of it allows."""
+
 _FOREIGN = "mcp__"
 """The begin of the names of MCP servers' tools, whose arguments are as their server takes them."""
 
@@ -37,6 +40,25 @@ class _ToolUse(_Payload):
     tool_input: dict[str, JsonValue]
     tool_use_id: _Id | None = None
     cwd: str
+    permission_mode: str = ""
+    prompt_id: str = ""
+    agent_id: str | None = None
+
+
+def _find_run(agent: str, sent: _ToolUse) -> str | None:
+    """Return the run of Claude Code that a call can end.
+
+    It ignores an answer `defer` in a terminal, and to calls that arrive together. Its own permissions decide then, so
+    they must not let calls run.
+    """
+    can_end = (
+        agent == "claude-code"
+        and sent.hook_event_name == "PreToolUse"
+        and os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
+        and sent.permission_mode in _ASKING
+        and sent.agent_id is None
+    )
+    return f"{os.environ.get('CLAUDE_PID', '')}:{sent.prompt_id}" if can_end else None
 
 
 def _read_tool_use(agent: str, payload: JsonObject) -> HookCall:
@@ -52,6 +74,7 @@ def _read_tool_use(agent: str, payload: JsonObject) -> HookCall:
         place={} if sent.tool_name.startswith(_FOREIGN) else {"cwd": sent.cwd, "project": project or sent.cwd},
         note=_find_note(sent.tool_name, sent.tool_input),
         takes_changes=agent == "claude-code" or sent.hook_event_name == "PreToolUse",
+        run=_find_run(agent, sent),
     )
 
 

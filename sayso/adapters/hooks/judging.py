@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sayso.adapters.hooks.calls import Decision, HookCall, Verdict
-from sayso.adapters.hooks.pending import Pending, PendingFile
+from sayso.adapters.hooks.pending import Pending, PendingFile, claim_end
 from sayso.client.holders import run_as
 from sayso.client.permits import Call, GatedCall, RedeemedPermit, obtain_permit, report
 from sayso.client.requests import new_key
@@ -23,12 +23,18 @@ _FAILURES: Mapping[OnFailure, tuple[Decision, str]] = {
 }
 
 
+_AGAIN = "Make exactly the same call again to continue."
+_ALONE = "So does an earlier call, and the agent keeps one. Make exactly this call again, alone, to continue."
+
+
 @dataclass(frozen=True)
 class HookOptions:
-    """How long a hook waits for a decision, and what it answers while the desk cannot be reached."""
+    """How long a hook waits for a decision, and what it answers then, and while the desk cannot be reached."""
 
     wait_s: float = 50.0
     on_failure: OnFailure = "closed"
+    defers: bool = False
+    """Whether a run ends with a call that waits, to be resumed after the decision."""
 
 
 def judge(call: HookCall, options: HookOptions, policy: RetryPolicy) -> Flow[Verdict]:
@@ -37,7 +43,7 @@ def judge(call: HookCall, options: HookOptions, policy: RetryPolicy) -> Flow[Ver
         return (yield from _ask(call, options, policy))
     except Suspended as suspended:
         waits = f"{call.tool} did not run: it waits for a person ({suspended.facts['link']})."
-        return Verdict("deny", f"{waits} Make exactly the same call again to continue.")
+        return _end_run(call, waits, policy.url) if options.defers else Verdict("deny", f"{waits} {_AGAIN}")
     except Denied as denied:
         return Verdict("deny", denied.for_model)
     except InDoubt:
@@ -48,6 +54,15 @@ def judge(call: HookCall, options: HookOptions, policy: RetryPolicy) -> Flow[Ver
         return Verdict(decision, f"Sayso: {failure.message} {effect}")
     except SaysoError as refused:
         return Verdict("deny", f"{call.tool} did not run: {refused.message}")
+
+
+def _end_run(call: HookCall, waits: str, url: str) -> Verdict:
+    """Let the run end with a call that waits, unless it cannot, or ends with another one."""
+    if call.run is None:
+        return Verdict("deny", f"{waits} {_AGAIN}")
+    if claim_end(url, call.agent, call.session, call.run, call_id=call.call_id or ""):
+        return Verdict("defer", f"{waits} Resume the session after the decision.")
+    return Verdict("deny", f"{waits} {_ALONE}")
 
 
 def _ask(call: HookCall, options: HookOptions, policy: RetryPolicy) -> Flow[Verdict]:

@@ -13,6 +13,18 @@ from sayso.core.clock import now_ms
 _KEPT_S = 30 * 24 * 3600  # the time after which the file of a call that nobody repeated is removed
 
 
+def claim_end(*run: str, call_id: str) -> bool:
+    """Return whether this call ends the run. A run ends with one call: of two, Claude Code forgets the first."""
+    file = PendingFile.find("end", *run).file
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError), file.open("x", encoding="utf-8") as claim:
+            claim.write(call_id)
+            return True
+        return file.read_text(encoding="utf-8") == call_id
+    return False
+
+
 class Pending(NamedTuple):
     """What a call was asked with: its idempotency key, and the title that reviewers read."""
 

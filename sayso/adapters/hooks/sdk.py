@@ -8,7 +8,7 @@ from pydantic_core import to_json
 from sayso.adapters.hooks.formats import read_call, write_answer
 from sayso.adapters.hooks.judging import HookOptions, judge
 from sayso.client import AsyncClient
-from sayso.errors import SaysoError
+from sayso.errors import InvalidInput, SaysoError
 
 Hook = Callable[[Any, str | None, Any], Awaitable[Any]]
 
@@ -16,8 +16,11 @@ Hook = Callable[[Any, str | None, Any], Awaitable[Any]]
 def make_hook(desk: AsyncClient, options: HookOptions | None = None) -> Hook:
     """Return a hook that lets the desk judge each call, and denies what cannot be judged.
 
-    The matcher's `timeout` must exceed `wait_s` by the time that retries may take.
+    The matcher's `timeout` must exceed `wait_s` by the time that retries may take. Raises `InvalidInput` for options
+    that defer: a session that resumes may run its deferred call before the SDK has named its hooks.
     """
+    if options is not None and options.defers:
+        raise InvalidInput("Calls cannot be deferred by make_hook. Install `sayso hook` with --defer in the settings.")
 
     async def answer(payload: Any, _call_id: str | None, _context: Any) -> Any:
         try:

@@ -22,11 +22,16 @@ PROGRAM = f'#!/bin/sh\nexec "{sys.executable}" -m sayso "$@"\n'
 
 @dataclass
 class Agent:
-    """An agent with a hook: by its settings (`command`), or by the options of its SDK (`sdk`)."""
+    """An agent with a hook: by its settings (`command`), or by the options of its SDK (`sdk`).
+
+    With `defers`, both have it by their settings, and a run ends with a call that waits. Such a run is resumed without
+    a prompt: before a new one, Claude Code would forget a call that is deferred again.
+    """
 
     desk: Desk
     kind: str
     wait_s: int = PATIENCE_S
+    defers: bool = False
     session: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
@@ -47,17 +52,27 @@ class Agent:
     def running(self, model: ScriptedModel, *resume: str) -> Iterator[subprocess.Popen[bytes]]:
         """Run the agent in a session of processes of its own."""
         environ = self._environ(model)
-        command = [str(PYTHON), "-m", "tests.frameworks.claude_agent_sdk.run_agent", str(self.wait_s), self.session]
-        if self.kind == "command":
-            install = ["sayso", "hook", "install", "claude-code", "--wait", str(self.wait_s)]
+        wait_s = "" if self.defers else str(self.wait_s)
+        command = [str(PYTHON), "-m", "tests.frameworks.claude_agent_sdk.run_agent", wait_s, self.session]
+        if self.kind == "command" or self.defers:
+            ending = ["--wait", "0", "--defer"] if self.defers else ["--wait", wait_s]
+            install = ["sayso", "hook", "install", "claude-code", *ending]
             subprocess.run(install, cwd=self.project, env=environ, check=True, stdout=subprocess.DEVNULL)
+        if self.kind == "command":
             begun = ["--resume" if resume else "--session-id", self.session]
-            command = [str(find_claude()), "-p", "go", *begun]
+            prompt = [] if resume and self.defers else ["go"]
+            command = [str(find_claude()), "-p", *prompt, *begun]
         else:
             command += resume
         with (self.desk.home / "output").open("ab") as output:
             child = subprocess.Popen(
-                command, cwd=self.project, env=environ, stdout=output, stderr=output, start_new_session=True
+                command,
+                cwd=self.project,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
         try:
             yield child

@@ -1,4 +1,4 @@
-"""A model for Claude Code: a server that makes one scripted shell command after the other, then ends its turn."""
+"""A model for Claude Code: a server that makes scripted shell commands, one or two a turn, then ends its turn."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -7,15 +7,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
+Block = tuple[dict[str, Any], dict[str, Any]]
+"""The begin of a block of a message, and what it holds."""
+
 
 class ScriptedModel(ThreadingHTTPServer):
     """A model's script, what its tools returned, and whether it may go on after the first command."""
 
     daemon_threads = True
 
-    def __init__(self, commands: Sequence[str]) -> None:
+    def __init__(self, turns: Sequence[str | Sequence[str]]) -> None:
         super().__init__(("127.0.0.1", 0), _Turn)
-        self.commands = commands
+        self.turns = [[turn] if isinstance(turn, str) else turn for turn in turns]
         self.results: list[dict[str, Any]] = []
         self.may_go_on = Event()
         self.may_go_on.set()
@@ -23,6 +26,14 @@ class ScriptedModel(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def next_turn(self, answered: int) -> Sequence[str]:
+        """Return the commands after those whose calls have results."""
+        for turn in self.turns:
+            if answered <= 0:
+                return turn
+            answered -= len(turn)
+        return ()
 
     def texts(self) -> list[str]:
         """Return what the model read as the results of its calls."""
@@ -42,12 +53,12 @@ class _Turn(BaseHTTPRequestHandler):
         blocks = [block for message in request["messages"] for block in message["content"] if isinstance(block, dict)]
         results = [block for block in blocks if block["type"] == "tool_result" and not is_interrupted(block)]
         if not any(tool.get("name") == "Bash" for tool in request.get("tools", [])):
-            return self._send("text/event-stream", _write_turn(request["model"], None, 0))
+            return self._send("text/event-stream", _write_turn(request["model"], (), 0))
         self.server.results = results
         if results:
             self.server.may_go_on.wait()
-        command = self.server.commands[len(results)] if len(results) < len(self.server.commands) else None
-        return self._send("text/event-stream", _write_turn(request["model"], command, len(blocks)))
+        commands = self.server.next_turn(len(results))
+        return self._send("text/event-stream", _write_turn(request["model"], commands, len(blocks)))
 
     def _send(self, kind: str, text: str) -> None:
         self.send_response(200)
@@ -62,32 +73,36 @@ def is_interrupted(result: dict[str, Any]) -> bool:
     return "interrupted" in str(result["content"])
 
 
-def _write_turn(model: str, command: str | None, number: int) -> str:
+def _write_turn(model: str, commands: Sequence[str], number: int) -> str:
     """Return the events of a turn that calls Bash, or that only says something."""
-    block: dict[str, Any] = {"type": "text", "text": ""}
-    delta: dict[str, Any] = {"type": "text_delta", "text": "done"}
-    if command is not None:
-        block = {"type": "tool_use", "id": f"toolu_{number}", "name": "Bash", "input": {}}
-        arguments = {"command": command, "description": f"Step {number}"}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
     usage = {"input_tokens": 1, "output_tokens": 1}
     message = {"id": "msg", "type": "message", "role": "assistant", "model": model, "content": [], "usage": usage}
-    end = {"stop_reason": "end_turn" if command is None else "tool_use", "stop_sequence": None}
+    end = {"stop_reason": "tool_use" if commands else "end_turn", "stop_sequence": None}
+    says: Block = ({"type": "text", "text": ""}, {"type": "text_delta", "text": "done"})
+    blocks = [_write_call(command, f"{number}_{index}") for index, command in enumerate(commands)] or [says]
     events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": message | {"stop_reason": None, "stop_sequence": None}},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": end, "usage": usage},
-        {"type": "message_stop"},
+        {"type": "message_start", "message": message | {"stop_reason": None, "stop_sequence": None}}
     ]
+    for index, (block, delta) in enumerate(blocks):
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": block},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
+    events += [{"type": "message_delta", "delta": end, "usage": usage}, {"type": "message_stop"}]
     return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
 
 
+def _write_call(command: str, number: str) -> Block:
+    arguments = {"command": command, "description": f"Step {number}"}
+    block = {"type": "tool_use", "id": f"toolu_{number}", "name": "Bash", "input": {}}
+    return block, {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+
+
 @contextmanager
-def running_model(commands: Sequence[str]) -> Iterator[ScriptedModel]:
+def running_model(turns: Sequence[str | Sequence[str]]) -> Iterator[ScriptedModel]:
     """Serve a script."""
-    with ScriptedModel(commands) as model:
+    with ScriptedModel(turns) as model:
         Thread(target=model.serve_forever, daemon=True).start()
         try:
             yield model

@@ -6,7 +6,7 @@ from launch.stops import wait_until
 from sayso.client.operations import Action
 from tests.frameworks.claude_agent_sdk.agents import Agent, kill
 from tests.frameworks.claude_agent_sdk.models import running_model
-from tests.frameworks.mcp.desks import PATIENCE_S
+from tests.frameworks.mcp.desks import PATIENCE_S, Desk
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -55,3 +55,32 @@ def test_agent_killed_before_the_decision_continues_with_its_item(agent: Agent, 
     assert ("denied by admin" in result) is (action == "deny")
     assert agent.written("once") == (action == "approve")
     assert agent.desk.waiting() == []
+
+
+def test_deferred_call_runs_once_when_its_session_resumes(agent: Agent) -> None:
+    """The run ends before the decision, and no process waits."""
+    agent.defers = True
+    with running_model([agent.write("once")]) as model:
+        agent.run(model)
+        waiting = agent.desk.await_suspension()
+        agent.run(model, "resume")
+        assert (agent.written("once"), model.results) == (0, []), "nobody has decided yet"
+        assert agent.desk.decide("approve").id == waiting.id
+        agent.run(model, "resume")
+    assert agent.written("once") == 1
+    assert agent.desk.waiting() == []
+
+
+def test_of_two_calls_in_a_turn_none_is_lost(desk: Desk) -> None:
+    """Claude Code would forget the first of two deferred calls."""
+    agent = Agent(desk, "command", defers=True)
+    with running_model([[agent.write("first"), agent.write("second")], agent.write("second")]) as model:
+        agent.run(model)
+        first, second = sorted(desk.waiting(), key=lambda one: str(one.items[0].tool.args["command"]))
+        desk.reviewer.decide(first.id, first.items[0], "deny", message="not the first")
+        desk.reviewer.decide(second.id, second.items[0], "approve")
+        agent.run(model, "resume")
+    texts = model.texts()
+    assert any("not the first" in text for text in texts), texts
+    assert any("again, alone" in text for text in texts), texts
+    assert [agent.written(name) for name in ("first", "second")] == [0, 1]

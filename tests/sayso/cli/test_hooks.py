@@ -66,6 +66,16 @@ def test_program_that_is_missing_blocks_the_call(programs: Programs, tmp_path: P
     assert "sayso" not in (tmp_path / ".claude" / "settings.json").read_text()
 
 
+def test_install_with_defer_is_for_agents_whose_runs_can_end(programs: Programs, tmp_path: Path) -> None:
+    install = ["hook", "install", "claude-code", "--scope", "user", "--wait", "0", "--defer"]
+    done = programs.run(install, environ(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "sayso hook claude-code --wait 0 --defer || exit 2" in (tmp_path / ".claude" / "settings.json").read_text()
+    refused = programs.run(["hook", "install", "codex", "--scope", "user", "--defer"], environ(tmp_path))
+    assert "Install the hook without --defer" in refused.stderr
+    assert not (tmp_path / ".codex").exists()
+
+
 def test_install_names_the_agents_that_it_knows(programs: Programs, tmp_path: Path) -> None:
     done = programs.run(["hook", "install", "emacs"], environ(tmp_path))
     assert done.returncode == 1

@@ -136,3 +136,66 @@ def test_tool_of_an_mcp_server_keeps_its_arguments(desk: InProcessDesk) -> None:
     ask(desk, claude(tool_name="mcp__bank__pay", tool_input={"to": "ann", "description": "rent"}))
     (record,) = desk.records.values()
     assert record.items[0].tool.args == {"to": "ann", "description": "rent"}
+
+
+RUN = {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli", "CLAUDE_PID": "7"}
+"""What Claude Code sets for hooks of a run without a terminal."""
+
+
+def set_run(monkeypatch: pytest.MonkeyPatch, **more: str) -> None:
+    for name, value in {**RUN, **more}.items():
+        monkeypatch.setenv(name, value)
+
+
+def ask_to_defer(desk: InProcessDesk, command: str, call_id: str, **more: Any) -> tuple[str, str]:
+    return decision(ask(desk, claude(command, call_id, **more), options=HookOptions(0, defers=True)))
+
+
+def test_deferred_call_continues_when_its_session_resumes(desk: InProcessDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_run(monkeypatch)
+    assert ask_to_defer(desk, "npm publish", "toolu_01", prompt_id="p")[0] == "defer"
+    set_run(monkeypatch, CLAUDE_PID="8")
+    assert ask_to_defer(desk, "npm publish", "toolu_01")[0] == "defer", "nobody has decided yet"
+    desk.reviewer.decide("approve")
+    set_run(monkeypatch, CLAUDE_PID="9")
+    assert ask_to_defer(desk, "npm publish", "toolu_01")[0] == "allow"
+    assert ask_to_defer(desk, "npm publish", "toolu_01")[0] == "deny", "the permit was redeemed"
+    assert len(desk.records) == 1
+
+
+def test_second_waiting_call_of_a_run_is_made_again_alone(desk: InProcessDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_run(monkeypatch)
+    assert ask_to_defer(desk, "npm publish", "toolu_01")[0] == "defer"
+    verdict, reason = ask_to_defer(desk, "npm pack", "toolu_02")
+    assert verdict == "deny"
+    assert "Make exactly this call again, alone" in reason
+    set_run(monkeypatch, CLAUDE_PID="8")
+    assert ask_to_defer(desk, "npm pack", "toolu_03")[0] == "defer"
+    assert len(desk.records) == 2, "each call keeps its item"
+
+
+@pytest.mark.parametrize(
+    ("more", "payload"),
+    [
+        ({"CLAUDE_CODE_ENTRYPOINT": "cli"}, {}),
+        ({}, {"permission_mode": "bypassPermissions"}),
+        ({}, {"permission_mode": "acceptEdits"}),
+        ({}, {"agent_id": "a1"}),
+    ],
+    ids=["terminal", "bypass", "accept", "subagent"],
+)
+def test_call_that_might_run_unasked_is_denied_instead_of_deferred(
+    desk: InProcessDesk, monkeypatch: pytest.MonkeyPatch, more: dict[str, str], payload: dict[str, Any]
+) -> None:
+    set_run(monkeypatch, **more)
+    verdict, reason = ask_to_defer(desk, "npm publish", "toolu_01", **payload)
+    assert (verdict, "same call again" in reason) == ("deny", True)
+
+
+def test_call_is_denied_where_no_place_of_its_run_can_be_kept(
+    desk: InProcessDesk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    set_run(monkeypatch)
+    assert ask_to_defer(desk, "npm publish", "toolu_01")[0] == "deny"

@@ -6,6 +6,7 @@ import pytest
 
 from sayso.adapters.hooks.judging import HookOptions
 from sayso.adapters.hooks.sdk import make_hook
+from sayso.errors import InvalidInput
 from sayso.testing import InProcessDesk
 from tests.sayso.adapters.hooks.payloads import claude, decision
 
@@ -28,6 +29,12 @@ async def test_hook_denies_what_it_cannot_read(desk: InProcessDesk, payload: Any
     assert verdict == "deny"
     assert reason.startswith("Sayso blocked the call: ")
     assert not desk.records
+
+
+async def test_hook_that_would_defer_is_refused(desk: InProcessDesk) -> None:
+    async with desk.async_client() as client:
+        with pytest.raises(InvalidInput, match="--defer in the settings"):
+            make_hook(client, HookOptions(defers=True))
 
 
 async def test_hook_denies_without_a_desk(desk: InProcessDesk) -> None:
