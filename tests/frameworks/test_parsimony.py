@@ -1,16 +1,21 @@
-"""Tests of questions, handoffs, early ends and records of parsimony-agents."""
+"""Tests of questions, handoffs, early ends and records of parsimony-agents, and of a loop of its LiteLLM."""
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
 
 from demo.clients import Client, Refused
+from demo.stacks import neutral_environ
 from launch.stops import wait_until
+from sayso import Client as Reviewer
 from sayso.core.records.suspensions import RunStatus
+from service.core.settings import CHECKOUT
 from service.core.store.keys import TenantKeys
 from tests.frameworks.installations import PATIENCE_S, Installation, write_script
 from tests.frameworks.kinds import KINDS
+from tests.frameworks.recipes.chat_models import running_chat_model
 from tests.frameworks.test_conformance import check_elsewhere, decide, find_suspensions, finished, look, money
 
 PARSIMONY = next(one for one in KINDS if one.name == "parsimony")
@@ -137,3 +142,49 @@ def test_records_are_used_once_and_by_their_own_agent(installation: Installation
     assert "not a suspension of parsimony-agents: run_id: Input should be a valid string" in results["not a record"]
     assert "$.record.messages[4].content[0].text is a object, which is not JSON" in results["not JSON"]
     assert "FAILED" in results["error"]
+
+
+def run_litellm(installation: Installation, model: str) -> str:
+    """Run the recipe until it ends or waits, and return its output."""
+    environ = neutral_environ() | {
+        "SAYSO_URL": installation.stack.url,
+        "SAYSO_KEY": installation.stack.agent_key,
+        "MODEL": "openai/scripted",
+        "OPENAI_API_BASE": model,
+        "OPENAI_API_KEY": "none",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+    recipe = CHECKOUT / "tests" / "frameworks" / "recipes" / "litellm_loop.py"
+    command = [str(installation.kind.python), str(recipe), "talk.json", "Pay both."]
+    done = subprocess.run(
+        command,
+        cwd=installation.home,
+        env={**neutral_environ(), **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_litellm_loop_runs_each_call_once_as_decided(installation: Installation) -> None:
+    """No process waits. A lost conversation makes no call twice, since the desk has its report."""
+    sent, talk = installation.home / "sent.txt", installation.home / "talk.json"
+    with running_chat_model() as model, Reviewer(installation.stack.url, "-") as reviewer:
+        reviewer.sign_in("admin", installation.stack.admin_password)
+        for _again in range(2):
+            assert "Calls wait for a person" in run_litellm(installation, model)
+        assert not sent.exists()
+        for waits in reviewer.waiting().suspensions:
+            (item,) = waits.items
+            if item.tool.args["to"] == "ann":
+                reviewer.decide(waits.id, item, "approve", args={"to": "ann", "amount": 5})
+            else:
+                reviewer.decide(waits.id, item, "deny", message="Not Bob.")
+        before = talk.read_text()
+        ended = run_litellm(installation, model)
+        talk.write_text(before)
+        assert run_litellm(installation, model) == ended
+    assert ended == "sent 5 to ann | send_money did not run: Not Bob."
+    assert sent.read_text() == "ann 5\n"

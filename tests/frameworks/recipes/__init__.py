@@ -1,0 +1,1 @@
+"""Recipes of the documentation for programs that have no adapter."""
