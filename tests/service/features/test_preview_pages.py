@@ -47,6 +47,7 @@ def test_edit_gets_a_preview_of_its_own(site: Site, open_as: Open) -> None:
     page.get_by_role("button", name="Review 1 change").click()
     review = page.get_by_role("region", name="Your changes")
     expect(review).to_contain_text("There is no preview of the edited arguments.")
+    expect(page.get_by_text("sends 250 EUR")).to_have_count(0)
     page.get_by_role("button", name="Preview changes").click()
     expect(review).to_contain_text("A worker makes the preview.")
     site.act(lambda wiring: preview(wiring, record, shown("sends 120 EUR", "b", args={**REFUND_ARGS, "amount": 120})))
