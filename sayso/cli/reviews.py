@@ -42,7 +42,8 @@ def mask_suspension(suspension: SuspensionView) -> SuspensionView:
 
 def _find_secrets(item: ItemView) -> frozenset[str]:
     decided = (part for given in (*item.decisions, item.outcome) for part in _list_decided(item, given))
-    return frozenset().union(*(redact(args, None, item.terms.secrets).secrets for args in (item.tool.args, *decided)))
+    known = (item.tool.args, item.original or {}, *decided)
+    return frozenset().union(*(redact(args, None, item.terms.secrets).secrets for args in known))
 
 
 def _list_decided(item: ItemView, given: DecisionView | OutcomeView | None) -> list[JsonObject]:
@@ -54,19 +55,18 @@ def _list_decided(item: ItemView, given: DecisionView | OutcomeView | None) -> l
 
 
 def _mask_item(item: ItemView, secrets: Redacted) -> ItemView:
-    permit = item.permit
-    if permit is not None:
-        permit = permit.model_copy(update={"report": _scrub(permit.report, secrets, "output", "error")})
+    report = _scrub(item.permit.report, secrets, "output", "error") if item.permit is not None else None
     args = secrets.scrub_object(redact(item.tool.args, None, item.terms.secrets).args)
     update = {
         "tool": item.tool.model_copy(update={"args": args}),
+        "original": redact(item.original, None, item.terms.secrets).args if item.original is not None else None,
         "prompt": _scrub(item.prompt, secrets, "title", "body", "reason", "metadata"),
         "computed": secrets.scrub_json(item.computed),
         "previews": tuple(_scrub(preview, secrets, "content", "before", "error", "args") for preview in item.previews),
         "denied_before": _scrub(item.denied_before, secrets, "message"),
         "decisions": tuple(_mask_decided(item, decision, secrets) for decision in item.decisions),
         "outcome": _mask_decided(item, item.outcome, secrets) if item.outcome is not None else None,
-        "permit": permit,
+        "permit": item.permit.model_copy(update={"report": report}) if item.permit is not None else None,
         "inquiries": tuple(_scrub(inquiry, secrets, "text", "answer") for inquiry in item.inquiries),
     }
     return item.model_copy(update=update)

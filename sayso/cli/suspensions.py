@@ -15,6 +15,7 @@ from sayso.core.clock import now_ms
 from sayso.core.records.decisions import EarlierDenial
 from sayso.core.rendering.renderers import name_flags, render_call
 from sayso.core.rendering.views import read_text
+from sayso.core.sentences import name_reviewers
 from sayso.core.sentences.deadlines import describe_ago, describe_clock, write_sentence
 from sayso.core.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.core.sentences.items import describe_person, describe_resemblance
@@ -218,7 +219,7 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     else:
         allowed = show_line(", ".join(item.allowed))
         parts.append(Text.assemble("allowed: ", allowed, "; due ", show_due(item.terms.deadline_at)))
-        parts += [*_show_confirmer(item), *_show_step_up(item)]
+        parts += [*_show_stages(item), *_show_confirmer(item), *_show_step_up(item)]
         if item.number is not None:
             parts.append(show_line(f"number for the reviewer: {item.number}", "bold"))
         elif item.terms.match_number:
@@ -244,6 +245,15 @@ def _show_previews(item: ItemView) -> Iterator[RenderableType]:
             yield Text("It has changed since it was approved.", "bold yellow")
         if preview.cut:
             yield Text(f"Only the beginning of {preview.cut} is shown.", "yellow")
+
+
+def _show_stages(item: ItemView) -> Iterator[RenderableType]:
+    for place, stage in enumerate(item.terms.stages):
+        state = "done" if place < item.terms.stage else "now" if place == item.terms.stage else "next"
+        yield show_line(f"stage {place + 1}, {name_reviewers(stage.reviewers, 'or')}: {state}")
+    if item.original is not None:
+        yield Text("as requested, before an earlier stage changed it:", "bold")
+        yield from show_args(item.original)
 
 
 def _show_confirmer(item: ItemView) -> Iterator[RenderableType]:

@@ -27,7 +27,7 @@ from sayso.core.records.judgements import Charge
 from sayso.core.records.permissions import MANDATE_PREFIX
 from sayso.core.records.previews import Preview, find_preview
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.records.terms import DECIDING, RuleTerms
+from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolCall
 from sayso.core.transitions.permits import approved_args, may_start
 from sayso.runner.agents import Agent
@@ -262,6 +262,6 @@ def _keep(item: Item, denied: str | None) -> ItemDraft:
         start_by_ms=item.start_by_ms,
     )
     carried = {name: getattr(item, name) for name in _CARRIED}
-    terms = RuleTerms(**{name: getattr(item.terms, name) for name in DECIDING})
+    terms = RuleTerms(**item.terms.state_deciders())
     rule_id, rule_version = item.terms.rule_id, item.terms.rule_version
     return ItemDraft(**carried, terms=terms, rule_id=rule_id, rule_version=rule_version, preset=preset)

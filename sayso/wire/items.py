@@ -7,14 +7,15 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Actor, DecisionAction, Shown, Verdict
+from sayso.core.records.deliveries import DeliveryState
 from sayso.core.records.envelopes import ConstraintKind, RequestedChanges, Revision
-from sayso.core.records.items import Answer, DeliveryState, ItemKind, ItemTool, Prompt
+from sayso.core.records.items import Answer, ItemKind, ItemTool, Prompt
 from sayso.core.records.judgements import Level, Remembered
-from sayso.core.records.proofs import Proof, StepUp
-from sayso.core.records.terms import EscalationStep, Fallback, Quorum
+from sayso.core.records.proofs import Proof
 from sayso.core.transitions.states import ItemState
 from sayso.wire.models import Later, Timestamp, View
 from sayso.wire.previews import PreviewRequestView, PreviewView
+from sayso.wire.terms import TermsView
 
 
 def _write_remembered(value: object) -> object:
@@ -47,6 +48,7 @@ class DecisionView(View):
     at: Timestamp = Field(validation_alias="at_ms")
     grant_id: Later[str] = Field(description="The grant that the decision made; empty without one.")
     changes: Later[RequestedChanges | None] = Field(description="What a denial asks the agent to change, if anything.")
+    stage: Later[int] = Field(description="The stage that it counts for, from 0.")
 
 
 class UndoableView(View):
@@ -167,38 +169,6 @@ class DoubtView(View):
     idempotency_key: str = Field(description="The key that the tool received; other systems may know the call by it.")
 
 
-class TermsView(View):
-    """The terms of an item."""
-
-    rule_id: str | None
-    rule_version: str
-    reviewers: tuple[str, ...] = Field(description="Who may decide; empty for any reviewer.")
-    quorum: Quorum | None = Field(description="Null for agents, who do not see what was drawn for a second look.")
-    confirm_by: Later[str | None] = Field(description="Who must also confirm the call; null for nobody.")
-    no_self_approval: bool
-    no_maker_approval: Later[bool] = Field(description="Whether the person who made the key cannot decide.")
-    deadline_at: Timestamp = Field(validation_alias="deadline_at_ms")
-    extend_until: Annotated[Timestamp | None, BeforeValidator(lambda at_ms: at_ms or None)] = Field(
-        validation_alias="extend_until_ms",
-        description="The latest deadline that reviewers may set; null if they may not.",
-    )
-    start_by_s: int
-    undo_s: Later[int] = Field(description="How long a decision can be undone before it takes effect; 0 for never.")
-    remind_at: tuple[Timestamp, ...] = Field(validation_alias="remind_at_ms")
-    escalate: tuple[EscalationStep, ...]
-    fallback: Fallback
-    channels: tuple[str, ...]
-    match_number: Later[bool] = Field(description="Whether an approval needs the number that the requester sees.")
-    step_up: Later[StepUp | None] = Field(description="What an approval needs beside a session; null for nothing.")
-    secrets: Later[tuple[str, ...]] = Field(description="Paths of arguments that are masked in every text outside.")
-    deadline_waits: Later[bool] = Field(description="Whether the deadline waits while the requester is asked.")
-    urgent: Later[bool] = Field(description="Whether its notifications break through quiet hours.")
-    rounds: Later[int | None] = Field(description="How often reviewers may request changes; null for 3 times.")
-    notify_requester: Later[bool] = Field(
-        description="Whether the requester is notified of the outcome over `channels`."
-    )
-
-
 class DeliveryView(View):
     """The delivery of the item's card over one channel to one person, group or shared destination."""
 
@@ -286,6 +256,9 @@ class ItemView(View):
     response_schema: JsonObject | None
     target_arg: str | None
     terms: TermsView
+    original: Later[JsonObject | None] = Field(
+        description="The arguments as the agent requested them, where an earlier stage changed them."
+    )
     resembles: tuple[str, ...] = Field(
         description="Names in rules that the tool's name resembles; their rules were applied too."
     )

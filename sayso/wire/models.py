@@ -72,6 +72,11 @@ ViewT = TypeVar("ViewT", bound=View)
 T = TypeVar("T")
 
 
+def read_time(at_ms: int) -> int | None:
+    """Return a time of which 0 means none."""
+    return at_ms or None
+
+
 class _Later:
     """The mark of `Later`."""
 

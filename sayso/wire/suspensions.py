@@ -342,7 +342,8 @@ def show_suspension(record: SuspensionRecord, freezes: Sequence[Freeze], owner: 
 
 def _hide_draw(item: ItemView) -> ItemView:
     """Return an item without what tells that it was drawn: its quorum, and who else has decided."""
-    terms = item.terms.model_copy(update={"quorum": None})
+    stages = tuple(stage.model_copy(update={"quorum": None}) for stage in item.terms.stages)
+    terms = item.terms.model_copy(update={"quorum": None, "stages": stages})
     deciding = item.decisions[-1:] if item.outcome is not None else ()
     hidden = {"drawn": "", "voided": (), "undoable": None, "previews": (), "preview_request": None}
     return item.model_copy(update={"terms": terms, "decisions": deciding, **hidden})

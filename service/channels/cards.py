@@ -17,6 +17,7 @@ from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.sentences import items, outcomes
 from sayso.core.sentences.deadlines import describe_fallback, write_sentence
+from sayso.core.sentences.stages import describe_stages
 from sayso.core.text.invisible import write_signs
 from sayso.core.text.language import cut
 from sayso.core.text.redaction import Redacted, redact
@@ -191,6 +192,7 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Reviewers", items.describe_reviewers(record, item)),
         Line(_DEADLINE, iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody answers", describe_fallback(record, item)),
+        Line("Stages", describe_stages(item)),
         Line("Quorum", items.describe_quorum(item)),
         Line("Confirmation", items.describe_confirmation(item)),
         # A card does not change when the claim expires.

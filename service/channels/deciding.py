@@ -13,6 +13,7 @@ from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.sentences.deliveries import ASKED, LINKED, UNDONE
 from sayso.core.sentences.items import describe_quorum
+from sayso.core.sentences.stages import describe_stages
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.deliveries import is_live
 from sayso.errors import InvalidInput, InvalidJson, NotAllowed
@@ -123,7 +124,7 @@ def describe_result(record: SuspensionRecord, item: Item) -> str:
         return describe_closing(record, item)
     if item.undoable is not None:
         return f"Your decision takes effect at {iso_utc(item.undoable.until_ms)}. Until then, Undo takes it back."
-    return f"Your decision is recorded. {describe_quorum(item)}."
+    return f"Your decision is recorded. {describe_quorum(item) or describe_stages(item)}."
 
 
 async def _check_offered(

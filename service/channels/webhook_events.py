@@ -78,7 +78,7 @@ class EventOutcome(Part):
 
 
 class ItemCreated(Part):
-    """An item waits for a decision. The same item is created again if a reviewer's edits need a new decision."""
+    """An item waits for a decision. It is created again if edits need a new decision, and when a stage begins."""
 
     run: EventRun
     item: EventItem

@@ -35,6 +35,7 @@ DECIDING = _tests(
     "transitions/test_deciding transitions/test_decision_checks transitions/test_deadlines test_decision_data"
     " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
     " transitions/test_requester_notices transitions/test_each_of transitions/test_step_up transitions/test_changes"
+    " transitions/test_stages"
 )
 PREVIEWS = _tests("transitions/test_previewing runner/test_revalidation_effects")
 UNDO = _tests("transitions/test_undo transitions/test_voiding transitions/test_confirming")

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from sayso.core.canonical_json import JsonObject, canonical_json
 from sayso.core.records.decisions import Actor, ConfirmRequest, Decision, DecisionAction, Verdict
+from sayso.core.records.deliveries import DeliveryReport, DeliveryState
 from sayso.core.records.freezes import ALL, Freeze
-from sayso.core.records.items import DeliveryReport, DeliveryState, Doubt, Item, ItemDraft
+from sayso.core.records.items import Doubt, Item, ItemDraft
 from sayso.core.records.previews import Preview
 from sayso.core.records.run_state import SealedState, seal_state
 from sayso.core.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord

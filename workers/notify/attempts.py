@@ -9,7 +9,8 @@ from typing import Protocol, TypeVar
 import structlog
 
 from sayso.core.clock import iso_utc, now_ms
-from sayso.core.records.items import CardDelivery, DeliveryState, Item
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
+from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import TooManyRequests
 from sayso.wire.people import Preferences
@@ -204,7 +205,8 @@ class Attempt:
     async def _follow_at(self, to: Recipient, reference: str) -> None:
         if self.delivery.shown != self.card.version:
             await self._run(to, partial(self.channel.update, to, reference, self.card))
-        if not self.card.live or self.delivery.reminded >= self.item.reminders or self._has_decided():
+        past = self.delivery.stage != self.item.terms.stage
+        if not self.card.live or past or self.delivery.reminded >= self.item.reminders or self._has_decided():
             return
         held = self.delivery.person and not self.item.terms.urgent
         if held and is_quiet(await self._find_preferences(self.delivery.person), self.now_ms):

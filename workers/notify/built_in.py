@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from math import inf
 
 from sayso.core.clock import DAY_MS
-from sayso.core.records.items import CardDelivery, Item, list_notified
+from sayso.core.records.deliveries import CardDelivery
+from sayso.core.records.items import Item, list_notified
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.transitions.deliveries import needs_attempt
 from sayso.errors import NotFound

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from sayso.core.clock import new_id
-from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState, Item
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.transitions.deliveries import needs_attempt
 from sayso.errors import NotFound, Unavailable

@@ -21,7 +21,7 @@ from sayso.core.records.items import Answer, ItemDraft, ItemKind, ItemTool, Pres
 from sayso.core.records.judgements import Assessment, Charge, Remembered
 from sayso.core.records.permissions import Grant, Learning, Mandate
 from sayso.core.records.suspensions import Progress, Who
-from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms, without_confirmation
+from sayso.core.records.terms import Fallback, FallbackAction, RuleTerms
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.core.text.redaction import list_secret_paths, redact
 
@@ -107,6 +107,12 @@ _UNCONFIRMABLE = (
     "The person for whom the agent acts must confirm this call, and no signed token names them. "
     "Send one as Sayso-On-Behalf-Of."
 )
+
+
+def without_confirmation(terms: RuleTerms) -> RuleTerms:
+    """Return the terms without the acting user; somebody must then approve."""
+    quorum = terms.quorum if terms.quorum.approve else terms.quorum.model_copy(update={"approve": 1})
+    return terms.model_copy(update={"confirm_by": None, "quorum": quorum})
 
 
 def settle_confirmation(decision: PolicyDecision, who: Who | None) -> PolicyDecision:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from sayso.core.records.base import Immutable
 from sayso.core.records.suspensions import Who
-from sayso.core.records.terms import GROUP_PREFIX, Fallback, FallbackAction, RuleTerms
+from sayso.core.records.terms import GROUP_PREFIX, Fallback, FallbackAction, RuleTerms, Stage
 from sayso.errors import InvalidInput
 
 Decision = TypeVar("Decision", bound=Immutable)
@@ -56,8 +56,16 @@ def resolve_managers(terms: RuleTerms, who: Who | None, otherwise: RuleTerms) ->
     escalate = tuple(step.model_copy(update={"reviewers": names}) for step, names in steps if names)
     stuck = terms.fallback.action is FallbackAction.ESCALATE and not escalate
     quorum = terms.quorum.model_copy(update={"each_of": _resolve(terms.quorum.each_of, who)})
-    update = {"reviewers": reviewers, "quorum": quorum, "escalate": escalate}
+    stages = tuple(_resolve_stage(stage, who) for stage in terms.stages)
+    update = {"reviewers": reviewers, "quorum": quorum, "escalate": escalate, "stages": stages}
     return terms.model_copy(update=update | ({"fallback": Fallback()} if stuck else {}))
+
+
+def _resolve_stage(stage: Stage, who: Who | None) -> Stage:
+    """Return the stage with the names of managers. One that names nobody else keeps a name that nobody has."""
+    each_of = _resolve(stage.quorum.each_of, who)
+    quorum = stage.quorum.model_copy(update={"each_of": each_of})
+    return stage.model_copy(update={"reviewers": _resolve(stage.reviewers, who) or stage.reviewers, "quorum": quorum})
 
 
 def settle_managers(decision: Decision, terms: RuleTerms, who: Who | None, otherwise: RuleTerms) -> Decision:
@@ -67,7 +75,7 @@ def settle_managers(decision: Decision, terms: RuleTerms, who: Who | None, other
 
 
 def _list_named(terms: RuleTerms) -> list[str]:
-    return [*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)]
+    return [*terms.named]
 
 
 def _resolve(reviewers: tuple[str, ...], who: Who | None) -> tuple[str, ...]:

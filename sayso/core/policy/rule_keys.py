@@ -226,6 +226,8 @@ def check_grants(grants: Grants | None, info: ValidationInfo) -> Grants | None:
     terms = info.data.get("terms")  # missing when invalid, which is reported itself
     if grants is not None and getattr(terms, "confirm_by", None):
         raise ValueError("calls given ahead would run unconfirmed; remove this, or `confirm_by`")
+    if grants is not None and getattr(terms, "stages", None):
+        raise ValueError("calls given ahead would pass no stage; remove this, or `stages`")
     if grants is not None and info.field_name == "grants" and getattr(terms, "step_up", None):
         raise ValueError("step_up secures each approval, so nothing is granted; remove grants, or step_up")
     return grants
@@ -285,6 +287,8 @@ def check_assess(assess: Assess | None, info: ValidationInfo) -> Assess | None:
 
 
 def _check_scrutiny(level: str, scrutiny: Scrutiny, terms: RuleTerms, names: tuple[str, ...]) -> None:
+    if terms.stages and (scrutiny.quorum is not None or scrutiny.reviewers):
+        raise ValueError(f"the stages say who decides; remove quorum and reviewers from {level}, or `stages`")
     if scrutiny.quorum is not None and scrutiny.quorum < terms.quorum.approve:
         raise ValueError(
             f"the quorum of {level} is {scrutiny.quorum}, below the {terms.quorum.approve} of the rule; raise it"

@@ -1,6 +1,7 @@
 """Frozen models for rules: when a rule applies, what it does, and how it asks."""
 
 import re
+from collections.abc import Collection
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -19,8 +20,8 @@ from sayso.core.records.terms import (
     FallbackAction,
     RuleTerms,
     check_each_of,
-    check_sample,
     may_reach,
+    merge_stages,
 )
 
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
@@ -300,6 +301,8 @@ class PolicyRule(rule_keys.Restrained):
     def _check_terms(cls, terms: RuleTerms, info: ValidationInfo) -> RuleTerms:
         if "action" in info.data and "request_payload" in info.data:
             check_fallback(terms.fallback, info.data["action"], info.data["request_payload"])
+        if info.data.get("action") is Action.REQUEST_USER_INPUT and terms.stages:
+            raise ValueError("one person gives a value, so it has no stages; name reviewers, or use request_approval")
         if info.data.get("action") in ASKING:
             check_quorum(terms)
         return terms
@@ -314,14 +317,32 @@ def same_json(a: Any, b: Any) -> bool:
     return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
 
 
+def check_sample(terms: RuleTerms, people: Collection[str]) -> None:
+    """Raise `ValueError` for shares that need more people than the reviewers are."""
+    if not terms.reviewers or terms.sample is None:
+        return
+    approvals = terms.quorum.approve + (terms.sample.before is not None)
+    if not may_reach(people, approvals):
+        raise ValueError(
+            f"an item drawn by sample needs {approvals} approvals and has {len(people)} reviewers; "
+            "add reviewers, or remove sample"
+        )
+    if terms.sample.after is not None and not may_reach(people, approvals + 1):
+        raise ValueError(
+            f"a second look needs a reviewer who did not decide, but all {len(people)} may have to; "
+            "add reviewers, or remove sample.after"
+        )
+
+
 def check_quorum(terms: RuleTerms) -> None:
     """Refuse a quorum that exceeds the number of reviewers, and managers of people whom Sayso does not know."""
-    people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
-    refuse_expressions(people)
+    refuse_expressions(terms.named)
+    deciding = merge_stages(terms)
+    people = {*deciding.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
     if terms.confirm_by not in (None, CONFIRMED_BY):
         raise ValueError(f"confirm_by cannot be {terms.confirm_by!r}; write {CONFIRMED_BY}")
     check_each_of(terms.quorum, terms.reviewers)
-    check_sample(terms, people)
+    check_sample(deciding, people)
     if terms.reviewers and not may_reach(people, max(terms.quorum.approve, terms.quorum.deny)):
         raise ValueError(f"the quorum exceeds the {len(people)} reviewers who may decide; add reviewers, or lower it")
 

@@ -5,8 +5,19 @@ from typing import Any
 
 from sayso.core.calendar import measure_ms
 from sayso.core.policy.rules import Action
+from sayso.core.records.judgements import Sample
 from sayso.core.records.proofs import rank_step_up
-from sayso.core.records.terms import TERMS, Fallback, FallbackAction, Quorum, RuleTerms, Sample, Terms, may_reach
+from sayso.core.records.terms import (
+    DECIDING,
+    TERMS,
+    Fallback,
+    FallbackAction,
+    Quorum,
+    RuleTerms,
+    Stage,
+    Terms,
+    may_reach,
+)
 
 STRICTNESS = {Action.ALLOW: 0, Action.REQUEST_APPROVAL: 1, Action.REQUEST_USER_INPUT: 1, Action.DENY: 2}
 """Allow is the least strict action and deny the strictest."""
@@ -28,6 +39,8 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
     first = all_terms[0]
     if all(terms == first for terms in all_terms):
         return first
+    if any(terms.stages for terms in all_terms):
+        return _join_stages(all_terms)
     approve, deny = max(terms.quorum.approve for terms in all_terms), min(terms.quorum.deny for terms in all_terms)
     each_of = tuple(dict.fromkeys(name for terms in all_terms for name in terms.quorum.each_of))
     approve = max(approve, len(each_of))
@@ -61,6 +74,20 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
     return first.model_copy(update={**update, "remind_after_s": tuple(sorted(reminders))})
 
 
+def _join_stages(all_terms: Sequence[RuleTerms]) -> RuleTerms:
+    """Return the strictest terms with the stages of all; the reviewers of terms without stages are one stage."""
+    free: dict[str, object] = {"reviewers": (), "quorum": Quorum(), "stages": ()}
+    joined = strictest_terms([terms.model_copy(update=free) for terms in all_terms])
+    alone = (Stage(reviewers=terms.reviewers, quorum=terms.quorum) for terms in all_terms if _names_stage(terms))
+    stages = tuple(dict.fromkeys((*(stage for terms in all_terms for stage in terms.stages), *alone)))
+    approve = max((terms.quorum.approve for terms in all_terms if not terms.reviewers), default=1)
+    return raise_quorum(joined.model_copy(update={"stages": stages, "reviewers": (), "quorum": Quorum()}), approve)
+
+
+def _names_stage(terms: RuleTerms) -> bool:
+    return bool(terms.reviewers) and terms.quorum.approve > 0
+
+
 def guard_terms(terms: RuleTerms) -> RuleTerms:
     """Return the terms for a call asked about in doubt, without a fallback that would run it."""
     if terms.fallback.action in (FallbackAction.APPROVE, FallbackAction.VALUE):
@@ -70,12 +97,15 @@ def guard_terms(terms: RuleTerms) -> RuleTerms:
 
 def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
     """Return whether `terms` require more of the reviewers than an item's resolved terms."""
+    if terms.stages and terms.stages != frozen.stages:
+        return True
+    same = bool(terms.stages)  # the current stage says who decides
     known = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
-    narrower = bool(terms.reviewers) and not (frozen.reviewers and known.issuperset(frozen.reviewers))
+    narrower = not same and bool(terms.reviewers) and not (frozen.reviewers and known.issuperset(frozen.reviewers))
     return (
         narrower
-        or terms.quorum.approve > frozen.quorum.approve
-        or terms.quorum.deny < frozen.quorum.deny
+        or (not same and terms.quorum.approve > frozen.quorum.approve)
+        or (not same and terms.quorum.deny < frozen.quorum.deny)
         or not {*terms.quorum.each_of} <= {*frozen.quorum.each_of}
         or rank_step_up(terms.step_up) > rank_step_up(frozen.step_up)
         or any(getattr(terms, name) and not getattr(frozen, name) for name in _REQUIRED)
@@ -84,7 +114,7 @@ def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
 
 def state_terms(frozen: Terms) -> RuleTerms:
     """Return an item's terms as a rule would state them, without times."""
-    kept = {name: getattr(frozen, name) for name in _STATED}
+    kept = {name: getattr(frozen, name) for name in _STATED if name not in DECIDING} | frozen.state_deciders()
     return RuleTerms(**kept, unattended_approval=frozen.fallback.action is FallbackAction.APPROVE)
 
 
@@ -109,3 +139,12 @@ def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int, each_of: tupl
         everybody = tuple(dict.fromkeys(name for names in (each_of, *named) for name in names))
         return each_of if may_reach(each_of, quorum) else everybody
     return min(enough, key=len) if enough else max(all_terms, key=lambda terms: terms.quorum.approve).reviewers
+
+
+def raise_quorum(terms: RuleTerms, approve: int) -> RuleTerms:
+    """Return the terms with a quorum of at least so many approvals; with stages that of the last one."""
+    deciding = terms.stages[-1] if terms.stages else terms
+    quorum = deciding.quorum.model_copy(update={"approve": max(deciding.quorum.approve, approve)})
+    if not terms.stages:
+        return terms.model_copy(update={"quorum": quorum})
+    return terms.model_copy(update={"stages": (*terms.stages[:-1], deciding.model_copy(update={"quorum": quorum}))})

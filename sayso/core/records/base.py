@@ -16,6 +16,11 @@ def is_empty(value: object) -> bool:
 _put = object.__setattr__
 
 
+def is_none(value: object) -> bool:
+    """Return whether a field is left out where only None is."""
+    return value is None
+
+
 class Immutable(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model its hash
     """A frozen model that refuses unknown fields.
 

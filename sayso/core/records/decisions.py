@@ -209,6 +209,7 @@ class Decision(Immutable):
     offer: Offered | None = Field(None, exclude_if=is_empty)  # the call that the denial offers instead, if any
     suspends: tuple[str, ...] = Field((), exclude_if=is_empty)  # the learned grants that the denial suspends
     changes: RequestedChanges | None = Field(None, exclude_if=is_empty)  # what the denial asks the agent to change
+    stage: int = Field(default=0, exclude_if=is_empty, description="The stage of the item that it counts for, from 0.")
 
 
 class VoidedDecision(Immutable):

@@ -49,6 +49,8 @@ class EventType(StrEnum):
     """The suspension is decided; `unanswered` are the items that closed without a decision."""
     TIMED_OUT = "timed_out"
     """The deadline's `fallback` decided an item, with the fields of `decision_recorded` but `shown`."""
+    STAGE_STARTED = "stage_started"
+    """The next stage of an item began: `stage` of `stages`, counted from 1, its `reviewers`, `quorum` and `digest`."""
     REVIEWER_REMINDED = "reviewer_reminded"
     """The reviewers of an item were reminded."""
     ESCALATED = "escalated"

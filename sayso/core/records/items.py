@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from hmac import digest
 from typing import NamedTuple
 
 from pydantic import Field, JsonValue
 
-from sayso.core.canonical_json import JsonObject, canonical_json, digest_json
-from sayso.core.records.base import Immutable, is_empty
+from sayso.core.calendar import find_deadline_ms
+from sayso.core.canonical_json import JsonObject, digest_json
+from sayso.core.records.base import Immutable, is_empty, is_none
 from sayso.core.records.decisions import (
     RUNNING,
     Actor,
@@ -20,11 +20,12 @@ from sayso.core.records.decisions import (
     Verdict,
     VoidedDecision,
 )
+from sayso.core.records.deliveries import CardDelivery, queue_deliveries
 from sayso.core.records.envelopes import Offered, RequestedChanges, Revision
 from sayso.core.records.judgements import Assessment, Charge, Remembered, place_charges
 from sayso.core.records.permissions import Envelope, Learning
 from sayso.core.records.previews import Preview, PreviewRequest, describe_previews
-from sayso.core.records.terms import RuleTerms, Terms, freeze_terms
+from sayso.core.records.terms import RuleTerms, Terms, merge_stages, read_undo_s
 from sayso.core.records.undoing import UndoableDecision
 
 CLAIM_MS = 15 * 60_000  # how long a claim lasts
@@ -73,62 +74,6 @@ def find_claim(claim: Claim | None, now_ms: int) -> Claim | None:
 def find_open_inquiry(inquiries: tuple[Inquiry, ...]) -> Inquiry | None:
     """Return the inquiry without an answer; there is at most one."""
     return next((inquiry for inquiry in inquiries if inquiry.open), None)
-
-
-class DeliveryState(StrEnum):
-    """The state of one delivery. `sent` means that the provider accepted it."""
-
-    QUEUED = "queued"
-    SENT = "sent"
-    SEEN = "seen"
-    FAILED = "failed"
-
-
-class CardDelivery(Immutable):
-    """The delivery of an item's card over one channel to one person, group or shared destination.
-
-    A delivery of the `outcome` is queued when the item closes: for the requester, on the first channel of the rule
-    where they have an address.
-    """
-
-    channel: str = Field(description="The channel's name in the channels file.")
-    person: str = ""  # a reviewer or `group:<name>`; empty for the channel's own destination
-    step: int = Field(default=0, description="The escalation step that added the person; 0 for the rule's reviewers.")
-    outcome: bool = Field(default=False, description="Whether it notifies the requester of the outcome.")
-    state: DeliveryState = DeliveryState.QUEUED
-    tries: int = Field(default=0, description="Failed attempts since the last success.")
-    reason: str | None = Field(default=None, max_length=500, description="Why the last attempt failed.")
-    next_try_at_ms: int | None = None
-    off_duty: bool = Field(default=False, description="Whether it waits for the working hours of the person.")
-    sent_at_ms: int | None = None
-    seen_at_ms: int | None = None
-    references: dict[str, str] = Field(default_factory=dict, description="The provider's id of the card, by address.")
-    shown: str = Field(default="", description="The version of the card that the provider accepted last.")
-    reminded: int = Field(default=0, description="How many reminders were sent to this person.")
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """What identifies the delivery within its item: the channel and the person, or that it is of the outcome."""
-        return (self.channel, self.person) if not self.outcome else ("outcome",)
-
-    @property
-    def proven(self) -> bool:
-        return self.state in (DeliveryState.SENT, DeliveryState.SEEN)
-
-
-class DeliveryReport(NamedTuple):
-    """The result of attempts at one delivery: what replaces it. A group becomes one delivery per member."""
-
-    item_id: str
-    key: tuple[str, ...]
-    became: tuple[CardDelivery, ...]
-
-
-def queue_deliveries(channels: tuple[str, ...], people: tuple[str, ...], step: int = 0) -> tuple[CardDelivery, ...]:
-    """Return one queued delivery per channel and person; without people one per channel."""
-    return tuple(
-        CardDelivery(channel=channel, person=person, step=step) for channel in channels for person in people or ("",)
-    )
 
 
 class ItemKind(StrEnum):
@@ -260,38 +205,6 @@ def assign_numbers(drafts: Sequence[ItemDraft], new_number: Callable[[], str]) -
     )
 
 
-MOST_APPROVALS = 20
-
-
-def draw_samples(drafts: Sequence[ItemDraft], key: bytes, about: Sequence[str]) -> tuple[ItemDraft, ...]:
-    """Return the drafts, drawn ones with one more approval; `about` is the tenant, the owner and the agent.
-
-    An item is drawn if the first 8 bytes of HMAC-SHA-256(key, the canonical JSON of [...about, rule, sub-agent, tool,
-    arguments]), as a big-endian number, are below the share of 2^64. The same call is thus drawn again, however often
-    an agent asks. Only a holder of the key can foresee this, and can check it later.
-    """
-    return tuple(_draw(draft, key, about) for draft in drafts)
-
-
-def _draw(draft: ItemDraft, key: bytes, about: Sequence[str]) -> ItemDraft:
-    sample, quorum = draft.terms.sample, draft.terms.quorum
-    if sample is None or sample.before is None or draft.preset is not None:
-        return draft
-    call: list[JsonValue] = [*about, draft.rule_id, draft.subagent, draft.tool.name, draft.tool.args]
-    mac = draw(key, canonical_json(call).decode(), sample.before)
-    if mac is None:
-        return draft
-    raised = quorum.model_copy(update={"approve": min(quorum.approve + 1, MOST_APPROVALS)})
-    terms = draft.terms.model_copy(update={"quorum": raised})
-    return draft.model_copy(update={"terms": terms, "drawn": mac})
-
-
-def draw(key: bytes, name: str, share: float) -> str | None:
-    """Return the HMAC-SHA-256 of a name as hex if its first 8 bytes are below the share of 2^64, else None."""
-    mac = digest(key, name.encode(), "sha256")
-    return mac.hex() if int.from_bytes(mac[:8]) < share * 2**64 else None
-
-
 class Item(_ItemFields):
     """One thing a person is asked, with its resolved terms and digest."""
 
@@ -317,10 +230,17 @@ class Item(_ItemFields):
     # The digest of the agent's own arguments, where those of the item are a reviewer's.
     requested: str = Field("", exclude_if=is_empty)
     preview_request: PreviewRequest | None = Field(None, exclude_if=is_empty)
+    # These arguments, where an earlier stage changed them.
+    original: JsonObject | None = Field(None, exclude_if=is_none)
 
     @property
     def open(self) -> bool:
         return self.outcome is None
+
+    @property
+    def current(self) -> tuple[Decision, ...]:
+        """The decisions that count for its quorum: those of the current stage."""
+        return tuple(decision for decision in self.decisions if decision.stage == self.terms.stage)
 
     @property
     def reminders(self) -> int:
@@ -342,6 +262,30 @@ class Item(_ItemFields):
         return self.outcome.start_by_ms + self.grace_ms if self.outcome is not None else 0
 
 
+_KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)
+_UNRESOLVED = Terms(rule_version="", deadline_at_ms=0)
+"""A copy of this needs no validation: the terms of the rule were validated."""
+
+
+def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
+    """Return the rule's terms for an item created at `now_ms`."""
+    deadline_at_ms, stated = now_ms + terms.timeout_s * 1000, vars(terms)
+    if terms.timeout is not None and terms.working_hours is not None:
+        counted_ms = find_deadline_ms(terms.timeout, terms.working_hours.working, now_ms)
+        deadline_at_ms = deadline_at_ms if counted_ms is None else min(counted_ms, deadline_at_ms)
+    resolved: dict[str, object] = {
+        "rule_id": rule_id,
+        "rule_version": rule_version,
+        "deadline_at_ms": deadline_at_ms,
+        "extend_until_ms": deadline_at_ms + terms.extend_by_s * 1000 if terms.extend_by_s else 0,
+        "undo_s": read_undo_s(terms.undo),
+        "remind_at_ms": tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
+    }
+    if terms.stages:
+        resolved |= {"reviewers": terms.stages[0].reviewers, "quorum": terms.stages[0].quorum}
+    return _UNRESOLVED.model_copy(update={name: stated[name] for name in _KEPT} | resolved)
+
+
 class Binding(NamedTuple):
     """The parts of an item's digest that identify its suspension."""
 
@@ -353,13 +297,14 @@ class Binding(NamedTuple):
 
 def freeze_item(draft: ItemDraft, item_id: str, binding: Binding, now_ms: int) -> Item:
     """Return the item for a draft: resolve its terms from `now_ms`, compute its digest, and queue its deliveries."""
-    terms = freeze_terms(draft.terms, rule_id=draft.rule_id, rule_version=draft.rule_version, now_ms=now_ms)
+    stated = draft.terms if draft.kind is ItemKind.APPROVAL else merge_stages(draft.terms)
+    terms = freeze_terms(stated, rule_id=draft.rule_id, rule_version=draft.rule_version, now_ms=now_ms)
     fields = {name: getattr(draft, name) for name in _ItemFields.model_fields}
     if not terms.quorum.approve and draft.kind is ItemKind.APPROVAL:
         fields["allowed"] = (Answer.DENY,)  # the acting user alone lets it run
     digest = digest_item(binding, item_id, draft, draft.tool.args, terms)
     asks = draft.preset is None and terms.deadline_at_ms > now_ms
-    deliveries = queue_deliveries(terms.channels, list_notified(terms)) if asks else ()
+    deliveries = queue_deliveries(terms.channels, list_notified(terms)) if asks and terms.channels else ()
     may_run = draft.preset is not None and draft.preset.verdict in RUNNING
     fields["charges"] = place_charges(draft.charges, now_ms) if may_run else ()
     fields["asked"] = place_charges(draft.asked, now_ms) if draft.preset is None else ()
@@ -376,9 +321,11 @@ def list_notified(terms: Terms) -> tuple[str, ...]:
 
 def digest_item(binding: Binding, item_id: str, item: _ItemFields, args: JsonObject, terms: Terms) -> str:
     """Return the digest that binds a decision to this call under these terms, with the previews of its effect."""
+    stage: JsonObject = {"stage": terms.stage} if terms.stage else {}
     return digest_json(
         {
             **binding._asdict(),
+            **stage,
             "item_id": item_id,
             "tool": item.tool.name,
             "definition": item.tool.definition,

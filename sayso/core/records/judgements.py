@@ -1,14 +1,14 @@
-"""Frozen models for what judging a call leaves: charges to the counters of rules, and what an assessor says."""
+"""Frozen models for what judging a call leaves: charges to counters, an assessor's words, and the share to be drawn."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, is_empty
 
 SLOTS = 60  # the number of time slots of a period. A charge counts for its period and at most two slots longer.
 MAX_TOTAL = 2**61  # the limit of every counter, so that no sum overflows
@@ -131,3 +131,20 @@ class Question(NamedTuple):
 def assess_unanswered(question: Question, fault: str) -> Assessment:
     """Return the assessment of a call for which the assessor gave no usable answer."""
     return Assessment(key=question.key, assessor=question.assessor, level=Level.HIGH, fault=fault)
+
+
+class Sample(Immutable):
+    """The shares of calls that are drawn by chance for another person.
+
+    An item drawn `before` needs one more approval than its quorum. A call drawn `after` it was allowed or decided gets
+    a second look, which holds nothing.
+    """
+
+    before: float | None = Field(default=None, gt=0, le=1)
+    after: float | None = Field(default=None, gt=0, le=1, exclude_if=is_empty)
+
+    @model_validator(mode="after")
+    def _check_stated(self) -> Self:
+        if self.before is None and self.after is None:
+            raise ValueError("sample needs a share; write before: or after:, such as sample: {after: 0.05}")
+        return self

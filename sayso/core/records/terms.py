@@ -10,9 +10,10 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
-from sayso.core.calendar import TimeWindow, WorkingTime, find_deadline_ms, measure_ms
+from sayso.core.calendar import TimeWindow, WorkingTime, measure_ms
 from sayso.core.canonical_json import JsonObject
-from sayso.core.records.base import Immutable, is_empty
+from sayso.core.records.base import Immutable, is_empty, is_none
+from sayso.core.records.judgements import Sample
 from sayso.core.records.proofs import StepUp, rank_step_up
 from sayso.core.text.redaction import PATH_PATTERN
 
@@ -20,7 +21,6 @@ APPROVAL_TIMEOUT_S = 300  # the default timeout of an approval, as in the tool-c
 CONFIRMED_BY = "who.person"  # what a rule writes as `confirm_by`
 LONGEST_WAIT_S = 30 * 86_400  # the limit of every term: nothing waits forever
 REPORT_WITHIN_S = 86_400  # the default time for a client to report the result of a call it redeemed
-GROUP_PREFIX = "group:"  # the beginning of a group's name where rules name reviewers
 
 
 class FallbackAction(StrEnum):
@@ -39,6 +39,14 @@ class Fallback(Immutable):
     action: FallbackAction = FallbackAction.DENY
     value: JsonValue = None
     message: str | None = Field(default=None, max_length=2000)
+
+
+GROUP_PREFIX = "group:"  # the beginning of a group's name where rules name reviewers
+
+
+def group_of(reviewer: str) -> str | None:
+    """Return the group that a rule names as a reviewer, or None for a person."""
+    return reviewer.removeprefix(GROUP_PREFIX) if reviewer.startswith(GROUP_PREFIX) else None
 
 
 class Quorum(Immutable):
@@ -72,28 +80,43 @@ class Quorum(Immutable):
         return {"approve": self.approve, "deny": self.deny} | names
 
 
+class Stage(Immutable):
+    """One of the stages in which an item is approved, each by its own reviewers and with its own quorum."""
+
+    reviewers: tuple[str, ...] = Field(min_length=1)
+    quorum: Quorum = Quorum()
+
+    @field_validator("quorum")
+    @classmethod
+    def _check_approvals(cls, quorum: Quorum, info: ValidationInfo) -> Quorum:
+        reviewers = info.data.get("reviewers", ())
+        if not quorum.approve:
+            raise ValueError("a stage needs an approval; raise quorum.approve")
+        check_each_of(quorum, reviewers)
+        if reviewers and not may_reach(reviewers, max(quorum.approve, quorum.deny)):
+            raise ValueError(f"the quorum exceeds the {len(reviewers)} reviewers of its stage; add some, or lower it")
+        return quorum
+
+
+MOST_STAGES = 5
+
+
+def check_each_of(quorum: Quorum, reviewers: Collection[str]) -> None:
+    """Raise `ValueError` if the quorum needs somebody who is not among the reviewers."""
+    if missing := [name for name in quorum.each_of if name not in reviewers]:
+        raise ValueError(f"quorum.each_of names {missing[0]}, who is not among the reviewers; add it to `reviewers`")
+
+
+def may_reach(reviewers: Collection[str], count: int) -> bool:
+    """Whether these reviewers may be `count` people. The number of people in a group is unknown here."""
+    return len(reviewers) >= count or any(group_of(name) is not None for name in reviewers)
+
+
 class EscalationStep(Immutable):
     """Reviewers and groups who are added to an item that is still open after `after_s`."""
 
     after_s: int = Field(ge=1, le=LONGEST_WAIT_S)
     reviewers: tuple[str, ...] = Field(min_length=1)
-
-
-class Sample(Immutable):
-    """The shares of calls that are drawn by chance for another person.
-
-    An item drawn `before` needs one more approval than its quorum. A call drawn `after` it was allowed or decided gets
-    a second look, which holds nothing.
-    """
-
-    before: float | None = Field(default=None, gt=0, le=1)
-    after: float | None = Field(default=None, gt=0, le=1, exclude_if=is_empty)
-
-    @model_validator(mode="after")
-    def _check_stated(self) -> Self:
-        if self.before is None and self.after is None:
-            raise ValueError("sample needs a share; write before: or after:, such as sample: {after: 0.05}")
-        return self
 
 
 class Term(NamedTuple):
@@ -134,16 +157,13 @@ def _min_rounds(values: Iterable[int | None]) -> int:
     return min(MOST_ROUNDS if rounds is None else rounds for rounds in values)
 
 
-def _is_unstated(value: object) -> bool:
-    return value is None
-
-
 def _find_first(values: Iterable[str | None]) -> str | None:
     return next(filter(None, values), None)
 
 
 def _default_quorum(given: dict[str, Any]) -> Quorum:
-    return Quorum(approve=0) if given.get("confirm_by") and not given.get("reviewers") else Quorum()
+    named = given.get("reviewers") or given.get("stages")
+    return Quorum(approve=0) if given.get("confirm_by") and not named else Quorum()
 
 
 def _max_step_up(values: Iterable[StepUp | None]) -> StepUp | None:
@@ -161,6 +181,10 @@ class RuleTerms(Immutable):
         tuple[str, ...],
         Term("Who may decide: names of people, and groups as group:NAME. Any reviewer without it.", decides=True),
     ] = ()
+    stages: Annotated[
+        tuple[Stage, ...],
+        Term("Instead of reviewers and quorum: those of each stage. Each must approve before the next.", decides=True),
+    ] = Field(default=(), min_length=2, max_length=MOST_STAGES, exclude_if=is_empty)
     confirm_by: Annotated[
         str | None,
         Term("Who must also confirm the call: who.person, for whom the agent acts.", _find_first, decides=True),
@@ -233,7 +257,7 @@ class RuleTerms(Immutable):
     rounds: Annotated[
         int | None,
         Term(f"How often reviewers may request changes of a call; {MOST_ROUNDS} without it.", _min_rounds),
-    ] = Field(default=None, ge=0, le=10, exclude_if=_is_unstated)
+    ] = Field(default=None, ge=0, le=10, exclude_if=is_none)
 
     @field_validator("quorum")
     @classmethod
@@ -241,6 +265,19 @@ class RuleTerms(Immutable):
         if not quorum.approve and not info.data.get("confirm_by"):
             raise ValueError(f"a quorum of 0 needs `confirm_by: {CONFIRMED_BY}`; write it, or raise quorum.approve")
         return quorum
+
+    @model_validator(mode="after")
+    def _check_stages(self) -> Self:
+        for name in ("reviewers", "quorum") if self.stages else ():
+            if name in self.model_fields_set:
+                raise ValueError(f"each stage has its own {name}; move {name} into a stage, or remove stages")
+        return self
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Everybody whom the terms name to decide, at once, in a stage or later; any reviewer if this is empty."""
+        later = (*(stage.reviewers for stage in self.stages), *(step.reviewers for step in self.escalate))
+        return tuple(dict.fromkeys(name for names in (self.reviewers, *later) for name in names))
 
     @field_validator("timeout")
     @classmethod
@@ -304,12 +341,17 @@ REFUSING = {name for name in DECIDING if TERMS[name].strictest is any}  # those 
 
 
 class Terms(Immutable):
-    """The resolved terms of one item. Without reviewers, any reviewer may decide."""
+    """The resolved terms of one item. Without reviewers, any reviewer may decide.
+
+    With `stages`, reviewers and quorum are those of the current `stage`, counted from 0.
+    """
 
     rule_id: str | None = None
     rule_version: str
     reviewers: tuple[str, ...] = ()
     quorum: Quorum = Quorum()
+    stages: tuple[Stage, ...] = Field(default=(), exclude_if=is_empty)
+    stage: int = Field(default=0, exclude_if=is_empty)
     confirm_by: str | None = Field(default=None, exclude_if=is_empty)
     no_self_approval: bool = True
     no_maker_approval: bool = Field(default=False, exclude_if=is_empty)
@@ -328,69 +370,26 @@ class Terms(Immutable):
     deadline_waits: bool = False
     notify_requester: bool = False
     sample: Sample | None = Field(default=None, exclude_if=is_empty)
-    rounds: int | None = Field(default=None, exclude_if=_is_unstated)
+    rounds: int | None = Field(default=None, exclude_if=is_none)
+
+    @property
+    def following(self) -> Stage | None:
+        """The stage after the current one, if any."""
+        return self.stages[self.stage + 1] if self.stage + 1 < len(self.stages) else None
+
+    def state_deciders(self) -> dict[str, Any]:
+        """Return the terms that say who decides, as a rule would state them."""
+        others = ("reviewers", "quorum") if self.stages else ("stages",)
+        return {name: getattr(self, name) for name in DECIDING if name not in others}
 
     def reviewers_of(self, step: int) -> tuple[str, ...]:
         """Return the reviewers of an escalation step; of the rule for step 0."""
         return self.escalate[step - 1].reviewers if step else self.reviewers
 
 
-_KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)
-_UNRESOLVED = Terms(rule_version="", deadline_at_ms=0)
-"""A copy of this needs no validation: the terms of the rule were validated."""
-
-
-def group_of(reviewer: str) -> str | None:
-    """Return the group that a rule names as a reviewer, or None for a person."""
-    return reviewer.removeprefix(GROUP_PREFIX) if reviewer.startswith(GROUP_PREFIX) else None
-
-
-def check_each_of(quorum: Quorum, reviewers: Collection[str]) -> None:
-    """Raise `ValueError` if the quorum needs somebody who is not among the reviewers."""
-    if missing := [name for name in quorum.each_of if name not in reviewers]:
-        raise ValueError(f"quorum.each_of names {missing[0]}, who is not among the reviewers; add it to `reviewers`")
-
-
-def without_confirmation(terms: RuleTerms) -> RuleTerms:
-    """Return the terms without the acting user; somebody must then approve."""
-    quorum = terms.quorum if terms.quorum.approve else terms.quorum.model_copy(update={"approve": 1})
-    return terms.model_copy(update={"confirm_by": None, "quorum": quorum})
-
-
-def may_reach(reviewers: Collection[str], count: int) -> bool:
-    """Whether these reviewers may be `count` people. The number of people in a group is unknown here."""
-    return len(reviewers) >= count or any(group_of(name) is not None for name in reviewers)
-
-
-def check_sample(terms: RuleTerms, people: Collection[str]) -> None:
-    """Raise `ValueError` for shares that need more people than the reviewers are."""
-    if not terms.reviewers or terms.sample is None:
-        return
-    approvals = terms.quorum.approve + (terms.sample.before is not None)
-    if not may_reach(people, approvals):
-        raise ValueError(
-            f"an item drawn by sample needs {approvals} approvals and has {len(people)} reviewers; "
-            "add reviewers, or remove sample"
-        )
-    if terms.sample.after is not None and not may_reach(people, approvals + 1):
-        raise ValueError(
-            f"a second look needs a reviewer who did not decide, but all {len(people)} may have to; "
-            "add reviewers, or remove sample.after"
-        )
-
-
-def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
-    """Return the rule's terms for an item created at `now_ms`."""
-    deadline_at_ms, stated = now_ms + terms.timeout_s * 1000, vars(terms)
-    if terms.timeout is not None and terms.working_hours is not None:
-        counted_ms = find_deadline_ms(terms.timeout, terms.working_hours.working, now_ms)
-        deadline_at_ms = deadline_at_ms if counted_ms is None else min(counted_ms, deadline_at_ms)
-    resolved = {
-        "rule_id": rule_id,
-        "rule_version": rule_version,
-        "deadline_at_ms": deadline_at_ms,
-        "extend_until_ms": deadline_at_ms + terms.extend_by_s * 1000 if terms.extend_by_s else 0,
-        "undo_s": read_undo_s(terms.undo),
-        "remind_at_ms": tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
-    }
-    return _UNRESOLVED.model_copy(update={name: stated[name] for name in _KEPT} | resolved)
+def merge_stages(terms: RuleTerms) -> RuleTerms:
+    """Return the terms with the reviewers and the quorum of the last stage alone, for what has no stages."""
+    if not terms.stages:
+        return terms
+    last = terms.stages[-1]
+    return terms.model_copy(update={"stages": (), "reviewers": last.reviewers, "quorum": last.quorum})

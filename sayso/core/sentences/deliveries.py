@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import canonical_json
-from sayso.core.records.items import CardDelivery, DeliveryState
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.sentences import name_reviewers
 from sayso.core.sentences.deadlines import Moment, Sentence, compose
 from sayso.core.text.invisible import write_signs

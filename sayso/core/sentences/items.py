@@ -91,7 +91,7 @@ def describe_denial(record: SuspensionRecord) -> str:
 
 def name_denial(record: SuspensionRecord, item: Item) -> str:
     """Return the name of the button that denies, with the effect on the run if this denial decides."""
-    denials = sum(decision.action == "deny" for decision in item.decisions)
+    denials = sum(decision.action == "deny" for decision in item.current)
     if denials + 1 < item.terms.quorum.deny:
         return _("Deny")
     return _("Deny and go on") if record.on_deny == "continue" else _("Deny and end the run")
@@ -128,7 +128,7 @@ def describe_quorum(item: Item) -> str:
         needs = _("needs %(names)s", names=name_each(quorum.each_of))
         agreement = _("%(names)s agreed", names=join_words(agreed)) if agreed else ""
         approved = "; ".join(filter(None, (approved if quorum.approve > 1 else "", needs, agreement)))
-    if item.drawn:
+    if item.drawn and item.terms.following is None:
         approved = _("drawn by chance for a second look: %(approvals)s", approvals=approved)
     denied = _("1 denial is enough")
     if quorum.deny > 1:
@@ -145,8 +145,9 @@ def count_quorum(item: Item) -> str:
 
 def describe_approval(record: SuspensionRecord, item: Item, by: Actor, args: JsonObject) -> str:
     """Return what the reviewer's approval of these arguments leads to; empty where one approval is enough."""
-    confirmer = item.terms.confirm_by if not is_confirmed(item, args) else None
-    if item.terms.quorum.approve == 1 and confirmer is None:
+    following = item.terms.following
+    confirmer = item.terms.confirm_by if following is None and not is_confirmed(item, args) else None
+    if item.terms.quorum.approve == 1 and confirmer is None and following is None:
         return ""
     lack = _count_after(record, item, by, args)
     if lack > 0:
@@ -155,6 +156,9 @@ def describe_approval(record: SuspensionRecord, item: Item, by: Actor, args: Jso
             "Your approval sends nothing yet: %(num)s more must approve.",
             lack,
         )
+    if following is not None:
+        names = name_reviewers(following.reviewers, "or")
+        return _("Your approval sends nothing yet: %(who)s must approve next.", who=names)
     if confirmer is not None:
         return _("Your approval sends nothing yet: %(who)s must confirm it.", who=confirmer)
     waits = record.resume.coverage == "all" and any(other.open for other in record.items if other is not item)
@@ -186,7 +190,7 @@ def count_approval(record: SuspensionRecord, item: Item, by: Actor, args: JsonOb
 def _count_after(record: SuspensionRecord, item: Item, by: Actor, args: JsonObject) -> int:
     """Return how many more must approve these arguments after this reviewer."""
     wanted = canonical_json(args)
-    approving = (decision for decision in item.decisions if decision.action is DecisionAction.APPROVE)
+    approving = (decision for decision in item.current if decision.action is DecisionAction.APPROVE)
     agreeing = [decision.by for decision in approving if canonical_json(args_of(item, decision)) == wanted]
     return _count_lacking(item.terms.quorum, [*agreeing, entitle(record, item, by) or by])
 
@@ -220,6 +224,8 @@ def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> s
     entitled = entitle(record, item, by)
     if item.undoable is not None:
         return _describe_undoable(item.undoable.decision, by)
+    if any(made.by.id == by.id for made in item.decisions if made not in item.current):
+        return _("You approved an earlier stage, so others must approve this one.")
     if entitled is None:
         return _("Only %(who)s can decide this.", who=name_reviewers(item.deciders, "or"))
     return _describe_earlier(record, item, by, entitled)
@@ -275,7 +281,7 @@ def _describe_lack(item: Item, decision: Decision) -> str:
 
 def _list_leading(item: Item) -> list[Actor]:
     """Return who has approved the arguments that most have approved."""
-    given = [list_agreeing(item, decision) for decision in item.decisions if decision.action is not DecisionAction.DENY]
+    given = [list_agreeing(item, decision) for decision in item.current if decision.action is not DecisionAction.DENY]
     return max(given, key=len, default=[])
 
 
@@ -286,9 +292,9 @@ def _count_lacking(quorum: Quorum, agreeing: Sequence[Actor]) -> int:
 
 
 def _count_decisions(item: Item) -> tuple[Counter[bytes], int]:
-    approving = (decision for decision in item.decisions if decision.action != "deny")
+    approving = (decision for decision in item.current if decision.action != "deny")
     approvals = Counter(canonical_json(args_of(item, decision)) for decision in approving)
-    return approvals, len(item.decisions) - approvals.total()
+    return approvals, len(item.current) - approvals.total()
 
 
 def describe_origins(run: RunRef, progress: Progress | None) -> list[str]:

@@ -214,6 +214,8 @@ def describe_condition(when: str) -> str:
 
 def describe_who(terms: RuleTerms) -> str:
     """Return who decides under the terms of a rule, such as `2 of anna, ben or carla`."""
+    if terms.stages:
+        return ", then ".join(describe_who(RuleTerms(**vars(stage))) for stage in terms.stages)
     count = terms.quorum.approve
     if not terms.reviewers:
         return "any reviewer" if count == 1 else f"any {count} reviewers"

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import COVERED, Actor, Confirmation, Decision, DecisionAction, Outcome, Verdict
+from sayso.core.records.deliveries import CardDelivery
 from sayso.core.records.envelopes import RequestedChanges
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.items import CardDelivery, Item, PresetOutcome, digest_item, final_args
-from sayso.core.records.previews import PreviewRequest
+from sayso.core.records.items import Item, PresetOutcome, digest_item, final_args
+from sayso.core.records.previews import Preview, PreviewRequest, find_preview
 from sayso.core.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.terms import REFUSING
 from sayso.core.text.redaction import redact
@@ -105,6 +106,12 @@ def change_terms(record: SuspensionRecord, item: Item, terms: Mapping[str, objec
     changed = item.terms.model_copy(update=terms)
     digest = digest_item(record.binding, item.item_id, item, item.tool.args, changed)
     return item.model_copy(update={"terms": changed, "digest": digest, **update})
+
+
+def keep_preview(item: Item, args: JsonObject) -> tuple[Preview, ...]:
+    """Return the preview of an edit as that of the item's own arguments, which they become."""
+    shown = find_preview(item.previews, args)
+    return (shown.model_copy(update={"args": None}),) if shown is not None else ()
 
 
 def want_preview(record: SuspensionRecord, item: Item, now_ms: int) -> Item:

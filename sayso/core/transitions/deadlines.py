@@ -5,8 +5,9 @@ A sighting is one, too: it records that a reviewer opened an item or decided on 
 
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import TIMEOUT, Actor, ActorKind, Decision, DecisionAction
+from sayso.core.records.deliveries import DeliveryState, queue_deliveries
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.items import DeliveryState, Item, queue_deliveries
+from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.records.terms import FallbackAction
 from sayso.core.transitions.closing import (
@@ -145,6 +146,7 @@ def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
         value=fallback.value if action is FallbackAction.VALUE else None,
         message=(not unseen and fallback.message) or f"{what} before {iso_utc(item.terms.deadline_at_ms)}.",
         args_digest=item.digest,
+        stage=item.terms.stage,
         by=TIMEOUT,
         at_ms=now_ms,
     )
@@ -172,7 +174,7 @@ def add_reviewers(record: SuspensionRecord, item: Item, deadline_at_ms: int, now
     """Add the reviewers of the item's next escalation step, and queue their deliveries."""
     step = item.terms.escalate[item.escalated]
     joined = tuple(dict.fromkeys((*item.terms.reviewers, *step.reviewers))) if item.terms.reviewers else ()
-    queued = queue_deliveries(item.terms.channels, step.reviewers, item.escalated + 1)
+    queued = queue_deliveries(item.terms.channels, step.reviewers, item.escalated + 1, item.terms.stage)
     known = {delivery.key for delivery in item.deliveries}
     deliveries = (*item.deliveries, *(delivery for delivery in queued if delivery.key not in known))
     terms = {"reviewers": joined, "deadline_at_ms": deadline_at_ms}

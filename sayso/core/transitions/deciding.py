@@ -11,7 +11,6 @@ from sayso.core.records.decisions import Actor, ActorKind, Confirmation, Decisio
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.core.records.permissions import Grant
-from sayso.core.records.previews import Preview, find_preview
 from sayso.core.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolResult
 from sayso.core.records.undoing import UndoableDecision
@@ -26,7 +25,7 @@ from sayso.core.transitions.decision_checks import (
     is_repeat,
 )
 from sayso.core.transitions.legal import check_step
-from sayso.core.transitions.quorum import decides, record_decision
+from sayso.core.transitions.quorum import completes_quorum, decides, moves_on, record_decision
 from sayso.errors import Conflict, InvalidInput, NotFound
 
 
@@ -77,7 +76,7 @@ def decide(
     if is_repeat(item, decision):
         return Change(record)
     by = check_decision(record, item, decision, "decide", now_ms - lost_ms)
-    decision = decision.model_copy(update={"by": by})
+    decision = decision.model_copy(update={"by": by, "stage": item.terms.stage})
     until_ms = _find_undo_end(item, decision, now_ms, lost_ms)
     if at_once or until_ms <= now_ms:
         return record_decision(record, item, decision, now_ms)
@@ -88,8 +87,8 @@ def decide(
 
 
 def _find_undo_end(item: Item, decision: Decision, now_ms: int, lost_ms: int) -> int:
-    """Return when a decision takes effect; at once if it closes no item."""
-    if not decides(item, decision):
+    """Return when a decision takes effect; at once if it closes neither the item nor its stage."""
+    if not completes_quorum(item, decision) or not (decides(item, decision) or moves_on(item, decision)):
         return now_ms
     longest_s = min(item.terms.undo_s, item.terms.start_by_s)
     return min(now_ms + longest_s * 1000, item.terms.deadline_at_ms + lost_ms)
@@ -114,7 +113,7 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     """Replace an item by `draft`, because another rule applies to the reviewer's edits. Raises as `decide` does."""
     item = find_item(record, decision.item_id)
     by = check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
-    previews = _keep_preview(item, draft.tool.args)
+    previews = closing.keep_preview(item, draft.tool.args)
     draft = draft.model_copy(update={"previews": previews}) if previews else draft
     replacement = closing.want_preview(record, freeze_item(draft, item.item_id, record.binding, now_ms), now_ms)
     # Escalations and frozen time count from now, not from the suspension's start.
@@ -126,12 +125,6 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     data = closing.describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
     asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})
     return closing.put_item(record, replacement, (asked,), now_ms)
-
-
-def _keep_preview(item: Item, args: JsonObject) -> tuple[Preview, ...]:
-    """Return the preview of an edit as that of the item's own arguments, which they become."""
-    shown = find_preview(item.previews, args)
-    return (shown.model_copy(update={"args": None}),) if shown is not None else ()
 
 
 def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
@@ -200,7 +193,7 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
     for item in record.items:
         lost = tuple(
             decision
-            for decision in list_made(item)
+            for decision in list_current(item)
             if decision.by.kind is ActorKind.HUMAN and decision.by.id in inactive
         )
         confirmed = item.confirmation if item.confirmation and item.confirmation.by.id in inactive else None
@@ -244,7 +237,7 @@ def retract(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int, lost
     else:
         check_change(record, item, "retract", now_ms - lost_ms)
     check_person(by)
-    own = tuple(decision for decision in list_made(item) if decision.by.id == by.id)
+    own = tuple(decision for decision in list_current(item) if decision.by.id == by.id)
     if not own and any(decision.retracted and decision.by.id == by.id for decision in item.voided):
         return Change(record)
     if not own:
@@ -258,14 +251,14 @@ def replace_own(
 ) -> Change:
     """Take back the decision of this id, which its author makes anew in the same commit; raises as `retract` does."""
     item = find_item(record, item_id)
-    if (replaced, by.id) not in [(decision.id, decision.by.id) for decision in item.decisions]:
+    if (replaced, by.id) not in [(decision.id, decision.by.id) for decision in item.current]:
         raise Conflict("The decision that you change no longer counts. Nothing was changed; read the item again.")
     return retract(record, item_id, by, now_ms, lost_ms)
 
 
 def find_own(item: Item, person: str) -> Decision | None:
     """Return a person's decision that counts, which they may change; None while one takes effect."""
-    own = (decision for decision in item.decisions if decision.by.id == person)
+    own = (decision for decision in item.current if decision.by.id == person)
     return next(own, None) if item.open and item.undoable is None else None
 
 
@@ -277,6 +270,11 @@ def without_own(item: Item, own: Decision, now_ms: int) -> Item:
 def list_made(item: Item) -> tuple[Decision, ...]:
     """Return the decisions that count, and the one that takes effect soon."""
     return (*item.decisions, item.undoable.decision) if item.undoable is not None else item.decisions
+
+
+def list_current(item: Item) -> tuple[Decision, ...]:
+    """Return the decisions of the current stage. Those of an earlier one stand; the start of the call checks them."""
+    return tuple(decision for decision in list_made(item) if decision.stage == item.terms.stage)
 
 
 def list_statements(item: Item) -> tuple[Decision | Confirmation, ...]:

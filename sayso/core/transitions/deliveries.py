@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from sayso.core.canonical_json import digest_json
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState, Item
+from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.transitions.deadlines import add_reviewers
 from sayso.core.transitions.legal import check_step
@@ -46,7 +47,8 @@ def needs_attempt(record: SuspensionRecord, item: Item, delivery: CardDelivery) 
     if not delivery.proven:
         wanted = live or delivery.outcome
         return wanted and (delivery.state is DeliveryState.QUEUED or delivery.next_try_at_ms is not None)
-    return delivery.shown != card_version(record, item) or (live and delivery.reminded < item.reminders)
+    reminds = live and delivery.stage == item.terms.stage and delivery.reminded < item.reminders
+    return reminds or delivery.shown != card_version(record, item)
 
 
 def record_deliveries(record: SuspensionRecord, reports: Sequence[DeliveryReport], now_ms: int) -> Change:
@@ -99,7 +101,7 @@ def move_cards(record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]], 
     for place, item in enumerate(items):
         cards = [(card, chains.get(card.person, ())) for card in item.deliveries] if is_live(record, item) else []
         moved = {
-            card.key: CardDelivery(channel=card.channel, person=chain[-1], step=card.step)
+            card.key: CardDelivery(channel=card.channel, person=chain[-1], step=card.step, stage=card.stage)
             for card, chain in cards
             if chain and record.run.owner not in chain and card.person != item.terms.confirm_by
         }

@@ -5,9 +5,10 @@ Frozen records are held for a while.
 
 from collections.abc import Sequence
 
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.records.events import Event
 from sayso.core.records.freezes import Freeze
-from sayso.core.records.items import CardDelivery, DeliveryState, Item
+from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Change, Lease, Status, SuspensionRecord
 from sayso.core.transitions.client_execution import client_redeem, lapse, mark_in_doubt
 from sayso.core.transitions.closing import next_due

@@ -42,7 +42,7 @@ from sayso.core.transitions.closing import (
     describe_item,
     put_item,
 )
-from sayso.core.transitions.deciding import find_item, list_made, void
+from sayso.core.transitions.deciding import find_item, list_current, void
 from sayso.core.transitions.decision_checks import (
     check_change,
     check_item_open,
@@ -356,5 +356,5 @@ def store_preview(record: SuspensionRecord, item_id: str, preview: Preview, now_
 
 
 def _list_approvals(item: Item, preview: Preview) -> tuple[Decision, ...]:
-    approvals = (made for made in list_made(item) if made.action is DecisionAction.APPROVE)
+    approvals = (made for made in list_current(item) if made.action is DecisionAction.APPROVE)
     return tuple(made for made in approvals if same_args(made.args, preview.args))

@@ -29,10 +29,17 @@ _ENDS = (EventType.RUN_COMPLETED, EventType.RUN_DEGRADED, EventType.RUN_FAILED)
 LEGAL: dict[str, Step] = {
     "suspend": _step("-", "pending decided", EventType.RUN_STARTED, EventType.RUN_PAUSED),
     "decide": _step(
-        "pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECISION_DEFERRED, EventType.DECIDED
+        "pending",
+        "pending decided",
+        EventType.DECISION_RECORDED,
+        EventType.DECISION_DEFERRED,
+        EventType.STAGE_STARTED,
+        EventType.DECIDED,
     ),
     "confirm": _step("pending", "pending decided", EventType.CONFIRMATION_RECORDED, EventType.DECIDED),
-    "take_effect": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
+    "take_effect": _step(
+        "pending", "pending decided", EventType.DECISION_RECORDED, EventType.STAGE_STARTED, EventType.DECIDED
+    ),
     "void_decisions": _step("pending", "pending", EventType.DECISION_VOIDED),
     "retract": _step("pending", "pending", EventType.DECISION_RETRACTED),
     "remind": _step("pending", "pending", EventType.REVIEWER_REMINDED),

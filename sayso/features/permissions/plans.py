@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.policy.counters.readings import to_units, write_amount
-from sayso.core.policy.decisions import PolicyDecision
+from sayso.core.policy.decisions import PolicyDecision, without_confirmation
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.functions.addresses import check_root
 from sayso.core.policy.managers import settle_managers
@@ -19,7 +19,7 @@ from sayso.core.records.envelopes import Constraint, ConstraintKind
 from sayso.core.records.items import Answer, ItemDraft, ItemTool, PresetOutcome, Prompt
 from sayso.core.records.permissions import MANDATE, Envelope, MandatedTool, MandateSum, Outside, Plan, PlannedCalls
 from sayso.core.records.suspensions import RunRef
-from sayso.core.records.terms import RuleTerms, without_confirmation
+from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.redaction import redact
 from sayso.errors import InvalidInput, SaysoError

@@ -212,6 +212,7 @@ def _describe_in_words(part: PartChange, before: PolicyRule, after: PolicyRule) 
 _TERMS = {
     "terms.reviewers": ("asks", describe_who),
     "terms.quorum": ("asks", describe_who),
+    "terms.stages": ("asks", describe_who),
     "terms.timeout_s": ("waits", describe_wait),
     "terms.fallback": ("at the deadline:", describe_end),
 }

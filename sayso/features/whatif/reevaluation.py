@@ -112,7 +112,7 @@ def judge_without_effect(
         rule_id=decision.policy_id,
         reason=decision.reason,
         error=decision.error,
-        approvals=decision.terms.quorum.approve,
+        approvals=sum(part.quorum.approve for part in decision.terms.stages or (decision.terms,)),
     )
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sayso.core.records.deliveries import DeliveryReport
 from sayso.core.records.freezes import Freeze
-from sayso.core.records.items import DeliveryReport
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.transitions.deciding import void_decisions
 from sayso.core.transitions.deliveries import move_cards, record_deliveries

@@ -27,6 +27,8 @@ def find_secrets(item: Item, schema: JsonObject | None = None) -> Redacted:
         return Redacted(item.tool.args, frozenset())
     requested = redact(item.tool.args, schema, item.terms.secrets)
     secrets = requested.secrets
+    if item.original is not None:
+        secrets |= redact(item.original, schema, item.terms.secrets).secrets
     for decision in (*((item.outcome,) if item.outcome is not None else ()), *item.decisions):
         given: JsonObject = dict(decision.args or {})
         if item.target_arg is not None and decision.value is not None:
@@ -45,6 +47,7 @@ def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
     prompt = {name: secrets.scrub_json(value) for name, value in item.prompt.model_dump(mode="json").items()}
     update = {
         "tool": item.tool.model_copy(update={"args": secrets.args}),
+        "original": redact(item.original, schema, item.terms.secrets).args if item.original is not None else None,
         "prompt": item.prompt.model_copy(update=prompt),
         "computed": secrets.scrub_object(item.computed) if item.computed is not None else None,
         **_mask_previews(item, secrets),
@@ -87,8 +90,9 @@ def _mask_given(item: Item, secrets: Redacted) -> Item:
         report = permit.report
         said = {"output": secrets.scrub_json(report.output), "error": _scrub(secrets, report.error)}
         permit = permit.model_copy(update={"report": report.model_copy(update=said)})
-    # a call in doubt has the value among its arguments
-    args = secrets.scrub_object(item.tool.args) if item.doubt is not None else item.tool.args
+    # a call in doubt has the value among its arguments, and one of a later stage the edits
+    given = item.doubt is not None or item.original is not None
+    args = secrets.scrub_object(item.tool.args) if given else item.tool.args
     update = {
         "tool": item.tool.model_copy(update={"args": args}),
         "outcome": _mask(item, item.outcome, secrets, None),

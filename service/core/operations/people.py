@@ -257,8 +257,7 @@ def list_duties(parts: Wiring, name: str, groups: Sequence[str]) -> tuple[str, .
     """Return the ids of the rules in force that name a person or one of their groups."""
     names = {name, *(f"{GROUP_PREFIX}{group}" for group in groups)}
     asking = [(rule.rule_id, rule.terms) for rule in parts.rules.policy().live if rule.action in ASKING]
-    named = ((id_, [terms.reviewers, *(step.reviewers for step in terms.escalate)]) for id_, terms in asking)
-    return tuple(id_ for id_, lists in named if not all(map(names.isdisjoint, lists)))
+    return tuple(id_ for id_, terms in asking if not names.isdisjoint(terms.named))
 
 
 async def find_shortages(parts: Wiring, leaving: str) -> list[Shortage]:
@@ -284,7 +283,7 @@ def _count_missing(record: SuspensionRecord, item: Item, actors: Sequence[Actor]
     """Return how many approvals the item lacks if every one of these people approves it."""
     free = [entitle(record, item, actor) for actor in actors if may_decide(record, item, actor)]
     able = [actor for actor in free if actor is not None and find_counted(item, actor) is None]
-    assents = [decision for decision in item.decisions if decision.action in _ASSENTS]
+    assents = [decision for decision in item.current if decision.action in _ASSENTS]
     agreeing = max((list_agreeing(item, decision) for decision in assents), key=len, default=[])
     each_of = item.terms.quorum.each_of
     unfilled = len(each_of) - len(list_filled(each_of, [*agreeing, *able]))

@@ -64,7 +64,8 @@ def _list_item_events(before: SuspensionRecord | None, after: SuspensionRecord) 
         prior = priors.get(item.item_id)
         if prior is item and not closed:
             continue
-        if prior is None or (item.open and item.tool != prior.tool):
+        moved = prior is not None and (item.tool != prior.tool or item.terms.stage > prior.terms.stage)
+        if prior is None or (item.open and moved):
             if item.open and pending:
                 yield WebhookEvent.ITEM_CREATED, item.item_id
         elif prior.open and not item.open:

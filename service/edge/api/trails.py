@@ -28,6 +28,7 @@ _OF_REVIEWERS = (
     EventType.DECISION_VOIDED,
     EventType.DECISION_DEFERRED,
     EventType.DECISION_RETRACTED,
+    EventType.STAGE_STARTED,
 )
 _SEQ = re.compile(r"[0-9]{1,9}")
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -360,6 +361,7 @@ def _describe_args(
     decided = item.outcome.args if item.outcome is not None else None
     args = version.args if version is not None else item.tool.args
     view, minor = render_call(item.tool.name, args, schema), schema is not None and names_minor_unit(schema)
+    compare = partial(details.compare_args, item.tool.args, minor=minor, schema=schema)
     return {
         "blocks": (blocks := make_blocks(view, schema, minor=minor)),
         "wanted": _("may already have run") if item.doubt is not None else sentences.describe_wanted(item),
@@ -368,14 +370,11 @@ def _describe_args(
         "remembered": list_remembered(item),
         "repetition": describe_repetition(item),
         "minor": minor,
-        "version_changes": []
-        if version is None
-        else details.compare_args(item.tool.args, args, minor=minor, schema=schema),
+        "staged": details.list_staged(item, minor=minor, schema=schema),
+        "version_changes": compare(args) if version is not None else [],
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
         "differences": details.list_differences(item, minor=minor, schema=schema),
-        "changes": details.compare_args(item.tool.args, decided, minor=minor, schema=schema)
-        if decided is not None
-        else [],
+        "changes": compare(decided) if decided is not None else [],
         "decisions": details.list_decisions(item, minor=minor, schema=schema),
         "siblings": [
             (other, summarize(find_secrets(other).args), find_item_state(record, other))

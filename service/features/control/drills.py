@@ -27,14 +27,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import HOUR_MS, new_id
-from sayso.core.policy.decisions import describe_action
+from sayso.core.policy.decisions import describe_action, without_confirmation
 from sayso.core.policy.external import describe_begun
 from sayso.core.policy.managers import MANAGERS
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import OUR_NAMES
 from sayso.core.records.items import Drill, ItemDraft, ItemTool, Prompt
 from sayso.core.records.suspensions import RunRef, SuspensionRecord
-from sayso.core.records.terms import LONGEST_WAIT_S, RuleTerms, group_of, without_confirmation
+from sayso.core.records.terms import LONGEST_WAIT_S, RuleTerms, group_of, merge_stages
 from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.errors import InvalidInput, NotFound
 from service.core.settings.receivers import read_plan
@@ -170,7 +170,7 @@ def _find_terms(wiring: Wiring, drill: DrillTemplate) -> RuleTerms:
     """
     rules = wiring.rules.policy().rules
     asking = (rule.terms for rule in rules if rule.rule_id == drill.rule and rule.action is Action.REQUEST_APPROVAL)
-    terms = next(asking, RuleTerms(timeout_s=_TIMEOUT_S))
+    terms = merge_stages(next(asking, RuleTerms(timeout_s=_TIMEOUT_S)))
     named = tuple(name for name in terms.reviewers if name not in MANAGERS)
     update: dict[str, object] = {"channels": (), "match_number": False, "notify_requester": False, "sample": None}
     update |= {"reviewers": named} if len(named) < len(terms.reviewers) else {}

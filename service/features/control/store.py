@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 from sayso.core.clock import DAY_MS
 from sayso.core.records.decisions import Actor
-from sayso.core.records.items import draw
 from sayso.core.transitions.second_look import check_second_looker
 from sayso.errors import NotFound, SaysoError, Unreadable
 from service.core.desk.second_look import SeenCall
 from service.core.store.connection.connecting import text
 from service.core.store.keys import name_call
-from service.core.store.suspensions.sampling import Sampling
+from service.core.store.suspensions.sampling import Sampling, draw
 from service.core.store.tenants import EndedRun, TenantStore
 from service.core.wiring import Wiring
 from service.features.insights.facts import Candidate, PersonFact

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from sayso.core.records.items import CardDelivery, DeliveryState
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.sentences.deadlines import describe_span
 from sayso.core.transitions.deliveries import is_live

@@ -98,7 +98,8 @@ async def plan_weeks(wiring: Wiring, terms: RuleTerms, first: date, zone: ZoneIn
     """Return who is asked when over the week from a local day on, for each step of a rule."""
     absences = await wiring.duty.list_absences()
     active = {reviewer.name for reviewer in await wiring.reviewers.list_all() if reviewer.active}
-    steps = [(0, terms.reviewers), *((step.after_s, step.reviewers) for step in terms.escalate)]
+    staged = tuple(name for stage in terms.stages for name in stage.reviewers)
+    steps = [(0, terms.reviewers or staged), *((step.after_s, step.reviewers) for step in terms.escalate)]
     weeks = []
     for step, (after_s, reviewers) in enumerate(steps):
         listed = [await _list_names(wiring, reviewer) for reviewer in reviewers or ("",)]

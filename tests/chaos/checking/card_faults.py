@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from sayso.core.records.deliveries import DeliveryState
 from sayso.core.records.events import EventType, TrailEntry
-from sayso.core.records.items import DeliveryState
 from tests.chaos.checking.history import History, RecordedDecision
 from tests.chaos.checking.tampering import Evidence
 from tests.chaos.evidence.provider_log import CHANNEL, ProviderLine

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sayso.core.clock import iso_utc
-from sayso.core.records.items import DeliveryState
+from sayso.core.records.deliveries import DeliveryState
 from tests.chaos.checking.executions import SLACK_MS
 from tests.chaos.checking.history import Closing, History, TrailItem
 from tests.chaos.evidence.provider_log import CHANNEL, ProviderLine

@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from sayso.core.canonical_json import JsonObject
+from sayso.core.records.deliveries import DeliveryState
 from sayso.core.records.events import EventType, TrailEntry
-from sayso.core.records.items import DeliveryState
 from sayso.core.records.suspensions import RunStatus
 from tests.chaos.evidence.client_log import parse_ms
 from tests.chaos.workload.clients import Clients

@@ -9,8 +9,9 @@ from sayso.core.records.items import ItemTool, Prompt
 from sayso.core.records.suspensions import RunEnd, RunStatus
 from sayso.core.records.terms import Fallback
 from sayso.core.text.redaction import MASK
-from sayso.wire.items import DecisionView, InquiryView, ItemView, OutcomeView, PermitView, ReportView, TermsView
+from sayso.wire.items import DecisionView, InquiryView, ItemView, OutcomeView, PermitView, ReportView
 from sayso.wire.suspensions import RunRefView, SuspensionView
+from sayso.wire.terms import TermsView
 from tests.sayso.views import view
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

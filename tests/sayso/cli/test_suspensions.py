@@ -13,8 +13,9 @@ from sayso.core.records.terms import Fallback
 from sayso.core.sentences.deliveries import NOBODY
 from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.summaries import list_values
-from sayso.wire.items import DecisionView, DeliveryView, EarlierDenialView, InquiryView, ItemView, TermsView
+from sayso.wire.items import DecisionView, DeliveryView, EarlierDenialView, InquiryView, ItemView
 from sayso.wire.suspensions import RunRefView, SuspensionView
+from sayso.wire.terms import TermsView
 from tests.hostile import CORPUS
 from tests.sayso.cli.test_screens import NOW, TITLE, read
 from tests.sayso.views import view

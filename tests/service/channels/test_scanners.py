@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sayso.core.records.items import DeliveryState
+from sayso.core.records.deliveries import DeliveryState
 from sayso.core.records.terms import RuleTerms
 from service.app import create_app
 from service.channels.kinds import open_channels

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sayso.core.records.items import CardDelivery
+from sayso.core.records.deliveries import CardDelivery
 from sayso.core.records.terms import RuleTerms
 from sayso.wire.people import Preferences
 from service.channels.base import DeliveryFailed, Recipient

@@ -1,6 +1,6 @@
 """A circuit that opened spares a provider, and its cards are updated once it is back."""
 
-from sayso.core.records.items import DeliveryState
+from sayso.core.records.deliveries import DeliveryState
 from service.channels.base import DeliveryFailed
 from service.core.outgoing.http import FAILURES_TO_OPEN
 from service.core.wiring import Wiring

@@ -6,7 +6,7 @@ import pytest
 import structlog
 from redis.asyncio import Redis
 
-from sayso.core.records.items import DeliveryState
+from sayso.core.records.deliveries import DeliveryState
 from service.channels.base import Recipient
 from service.channels.cards import Card
 from service.channels.kinds import Channels

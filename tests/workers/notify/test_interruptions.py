@@ -8,7 +8,7 @@ import pytest
 
 from sayso.core.calendar import Hours, WorkingHours
 from sayso.core.clock import now_ms
-from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import EscalationStep, RuleTerms
 from sayso.wire.people import Preferences

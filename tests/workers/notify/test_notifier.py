@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 from redis.asyncio import Redis
 
-from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import EscalationStep, Quorum, RuleTerms
 from sayso.errors import NotFound

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from sayso.wire.people import Preferences

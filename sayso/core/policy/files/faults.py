@@ -12,7 +12,8 @@ from sayso.core.policy import rule_keys
 from sayso.core.policy.events import ModelPrice
 from sayso.core.policy.files.yaml_documents import Document, Loc
 from sayso.core.policy.rules import RequestPayload
-from sayso.core.records.terms import EscalationStep, Fallback, Quorum, RuleTerms, Sample
+from sayso.core.records.judgements import Sample
+from sayso.core.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
 
 # The place of each part of a rule in the file, and in the model. A tool's name may also be a pattern.
 PARTS: dict[tuple[str, ...], tuple[str, ...]] = {

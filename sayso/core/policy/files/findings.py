@@ -134,7 +134,7 @@ def _find_missing_people(
 ) -> Iterable[str]:
     asking = [(f"rule {rule.rule_id}", rule.terms) for rule in rules if rule.action in ASKING]
     for label, terms in [*asking, ("terms", policy.terms)]:
-        stated = dict.fromkeys((*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)))
+        stated = terms.named
         named = [name for name in stated if name not in MANAGERS]
         for name in named:
             for fault in _find_faults_of(name, reviewers, groups):
@@ -142,12 +142,23 @@ def _find_missing_people(
         if len(named) < len(stated):
             continue  # who the manager is depends on the run
         people = {person for name in named for person in _list_people(name, groups)}
-        able = [name for name, active in reviewers.items() if active and (not terms.reviewers or name in people)]
+        able = [
+            name
+            for name, active in reviewers.items()
+            if active and (not (terms.reviewers or terms.stages) or name in people)
+        ]
         places = [
             [person for person in _list_people(name, groups) if reviewers.get(person)] for name in terms.quorum.each_of
         ]
         if all(places) and len(fill_places(places)) < len(places):
             yield f"{label}: too few different people are in the {len(places)} groups of quorum.each_of; add some"
+        seats = [
+            [person for name in stage.reviewers for person in _list_people(name, groups) if reviewers.get(person)]
+            for stage in terms.stages
+            for _ in range(stage.quorum.approve)
+        ]
+        if all(seats) and len(fill_places(seats)) < len(seats):
+            yield f"{label}: its stages need {len(seats)} different people, for nobody approves in two; add some"
         for verb, needed in (("approve", terms.quorum.approve), ("deny", terms.quorum.deny)):
             if needed > max(1, len(able)) or (named and not able and verb == "approve"):
                 yield (

@@ -167,6 +167,8 @@ def _merge_terms(document: Document, loc: Loc, start: dict[str, Any], given: dic
         problem = "timeout and timeout_s both set the deadline; remove one"
         document.report((*loc, "timeout"), f"{label(document, loc)}{problem}", at_key=True)
     merged = start | given
+    others = ("reviewers", "quorum") if "stages" in given else ("stages",) if {"reviewers", "quorum"} & {*given} else ()
+    merged = {name: value for name, value in merged.items() if name in given or name not in others}
     if "timeout" in given:
         merged |= {"timeout_s": LONGEST_WAIT_S}  # the working time alone decides
     elif "timeout_s" in given:

@@ -82,6 +82,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "deny": "How many different people must deny.",
         "each_of": "Groups, as group:NAME, and people: one different person of each must be among those who approve.",
     },
+    "Stage": {"reviewers": "Who may decide in it.", "quorum": "How many of them must approve, or deny."},
     "EscalationStep": {"after_s": "Seconds after the request.", "reviewers": "The people and groups who join."},
     "Case": {
         "name": "What failures are called by.",
@@ -164,7 +165,8 @@ def build_rule_schema() -> _Schema:
     defs["Over"]["anyOf"] = [{"required": ["limit"]}, {"required": ["budget"]}]
     defs["Fallback"] |= _when({"action": {"const": "value"}}, {"required": ["value"]})
     terms = defs["RuleTerms"]
-    terms |= {"not": {"required": ["timeout", "timeout_s"]}}
+    twice = [("timeout", "timeout_s"), ("stages", "reviewers"), ("stages", "quorum")]
+    terms |= {"not": {"anyOf": [{"required": [*names]} for names in twice]}}
     terms["properties"]["fallback"].pop("default", None)
     approved = {"properties": {"quorum": {"properties": {"approve": {"minimum": 1}}}}}
     terms["anyOf"] = [{"required": ["confirm_by"]}, approved]

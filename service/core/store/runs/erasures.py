@@ -33,7 +33,7 @@ _WHICH = (
 _DECIDED = (
     *("action", "policy_id", "rule_id", "matched_rules", "rule_version", "absolute", "near_miss", "resembles"),
     *("would_allow", *DECIDING, "second_look", "verdict", "verdicts", "proof", "code_used"),
-    *("approved", "edited", "caught", "agrees", "ran", "success", "started", "look_ms", "effect", "approvals"),
+    *("approved", "edited", "caught", "agrees", "ran", "success", "started", "look_ms", "effect", "approvals", "stage"),
 )
 _COUNTED = (
     *("at_ms", "until_ms", "deadline_at_ms", "again_at_ms", "by_ms", "latency_ms", "tool_call_count", "failure_count"),
@@ -105,6 +105,7 @@ def _erase_item(item: Item, erasure: Erasure) -> Item:
         "preview_request": None,
         "assessment": None,
         "learning": None,
+        "original": None,
         "doubt": _empty(item.doubt, charges=()),
         "secret_number": "",
         "drill": _empty(item.drill, signs=()),

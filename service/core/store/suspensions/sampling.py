@@ -2,11 +2,17 @@
 
 import secrets
 from collections.abc import Sequence
+from hmac import digest
 from typing import Any
 
+from pydantic import JsonValue
+
+from sayso.core.canonical_json import canonical_json
+from sayso.core.policy.strictness import raise_quorum
 from sayso.core.records.decisions import Actor, ActorKind, Verdict
-from sayso.core.records.items import ItemDraft, PresetOutcome, draw_samples
+from sayso.core.records.items import ItemDraft, PresetOutcome
 from sayso.core.records.suspensions import RunRef
+from sayso.core.records.terms import merge_stages
 from service.core.store.people import People
 from service.core.store.tenants import TenantStore
 
@@ -61,3 +67,34 @@ class Sampling:
             secret: Any = await self._redis.get(self._keys.sampling)
             self._secret = self._sealer.open_bytes(_SAMPLING, bytes(secret))
         return self._secret
+
+
+MOST_APPROVALS = 20
+
+
+def draw_samples(drafts: Sequence[ItemDraft], key: bytes, about: Sequence[str]) -> tuple[ItemDraft, ...]:
+    """Return the drafts, drawn ones with one more approval; `about` is the tenant, the owner and the agent.
+
+    An item is drawn if the first 8 bytes of HMAC-SHA-256(key, the canonical JSON of [...about, rule, sub-agent, tool,
+    arguments]), as a big-endian number, are below the share of 2^64. The same call is thus drawn again, however often
+    an agent asks. Only a holder of the key can foresee this, and can check it later.
+    """
+    return tuple(_draw(draft, key, about) for draft in drafts)
+
+
+def _draw(draft: ItemDraft, key: bytes, about: Sequence[str]) -> ItemDraft:
+    sample, quorum = draft.terms.sample, merge_stages(draft.terms).quorum
+    if sample is None or sample.before is None or draft.preset is not None:
+        return draft
+    call: list[JsonValue] = [*about, draft.rule_id, draft.subagent, draft.tool.name, draft.tool.args]
+    mac = draw(key, canonical_json(call).decode(), sample.before)
+    if mac is None:
+        return draft
+    terms = raise_quorum(draft.terms, min(quorum.approve + 1, MOST_APPROVALS))
+    return draft.model_copy(update={"terms": terms, "drawn": mac})
+
+
+def draw(key: bytes, name: str, share: float) -> str | None:
+    """Return the HMAC-SHA-256 of a name as hex if its first 8 bytes are below the share of 2^64, else None."""
+    mac = digest(key, name.encode(), "sha256")
+    return mac.hex() if int.from_bytes(mac[:8]) < share * 2**64 else None

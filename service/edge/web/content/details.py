@@ -193,11 +193,17 @@ class Difference(NamedTuple):
 def list_differences(item: Item, *, minor: bool = False, schema: JsonObject | None = None) -> list[Difference]:
     """Return what reviewers of an open item approved beside the requested arguments, each version once."""
     versions: dict[bytes, tuple[list[str], list[Change]]] = {}
-    for decision in item.decisions if item.open else ():
+    for decision in item.current if item.open else ():
         changes = find_changes(item, decision, minor=minor, schema=schema)
         if decision.action is DecisionAction.APPROVE and changes:
             versions.setdefault(canonical_json(args_of(item, decision)), ([], changes))[0].append(decision.by.id)
     return [Difference(join_words(people), changes) for people, changes in versions.values()]
+
+
+def list_staged(item: Item, *, minor: bool = False, schema: JsonObject | None = None) -> list[Change]:
+    """Return what earlier stages changed of the call that the agent requested."""
+    rows = compare_args(item.original, item.tool.args, minor=minor, schema=schema) if item.original is not None else []
+    return [row for row in rows if row.state != "same"]
 
 
 def find_changes(
@@ -206,6 +212,8 @@ def find_changes(
     """Return the leaves that one decision changes, so that other reviewers can compare."""
     if item.erasure is not None or (decision.args is None and decision.action is not DecisionAction.VALUE):
         return []
+    if decision not in item.current:
+        return []  # what an earlier stage has changed is shown as a whole
     rows = compare_args(item.tool.args, args_of(item, decision), minor=minor, schema=schema)
     return [row for row in rows if row.state != "same"]
 

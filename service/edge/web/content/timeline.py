@@ -67,6 +67,7 @@ _VOICES: Mapping[str, str] = {
 VOICES = {"sayso": "Sayso", "rules": mark("Rules"), "agent": mark("Agent")}  # the names of the voices in a timeline
 _UNTIL: Mapping[str, str] = {
     EventType.ESCALATED: "deadline_at_ms",
+    EventType.STAGE_STARTED: "deadline_at_ms",
     EventType.DEADLINE_EXTENDED: "deadline_at_ms",
     EventType.ITEM_CLAIMED: "until_ms",
 }
@@ -159,6 +160,8 @@ def _decision_recorded(facts: Facts) -> Sentence:
         text = _("%(decision)s, signed with passkey “%(name)s”", decision=text, name=passkey)
     elif facts.flag("code_used"):
         text = _("%(decision)s, with a code of their app", decision=text)
+    if stage := facts.number("stage"):
+        text = _("%(decision)s in stage %(stage)s", decision=text, stage=stage)
     if not facts.text("verdict"):
         text = _("%(decision)s; more decisions are needed", decision=text)
     return "bad" if action in ("deny", "fail") else "good", text, facts.text("message")
@@ -321,6 +324,17 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         "",
     ),
     EventType.TIMED_OUT: _timed_out,
+    EventType.STAGE_STARTED: lambda facts: (
+        "wait",
+        _(
+            "%(item)s reached stage %(stage)s of %(stages)s: %(reviewers)s",
+            item=facts.item,
+            stage=facts.number("stage"),
+            stages=facts.number("stages"),
+            reviewers=name_reviewers(facts.texts("reviewers"), "or"),
+        ),
+        "",
+    ),
     EventType.ESCALATED: lambda facts: (
         "wait",
         _(

@@ -14,6 +14,7 @@ from sayso.core.rendering.renderers import render_call
 from sayso.core.rendering.views import Flag
 from sayso.core.sentences import join_words
 from sayso.core.sentences.items import count_approval, describe_approval, describe_ineligibility
+from sayso.core.sentences.stages import list_stages
 from sayso.core.text.language import _
 from sayso.core.transitions.closing import args_of
 from sayso.core.transitions.deciding import find_own, without_own
@@ -41,7 +42,7 @@ class Version(NamedTuple):
 def list_versions(item: Item) -> list[Version]:
     """Return the versions of an open item that waits for more approvals, in the order of their first approval."""
     versions: dict[str, Version] = {}
-    for decision in item.decisions if item.open else ():
+    for decision in item.current if item.open else ():
         args = args_of(item, decision)
         if decision.action is DecisionAction.APPROVE and args != item.tool.args:
             digest = digest_json(args)
@@ -69,9 +70,7 @@ def choose_version(
     args, shown = find_args(item), find_args(masked)
     if args is None or shown is None or args == item.tool.args:
         return None
-    return Version(
-        digest_json(args), shown, tuple(made.by.id for made in item.decisions if args_of(item, made) == args)
-    )
+    return Version(digest_json(args), shown, tuple(made.by.id for made in item.current if args_of(item, made) == args))
 
 
 def find_version(item: Item, digest: str) -> Version:
@@ -188,7 +187,7 @@ def describe_right(record: SuspensionRecord, item: Item, visitor: Actor, version
         reason = describe_ineligibility(record, item, visitor)
         ineligibility, changeable = (ineligibility, None) if reason else ("", changeable)
     described = _describe_quorum(record, item, visitor, version)
-    return {"ineligibility": ineligibility, "own": changeable, **described}
+    return {"ineligibility": ineligibility, "own": changeable, "staging": list_stages(item), **described}
 
 
 def _describe_quorum(record: SuspensionRecord, item: Item, visitor: Actor, version: Version | None) -> dict[str, str]:

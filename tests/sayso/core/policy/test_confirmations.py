@@ -8,8 +8,9 @@ from pydantic import ValidationError
 from sayso.core.policy.decisions import PolicyDecision
 from sayso.core.policy.rules import Action
 from sayso.core.policy.strictness import is_stricter, state_terms, strictest_terms
+from sayso.core.records.items import freeze_terms
 from sayso.core.records.suspensions import Who
-from sayso.core.records.terms import Quorum, RuleTerms, freeze_terms
+from sayso.core.records.terms import Quorum, RuleTerms
 from tests.sayso.rule_builders import event, policy, rule
 
 ALONE = {"confirm_by": "who.person"}

@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 from sayso.core.policy.rules import PolicyRule
 from sayso.core.policy.strictness import is_stricter, state_terms, strictest_terms
-from sayso.core.records.terms import RuleTerms, freeze_terms
+from sayso.core.records.items import freeze_terms
+from sayso.core.records.terms import RuleTerms
 
 SIGNED, CODED, PLAIN = RuleTerms(step_up="passkey"), RuleTerms(step_up="code"), RuleTerms()
 

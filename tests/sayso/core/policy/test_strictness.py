@@ -6,7 +6,8 @@ from pydantic import ValidationError
 from sayso.core.policy.files.reading import RulebookError, parse_rulebook
 from sayso.core.policy.rules import check_quorum
 from sayso.core.policy.strictness import is_stricter, state_terms, strictest_terms
-from sayso.core.records.terms import RuleTerms, freeze_terms
+from sayso.core.records.items import freeze_terms
+from sayso.core.records.terms import RuleTerms
 
 
 def test_rulebook_accepts_a_quorum_of_a_group() -> None:

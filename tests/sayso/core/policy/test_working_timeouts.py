@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from sayso.core.policy.strictness import strictest_terms
-from sayso.core.records.terms import LONGEST_WAIT_S, RuleTerms, freeze_terms
+from sayso.core.records.items import freeze_terms
+from sayso.core.records.terms import LONGEST_WAIT_S, RuleTerms
 from sayso.core.sentences.rules import describe_wait
 from tests.sayso.core.policy.rule_files import HEAD, parse, read_problems
 

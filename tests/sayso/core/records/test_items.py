@@ -8,7 +8,8 @@ import pytest
 
 from sayso.core.canonical_json import canonical_json
 from sayso.core.records.decisions import TIMEOUT, Verdict
-from sayso.core.records.items import MOST_APPROVALS, ItemDraft, PresetOutcome, draw_samples
+from sayso.core.records.items import ItemDraft, PresetOutcome
+from service.core.store.suspensions.sampling import MOST_APPROVALS, draw_samples
 from tests.sayso.samples import ask
 
 KEY = b"k" * 32

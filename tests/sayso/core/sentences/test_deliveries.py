@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso.core.records.items import CardDelivery, DeliveryState
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.sentences.deadlines import describe_clock, write_sentence
 from sayso.core.sentences.deliveries import NOBODY, describe_delivery, describe_silence
 

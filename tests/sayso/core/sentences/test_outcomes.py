@@ -16,7 +16,8 @@ from sayso.core.sentences.outcomes import (
     describe_shown,
     describe_state,
 )
-from sayso.wire.items import ItemView, OutcomeView, TermsView
+from sayso.wire.items import ItemView, OutcomeView
+from sayso.wire.terms import TermsView
 from tests.sayso.core.sentences.samples import BEN, NOW, make_decision, make_item, make_outcome
 from tests.sayso.views import view
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState, Item
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import Fallback, FallbackAction
 from sayso.core.transitions.deadlines import escalate, expire, needs_sight, remind, see

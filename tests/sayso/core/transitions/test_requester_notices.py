@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sayso.core.records.items import DeliveryReport, DeliveryState, Item
+from sayso.core.records.deliveries import DeliveryReport, DeliveryState
+from sayso.core.records.items import Item
 from sayso.core.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.core.transitions.deadlines import expire
 from sayso.core.transitions.deciding import cancel, decide

@@ -8,9 +8,9 @@ import pytest
 from sayso.core.policy.strictness import strictest_terms
 from sayso.core.records.decisions import Verdict
 from sayso.core.records.freezes import Freeze
-from sayso.core.records.items import Drill
+from sayso.core.records.items import Drill, freeze_terms
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
-from sayso.core.records.terms import Quorum, RuleTerms, freeze_terms
+from sayso.core.records.terms import Quorum, RuleTerms
 from sayso.core.transitions.closing import next_due
 from sayso.core.transitions.deadlines import escalate, expire, keep_time, remind
 from sayso.core.transitions.deciding import (

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from sayso.core.records.items import CardDelivery, DeliveryState
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import EscalationStep, Quorum, RuleTerms
 from tests.builders import approve, ask, make_pending, make_person

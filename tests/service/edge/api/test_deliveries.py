@@ -1,6 +1,6 @@
 """The API shows who was notified of an item, and no address."""
 
-from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.terms import RuleTerms
 from sayso.wire.models import read_view
 from sayso.wire.suspensions import SuspensionView

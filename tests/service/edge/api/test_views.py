@@ -4,14 +4,16 @@ import pytest
 from pydantic import BaseModel
 
 from sayso.core.records.decisions import Decision, Outcome, Permit
+from sayso.core.records.deliveries import CardDelivery
 from sayso.core.records.events import TrailEntry
-from sayso.core.records.items import CardDelivery, Doubt, Item
+from sayso.core.records.items import Doubt, Item
 from sayso.core.records.suspensions import Lease, Receipt, RunRef, SuspensionRecord
 from sayso.core.records.terms import Terms
 from sayso.wire.administration import KeyView, ReviewerView
-from sayso.wire.items import DecisionView, DeliveryView, DoubtView, ItemView, OutcomeView, PermitView, TermsView
+from sayso.wire.items import DecisionView, DeliveryView, DoubtView, ItemView, OutcomeView, PermitView
 from sayso.wire.models import View
 from sayso.wire.suspensions import EventView, LeaseView, ReceiptView, RunRefView, RunView, SuspensionView
+from sayso.wire.terms import TermsView
 from service.core.store.people import ApiKey, Reviewer
 from service.core.store.runs.runs import Run
 
@@ -48,7 +50,7 @@ OUR_OWN = {
     },  # outcome and trail
     RunRef: {"tenant", "traceparent"},
     Permit: {"report_by_ms"},
-    CardDelivery: {"tries", "off_duty", "references", "shown", "reminded"},
+    CardDelivery: {"tries", "off_duty", "references", "shown", "reminded", "stage"},
     Lease: {"step"},
     Reviewer: {
         "password_hash",

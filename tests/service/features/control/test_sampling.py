@@ -7,12 +7,11 @@ from redis.asyncio import Redis
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import new_id
 from sayso.core.records.decisions import DecisionRequest
-from sayso.core.records.items import draw_samples
 from sayso.core.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from sayso.core.records.terms import RuleTerms
 from service.core.settings.limits import TENANT
 from service.core.store.keys import TenantKeys
-from service.core.store.suspensions.sampling import Sampling
+from service.core.store.suspensions.sampling import Sampling, draw_samples
 from service.core.wiring import Wiring
 from tests.builders import REFUND, ask, person, run_ref, store_of
 

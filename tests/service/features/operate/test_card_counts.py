@@ -1,6 +1,6 @@
 """The diagnostics count the deliveries of each channel."""
 
-from sayso.core.records.items import CardDelivery, DeliveryReport, DeliveryState
+from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.terms import RuleTerms
 from service.core.wiring import Wiring
 from service.features.operate.cards import SLOW_MS, CardCounts, count_cards

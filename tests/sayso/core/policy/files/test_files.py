@@ -113,6 +113,32 @@ def test_terms_of_the_rule_override_the_file_and_the_default() -> None:
     assert policy.rules[0].terms == RuleTerms(timeout_s=3, start_by_s=4, channels=("mail",))
 
 
+STAGES = "stages: [{reviewers: [kim]}, {reviewers: [group:finance], quorum: {approve: 2}}]"
+
+
+def test_stages_of_a_rule_replace_reviewers_of_the_file_and_these_replace_stages() -> None:
+    start = "version: 1\ndefault: deny\nterms: {reviewers: [anna, ben], quorum: {approve: 2}}\nrules:\n"
+    terms = parse(start + f"  - {{id: a, action: defer, terms: {{{STAGES}}}}}").rules[0].terms
+    assert (terms.reviewers, [stage.quorum.approve for stage in terms.stages]) == ((), [1, 2])
+    start = f"version: 1\ndefault: deny\nterms: {{{STAGES}}}\nrules:\n"
+    rules = "  - {id: a, action: defer}\n  - {id: b, action: defer, terms: {reviewers: [x]}}"
+    kept, replaced = parse(start + rules).rules
+    assert (len(kept.terms.stages), replaced.terms.stages, replaced.terms.reviewers) == (2, (), ("x",))
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        (f"terms: {{{STAGES}, reviewers: [anna]}}", "each stage has its own reviewers; move reviewers into a stage"),
+        (f"terms: {{{STAGES}}}, grants: {{longest: 1h}}", "calls given ahead would pass no stage"),
+        (f"terms: {{{STAGES}}}, assess: {{by: a, high: {{quorum: 2}}}}", "remove quorum and reviewers from high"),
+    ],
+)
+def test_stages_beside_what_would_skip_them_are_refused(parts: str, problem: str) -> None:
+    with pytest.raises(RulebookError, match=problem):
+        parse(HEAD + f"  - {{id: a, action: defer, {parts}}}")
+
+
 @pytest.mark.parametrize(
     "terms",
     [

@@ -248,3 +248,13 @@ def test_find_findings_searched_text_of_another_argument() -> None:
     read = "'rm' in shell(args.command).programs && (args.note.contains('x') || context.command.contains('y'))"
     assert found(rule("a", "deny", tool_name="run_shell", when=read)) == []
     assert found(rule("a", "deny", tool_name="run_shell", when="args.command.matches('rm')")) == []
+
+
+def test_stages_need_a_different_person_for_each_approval() -> None:
+    stages = [{"reviewers": ["anna"]}, {"reviewers": ["group:finance"]}]
+    staged = rule("a", action="request_approval", terms={"stages": stages})
+    few = Known(reviewers=PEOPLE, groups={"finance": ("anna", "carla")})
+    assert found(staged, known=few) == [
+        "rule a: its stages need 2 different people, for nobody approves in two; add some"
+    ]
+    assert found(staged, known=Known(reviewers=PEOPLE, groups={"finance": ("anna", "ben")})) == []

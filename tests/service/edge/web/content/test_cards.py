@@ -1,7 +1,8 @@
 from typing import Any
 
 from sayso.core.records.decisions import Verdict
-from sayso.core.records.items import Answer, CardDelivery, Claim, DeliveryState, ItemKind, ItemTool
+from sayso.core.records.deliveries import CardDelivery, DeliveryState
+from sayso.core.records.items import Answer, Claim, ItemKind, ItemTool
 from sayso.core.records.suspensions import Status
 from sayso.core.sentences.deliveries import NOBODY
 from service.core.operations.queries import parse_query
