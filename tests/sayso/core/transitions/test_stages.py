@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from sayso.core.policy.strictness import is_stricter, state_terms, strictest_terms
-from sayso.core.records.decisions import Verdict
+from sayso.core.records.decisions import ConfirmRequest, Verdict
 from sayso.core.records.deliveries import DeliveryState
 from sayso.core.records.items import ItemKind
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
@@ -16,7 +16,8 @@ from sayso.core.sentences.stages import describe_stages
 from sayso.core.transitions.deadlines import escalate, expire
 from sayso.core.transitions.deciding import decide, find_own, retract, void_decisions
 from sayso.core.transitions.deliveries import card_version, needs_attempt
-from sayso.core.transitions.quorum import take_effect
+from sayso.core.transitions.inquiring import confirm, digest_version
+from sayso.core.transitions.quorum import find_args, needs_confirmation, take_effect
 from sayso.errors import AlreadyDecided, Conflict, NotAllowed, StaleDigest
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
@@ -209,3 +210,25 @@ def test_other_stages_are_stricter_and_the_same_are_not() -> None:
     assert is_stricter(RuleTerms(stages=TWO), pending().items[0].terms)
     assert is_stricter(RuleTerms(reviewers=("ada",)), frozen)
     assert state_terms(frozen).stages == TWO
+
+
+def test_acting_user_confirms_beside_the_stages_and_anew_after_an_edit() -> None:
+    record = staged(confirm_by="mara", stages=(Stage(reviewers=("ada",)), Stage(reviewers=("ben",))))
+    item = record.items[0]
+    confirmed = _confirm(record)
+    both = act(act(confirmed, "ada").record, "ben").record.items[0]
+    assert both.outcome is not None
+    assert both.outcome.verdict is Verdict.APPROVED
+    edited = act(confirmed, "ada", args={**item.tool.args, "amount": 1}).record
+    waiting = act(edited, "ben").record
+    assert waiting.items[0].open
+    assert needs_confirmation(waiting.items[0])
+    done = _confirm(waiting, "con_2").items[0]
+    assert done.outcome is not None
+    assert done.outcome.may_run
+
+
+def _confirm(record: SuspensionRecord, name: str = "con_1") -> SuspensionRecord:
+    item = record.items[0]
+    digest = digest_version(record, item, find_args(item) or item.tool.args)
+    return confirm(record, "i1", ConfirmRequest(action="confirm", digest=digest), name, person("mara"), T0 + 1).record
