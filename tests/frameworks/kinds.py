@@ -96,6 +96,7 @@ SCENARIOS = {
     "approve": "approve",
     "edit": "edit",
     "deny": "deny with message",
+    "changes": "request changes",
     "value": "value",
     "timeout": "timeout with fallback",
     "batch": "batch of three, mixed decisions",

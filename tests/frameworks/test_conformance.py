@@ -93,6 +93,21 @@ async def test_deny(installation: Installation) -> None:
         assert "Ann has left." in text
 
 
+async def test_changes(installation: Installation) -> None:
+    """The agent gets what to change as the result, and its next call is the new version."""
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 5)], [money("ann", 4)])
+        wanted = {"action": "deny", "message": "At most 4.", "changes": {"paths": ["args.amount"]}}
+        await decide(reviewer, waiting.suspension_id, wanted)
+        _, second = await find_suspensions(agent, waiting.run_id, 2)
+        (version,) = (await installation.find_suspension(second))["items"]
+        assert version["revises"]["suspension_id"] == waiting.suspension_id
+        await decide(reviewer, second, {"action": "approve"})
+        _, text = await finished(agent, waiting.run_id)
+        assert [one["args"] for one in installation.effects()] == [{"to": "ann", "amount": 4}]
+        assert "At most 4. Change args.amount, and call send_money again." in text
+
+
 async def test_value(installation: Installation) -> None:
     async with installation.people() as (agent, reviewer):
         waiting = installation.suspend([money("ask", 0)])

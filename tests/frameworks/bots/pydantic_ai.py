@@ -18,7 +18,7 @@ def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         return ModelResponse(
             [ToolCallPart(c["tool"], c["args"], f"call_{turn}_{i}") for i, c in enumerate(turns[turn])]
         )
-    results = [str(p.content) for p in messages[-1].parts if p.part_kind == "tool-return"]
+    results = [str(p.content) for m in messages for p in m.parts if p.part_kind == "tool-return"]
     return ModelResponse([TextPart("results: " + " | ".join(results))])
 
 
