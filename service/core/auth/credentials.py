@@ -262,7 +262,7 @@ _ASKS = (
 _READS = (
     *("getRun", "listRuns", "listRunSuspensions", "listEvents", "streamEvents", "listExternalEvents", "getTimeline"),
     *("listSuspensions", "getSuspension", "listMandates", "getMandate", "listInquiries", "listAttachments"),
-    *("getAttachment", "listAgents", "listWebhookEvents", "exportOverrides", "listNotes"),
+    *("getAttachment", "listAgents", "listWebhookEvents", "exportOverrides", "listNotes", "forecastSuspension"),
 )
 _WEBHOOKS = (
     *("listEndpoints", "createEndpoint", "verifyEndpoint", "disableEndpoint", "rotateEndpoint", "deleteEndpoint"),

@@ -73,7 +73,8 @@ async def _find_people(wiring: Wiring, record: SuspensionRecord, item: Item, now
     excluded, present = record.run.list_excluded(item.terms), dict[str, None]()
     for reviewer in item.deciders or ("",):
         present |= dict.fromkeys(await list_present(wiring, reviewer, now_ms, record.run.owner))
-    names = [name for name in present if name not in excluded][:MOST_PEOPLE]
+    active = {reviewer.name for reviewer in await wiring.reviewers.list_all() if reviewer.active}
+    names = [name for name in present if name in active and name not in excluded][:MOST_PEOPLE]
     return {name: await find_preferences(wiring, name, item.deciders) for name in names}
 
 

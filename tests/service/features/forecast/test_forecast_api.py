@@ -12,7 +12,7 @@ from service.features.insights.facts import Facts, ItemFact, PersonFact, Step
 from service.features.insights.store import Counters
 from tests.service.edge.api.test_execution import CALL, ask, decide
 from tests.service.edge.web.sites import visit
-from tests.service.edge.web.stories import asked
+from tests.service.edge.web.stories import asked, make_ask
 from tests.service.worlds import World
 from workers.outbox import Counting
 
@@ -77,6 +77,13 @@ async def test_decision_is_counted_as_one_wait(world: World) -> None:
     (wait,) = await world.wiring.part(Waits).read(ALL_TOOLS, 0)
     assert (wait.by, wait.asked_ms <= wait.decided_ms) == ("anna", True)
     assert await world.wiring.part(Waits).read(ALL_TOOLS, wait.decided_ms + 1) == []
+
+
+async def test_reviewer_without_an_account_is_nobody(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(terms={"reviewers": ["nobody", "anna", "group:gone"]}))
+        await remember(anna.wiring, record.items[0].tool.name, 10_000)
+        assert "anna decided 100% of them." in await anna.read(f"/runs/{record.run.id}")
 
 
 @pytest.mark.parametrize(
