@@ -90,6 +90,11 @@ def test_denial_in_any_stage_denies(record: SuspensionRecord) -> None:
     assert outcome.verdict is Verdict.DENIED
 
 
+def test_next_stage_keeps_a_call_that_nobody_edited() -> None:
+    before, after = staged().items[0], passed().items[0]
+    assert (after.tool, after.original, after.requested) == (before.tool, None, "")
+
+
 def test_next_stage_decides_on_the_edited_call() -> None:
     args = {"order": "A-0", "amount": 100}
     moved = act(staged(), "kim", "support", args=args).record
