@@ -68,6 +68,14 @@ def test_stages_without_edits_and_with_the_same_quorum_have_different_digests() 
         decide(moved, word(record, by="ben"), T0 + 2)
 
 
+def test_approval_that_completes_no_stage_waits_for_no_undo() -> None:
+    """The first of two in a stage takes effect at once; the second can be undone."""
+    stages = (TWO[1], TWO[0])
+    first = act(pending(ask(stages=stages, undo="5s")), "fay", "finance")
+    assert types_of(first) == ["decision_recorded"]
+    assert types_of(act(first.record, "fin", "finance")) == ["decision_deferred"]
+
+
 def test_only_the_current_stage_decides() -> None:
     with pytest.raises(NotAllowed, match="Only group:support can decide"):
         act(staged(), "fay", "finance")
