@@ -16,16 +16,19 @@ from demo.journeys import REVIEWER
 from demo.stacks import Stack
 from launch.server import running_server
 from launch.stops import wait_until
+from sayso.core.canonical_json import JsonObject
 from sayso.core.records.events import EventType
 from sayso.core.records.suspensions import RunStatus
 from tests.clusters import running_cluster
 from tests.journeys.paying_agents import TURNS, paid_in
 from tests.journeys.stacks import PATIENCE_S, pids_of, quick_stack
+from tests.journeys.test_restore import SKIP
 
 TENANTS = {"acme": "http://acme.example", "hooli": "http://hooli.example"}
 POLICY = "version: 1\ndefault: request_approval\nrules: []\n"
 CLIENTS = 2
 PROGRAMS = ("service", "worker", "clock")
+RUN_AGAIN: JsonObject = {"action": "value", "value": {"choice": "run_again"}}
 
 
 @dataclass
@@ -34,6 +37,7 @@ class Load:
 
     agent: Client
     reviewer: Client
+    home: Path
     over: asyncio.Event
     decided: Counter[str] = field(default_factory=Counter)
     ended: dict[str, RunStatus] = field(default_factory=dict)
@@ -49,8 +53,14 @@ class Load:
             self.ended[run.id] = (await self.agent.await_end(run.id)).status
 
     async def approve(self, run_id: str, suspension_id: str) -> None:
+        """Approve a call. About one in doubt, as where a worker lost its lease with the primary, say whether it ran."""
         (item,) = (await self.reviewer.find_suspension(suspension_id)).items
-        if item.outcome is None:
+        (raw,) = json.loads(await self.reviewer._send("GET", f"/api/v1/suspensions/{suspension_id}"))["items"]
+        if item.outcome is None and raw["doubt"] is not None:
+            ran = raw["doubt"]["idempotency_key"] in paid_in(self.home)
+            answer = SKIP if ran else RUN_AGAIN
+            await self.reviewer.decide(suspension_id, item, answer, key=f"doubt-{suspension_id}")
+        elif item.outcome is None:
             await self.reviewer.decide(suspension_id, item, {"action": "approve"}, key=f"approve-{suspension_id}")
             self.decided[run_id] += 1
 
@@ -71,7 +81,7 @@ async def loading(stack: Stack) -> AsyncIterator[Mapping[str, Load]]:
             http = await clients.enter_async_context(httpx.AsyncClient(base_url=stack.url, headers=headers))
             agent = Client(http, stack.agent_key)
             await agent.await_agent("payer")
-            loads[tenant] = Load(agent, await Client(http).sign_in(REVIEWER, stack.admin_password), over)
+            loads[tenant] = Load(agent, await Client(http).sign_in(REVIEWER, stack.admin_password), stack.home, over)
         async with asyncio.TaskGroup() as tasks:
             for tenant, load in loads.items():
                 for number in range(CLIENTS):

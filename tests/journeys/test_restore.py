@@ -15,6 +15,7 @@ import pytest
 from demo.stacks import Stack, neutral_environ
 from launch.server import running_server
 from launch.stops import wait_until
+from sayso.core.canonical_json import JsonObject
 from sayso.core.key_files import create_key_file
 from service.core.settings import CHECKOUT
 from tests.journeys.paying_agents import paid_in
@@ -24,7 +25,7 @@ from tests.waits import working_beside
 POLICY = "version: 1\ndefault: request_approval\nrules: []\n"
 AGENTS = ",".join(["demo.agents:support", *(f"tests.journeys.paying_agents:{name}" for name in ("payer", "closer"))])
 HELD = 6  # runs; a worker that has not heard of the freeze may start the first of them
-SKIP = {"action": "value", "value": {"choice": "skip", "result": "it had been paid"}}
+SKIP: JsonObject = {"action": "value", "value": {"choice": "skip", "result": "it had been paid"}}
 
 
 class Desk:
