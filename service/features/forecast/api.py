@@ -42,7 +42,10 @@ def _view(item: Forecast, *, with_people: bool) -> ForecastView:
         half_by=moment(item.half_by_ms),
         most_by=moment(item.most_by_ms),
         deadline_at=moment(item.deadline_at_ms),
-        people=[LikelyView(name=one.name, share=one.share, at_work_from=moment(one.at_work_ms)) for one in item.people]
+        people=[
+            LikelyView(name=likely.name, share=likely.share, at_work_from=moment(likely.at_work_ms))
+            for likely in item.people
+        ]
         if with_people
         else None,
     )

@@ -11,9 +11,9 @@ from sayso.wire.people import Preferences
 
 def list_staffed(people: Iterable[Preferences], whole: Span) -> list[Span]:
     """Return the spans within a whole in which at least one of the people is at work, outside of quiet hours."""
-    hours = {(one.working_hours, one.quiet_hours, one.time_zone): one for one in people}
+    distinct = {(person.working_hours, person.quiet_hours, person.time_zone): person for person in people}
     merged: list[Span] = []
-    for span in sorted(span for one in hours.values() for span in _list_open(one, whole)):
+    for span in sorted(span for person in distinct.values() for span in _list_open(person, whole)):
         if merged and span.start_ms <= merged[-1].end_ms:
             merged[-1] = Span(merged[-1].start_ms, max(merged[-1].end_ms, span.end_ms))
         else:

@@ -23,7 +23,7 @@ class ScriptedModel(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient
     async def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **_more: Any) -> Any:
         contents = [content for message in messages for content in message.contents]
         turns = parse_script(messages[0].text)
-        turn = len({one.call_id.split("_")[1] for one in contents if one.type == "function_call"})
+        turn = len({part.call_id.split("_")[1] for part in contents if part.type == "function_call"})
         wait_before_turn(turn)
         if turn < len(turns):
             calls = [
@@ -31,7 +31,7 @@ class ScriptedModel(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient
                 for i, c in enumerate(turns[turn])
             ]
             return ChatResponse(messages=[Message("assistant", calls)])
-        results = [str(one.result) for one in contents if one.type == "function_result"]
+        results = [str(part.result) for part in contents if part.type == "function_result"]
         return ChatResponse(messages=[Message("assistant", ["results: " + " | ".join(results)])])
 
 
