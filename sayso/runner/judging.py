@@ -97,6 +97,9 @@ def judge_again(
         event = _as_asked(agent, about, entry)
         beside = ledger.judge_beside(event, tool.definition)
         decision = ledger.judge_request(event) if entry.ask is None else ledger.judge_start(event)
+        decision = (
+            asking.settle_veto(decision, reversible=tool.definition.reversible) if entry.ask is None else decision
+        )
         events.append(asking.describe_judged(entry.call, decision, tool.definition, beside))
         if entry.ask is not None and decision.action is not Action.DENY:
             calls.append(entry.model_copy(update={"charges": decision.charges}))
@@ -207,7 +210,7 @@ def _judge(
         return _refuse(call, fault)
     event = _with_call(agent, about, call)
     beside = ledger.judge_beside(event, tool.definition)
-    decision = ledger.judge_request(event)
+    decision = asking.settle_veto(ledger.judge_request(event), reversible=tool.definition.reversible)
     decision = put_question(tool.definition, call.args, decision)
     if decision.action is not Action.DENY:
         if misplaced := asking.find_misplaced(tool.definition, decision):

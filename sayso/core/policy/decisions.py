@@ -132,6 +132,16 @@ def settle_confirmation(decision: PolicyDecision, who: Who | None) -> PolicyDeci
     return decision.model_copy(update=update)
 
 
+def settle_veto(decision: PolicyDecision, *, reversible: bool) -> PolicyDecision:
+    """Return the decision as it is for a call that can be undone; otherwise people decide before it runs."""
+    terms = decision.terms
+    if terms.veto is None or reversible or decision.action is not Action.ALLOW:
+        return decision
+    reason = f"{decision.reason.removesuffix('.')}, with a veto of {terms.veto}, and nothing here can undo this call."
+    update = {"action": Action.REQUEST_APPROVAL, "reason": reason, "terms": terms.model_copy(update={"veto": None})}
+    return decision.model_copy(update=update)
+
+
 def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str | None:
     """Return why no call of the tool can take the value that a rule asks for, or None."""
     target, schema = target_of(decision), definition.parameters

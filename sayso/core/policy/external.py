@@ -112,7 +112,7 @@ def evaluate_calls(
     drafts: list[ItemDraft] = []
     for external, event in zip(calls, described or describe_calls(run, calls, step, progress), strict=True):
         beside = ledger.judge_beside(event, external.definition, registered=external.known)
-        decision = ledger.judge_request(event)
+        decision = decisions.settle_veto(ledger.judge_request(event), reversible=False)
         if external.known:
             decision = decisions.put_question(external.definition, external.call.args, decision)
         if misplaced := decisions.find_misplaced(external.definition, decision):

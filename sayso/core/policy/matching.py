@@ -157,7 +157,8 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
     """Return the stricter decision, on a tool's own name or on those alike; if both ask, terms that satisfy both."""
     both = own.action in ASKING and other.action in ASKING
     by_default = own.policy_id is None and own.in_doubt is None
-    stricter = (STRICTNESS[other.action], other.absolute) > (STRICTNESS[own.action], own.absolute)
+    weights = [(STRICTNESS[made.action], made.absolute, made.terms.veto is not None) for made in (own, other)]
+    stricter = weights[1] > weights[0]
     taken = other if (both and by_default) or stricter else own
     # One charge for each counter, with its limit if any has one.
     merged: dict[str, Charge] = {}

@@ -225,7 +225,8 @@ class PolicyRule(rule_keys.Restrained):
     @cached_property
     def names_managers(self) -> bool:
         """Whether the rule asks the manager of a person behind the run."""
-        return self.action in ASKING and names_managers(self.terms)
+        asks = self.action in ASKING or self.terms.veto is not None
+        return asks and names_managers(self.terms)
 
     def covers(self, subject: Subject) -> bool:
         """Return whether the rule covers events of this subject. Without subjects it covers tool calls."""
@@ -303,6 +304,8 @@ class PolicyRule(rule_keys.Restrained):
             check_fallback(terms.fallback, info.data["action"], info.data["request_payload"])
         if info.data.get("action") is Action.REQUEST_USER_INPUT and terms.stages:
             raise ValueError("one person gives a value, so it has no stages; name reviewers, or use request_approval")
+        if terms.veto is not None and "action" in info.data:
+            check_veto(terms, info.data["action"], info.data.get("subjects"), info.data.get("condition"))
         if info.data.get("action") in ASKING:
             check_quorum(terms)
         return terms
@@ -345,6 +348,20 @@ def check_quorum(terms: RuleTerms) -> None:
     check_sample(deciding, people)
     if terms.reviewers and not may_reach(people, max(terms.quorum.approve, terms.quorum.deny)):
         raise ValueError(f"the quorum exceeds the {len(people)} reviewers who may decide; add reviewers, or lower it")
+
+
+def check_veto(
+    terms: RuleTerms, action: Action, subjects: Collection[Subject] | None, condition: RuleCondition | None
+) -> None:
+    """Refuse a veto where nothing runs at once, and terms that could not ask people where a tool has no undo."""
+    if action is not Action.ALLOW:
+        raise ValueError(f"a rule with the action {action} lets nothing run at once; remove veto, or use allow")
+    of_models = condition is not None and condition.event_type == "llm_before_execute"
+    if of_models or {Subject.ANY, Subject.LLM_CALL}.intersection(subjects or ()):
+        raise ValueError("a model call cannot be undone; write `subjects: [tool_call]`, or remove veto")
+    if terms.confirm_by is not None:
+        raise ValueError("nobody confirms a call that runs at once; remove veto, or confirm_by")
+    check_quorum(terms)
 
 
 def check_fallback(fallback: Fallback, action: Action, payload: RequestPayload | None) -> None:

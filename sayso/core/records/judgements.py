@@ -1,11 +1,12 @@
-"""Frozen models for what judging a call leaves: charges to counters, an assessor's words, and the share to be drawn."""
+"""Frozen models for judging a call: charges to counters, an assessor's words, the share to be drawn, and vetoes."""
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
-from typing import Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, is_empty
@@ -148,3 +149,30 @@ class Sample(Immutable):
         if self.before is None and self.after is None:
             raise ValueError("sample needs a share; write before: or after:, such as sample: {after: 0.05}")
         return self
+
+
+LONGEST_VETO_S = 7 * 86_400
+_UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_WRITTEN = re.compile(r"([1-9][0-9]{0,5})([smhd])", re.ASCII)
+_PATTERN = "^([1-9][0-9]{0,5}s|[1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h|[1-7]d)$"
+
+
+def read_veto_s(veto: str) -> int:
+    """Return the seconds of a veto such as `10m`; raises `ValueError` for another text."""
+    written = _WRITTEN.fullmatch(veto)
+    seconds = int(written[1]) * _UNITS_S[written[2]] if written is not None else 0
+    if not 1 <= seconds <= LONGEST_VETO_S:
+        raise ValueError("a veto is a number with s, m, h or d, from 1s to 7d, such as 10m")
+    return seconds
+
+
+def _check_veto(veto: str) -> str:
+    read_veto_s(veto)
+    return veto
+
+
+def drop_veto(_vetoes: Iterable[str | None]) -> None:
+    """Return no veto: what people are asked about does not run at once."""
+
+
+Veto = Annotated[str, AfterValidator(_check_veto), WithJsonSchema({"type": "string", "pattern": _PATTERN})]

@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_va
 from sayso.core.calendar import TimeWindow, WorkingTime, measure_ms
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, is_empty, is_none
-from sayso.core.records.judgements import Sample
+from sayso.core.records.judgements import Sample, Veto, drop_veto
 from sayso.core.records.proofs import StepUp, rank_step_up
 from sayso.core.text.redaction import PATH_PATTERN
 
@@ -220,6 +220,9 @@ class RuleTerms(Immutable):
         str | None,
         Term("The time in which a reviewer can undo a decision before it takes effect, 1s to 60s.", _max_undo),
     ] = Field(default=None, pattern=UNDO_PATTERN, exclude_if=is_empty)
+    veto: Annotated[
+        Veto | None, Term("For allow: how long people can undo a call that ran at once, such as 10m.", drop_veto)
+    ] = Field(default=None, exclude_if=is_empty)
     remind_after_s: Annotated[
         tuple[Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)], ...],
         Term("Seconds after which the reviewers are reminded."),

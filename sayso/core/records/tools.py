@@ -168,6 +168,7 @@ class ToolDefinition(Immutable):
     parameters: dict[str, JsonValue] = Field(default={"type": "object", "properties": {}})
     idempotent: bool = False
     previews: bool = Field(False, exclude_if=is_empty)
+    reversible: bool = Field(False, exclude_if=is_empty)
 
     @property
     def digest(self) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue
 from sayso.core.calendar import Moment, find_start_ms, read_local
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.conditions import find_args
-from sayso.core.policy.decisions import PolicyDecision, put_question
+from sayso.core.policy.decisions import PolicyDecision, put_question, settle_veto
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent, describe_provenance
 from sayso.core.policy.matching import Case, describe_error, try_rule
@@ -105,7 +105,8 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 
 def explain(policy: Policy, event: PolicyEvent, definition: ToolDefinition | None = None) -> Explanation:
     """Return the decision on a call, with each rule tried; a registered tool has its definition. Never raises."""
-    decision = policy.judge(event)
+    reversible = definition is not None and definition.reversible
+    decision = settle_veto(policy.judge(event), reversible=reversible)
     if definition is not None:
         decision = put_question(definition, event.tool_args, decision)
     try:

@@ -9,7 +9,7 @@ from pydantic import JsonValue, ValidationError
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.policy.counters.readings import Reading, list_counters, list_mandate_counters, name_scope, name_scope_of
-from sayso.core.policy.decisions import BESIDE, find_misplaced, put_question
+from sayso.core.policy.decisions import BESIDE, find_misplaced, put_question, settle_veto
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent, describe_origin
 from sayso.core.policy.rules import ASKING, Action
@@ -103,6 +103,7 @@ def judge_without_effect(
     if any(need.counter not in event.readings for need in wanted):
         return None
     decision = policy.judge(event)
+    decision = settle_veto(decision, reversible=registered and definition is not None and definition.reversible)
     if definition is not None and registered:
         decision = put_question(definition, event.tool_args, decision)
     if definition is not None and (misplaced := find_misplaced(definition, decision)):

@@ -132,7 +132,8 @@ def _holds(wide: JsonObject, wide_keys: Sequence[str], narrow: JsonObject, narro
 def _find_missing_people(
     policy: Policy, rules: Iterable[PolicyRule], reviewers: Mapping[str, bool], groups: Mapping[str, Sequence[str]]
 ) -> Iterable[str]:
-    asking = [(f"rule {rule.rule_id}", rule.terms) for rule in rules if rule.action in ASKING]
+    asks = (rule for rule in rules if rule.action in ASKING or rule.terms.veto is not None)
+    asking = [(f"rule {rule.rule_id}", rule.terms) for rule in asks]
     for label, terms in [*asking, ("terms", policy.terms)]:
         stated = terms.named
         named = [name for name in stated if name not in MANAGERS]

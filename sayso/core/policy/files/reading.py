@@ -22,6 +22,9 @@ from sayso.errors import InvalidInput, SaysoError
 VERSION = 1
 FILE_KEYS = ("version", "default", "terms", "model_prices", "lists", "constants", "rules", TESTS)
 
+OF_RULES = frozenset(("unattended_approval", "veto"))
+"""Terms that each rule states itself, not the file for all of them."""
+
 DEFAULT_TERMS = RuleTerms()
 NO_STAMPS: Mapping[Path, Stamp] = {}
 Valid = TypeVar("Valid", bound=BaseModel)
@@ -134,9 +137,9 @@ def _read_terms(document: Document, content: dict[str, Any], terms: RuleTerms) -
     if not isinstance(given, dict):
         document.report(("terms",), "terms: must be a mapping, such as `timeout_s: 300` below it")
         return start
-    if "unattended_approval" in given:
-        problem = "terms.unattended_approval: belongs in each rule that needs it; move it there"
-        document.report(("terms", "unattended_approval"), problem, at_key=True)
+    for name in sorted(OF_RULES & given.keys()):
+        problem = f"terms.{name}: belongs in each rule that needs it; move it there"
+        document.report(("terms", name), problem, at_key=True)
     merged = _merge_terms(document, ("terms",), start, given)
     _check_moments(document, ("terms",), given, merged)
     return merged if _validate(document, RuleTerms, merged, ("terms",)) else start

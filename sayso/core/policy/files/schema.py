@@ -10,7 +10,7 @@ from typing import Any
 from sayso.core.policy.conditions import MAX_EXPRESSION_CHARS
 from sayso.core.policy.files.cases import CALL_KEYS, EXPECTATIONS
 from sayso.core.policy.files.faults import LISTED, PARTS
-from sayso.core.policy.files.reading import VERSION
+from sayso.core.policy.files.reading import OF_RULES, VERSION
 from sayso.core.policy.rule_keys import COUNTER_KEYS
 from sayso.core.policy.rules import MODEL_FACTS, Action, PolicyRule
 from sayso.core.records.terms import TERMS
@@ -137,7 +137,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "reason": "A text beside the rule's reason.",
     },
     "Repeats": {"within": _PERIOD, "more_than": "How many equal calls may run."},
-    "FileTerms": {name: text for name, text in _TERMS.items() if name != "unattended_approval"},
+    "FileTerms": {name: text for name, text in _TERMS.items() if name not in OF_RULES},
     "RuleTerms": _TERMS,
 }
 
@@ -171,7 +171,8 @@ def build_rule_schema() -> _Schema:
     approved = {"properties": {"quorum": {"properties": {"approve": {"minimum": 1}}}}}
     terms["anyOf"] = [{"required": ["confirm_by"]}, approved]
     defs["FileTerms"] = deepcopy(terms)
-    del defs["FileTerms"]["properties"]["unattended_approval"]
+    for name in OF_RULES:
+        del defs["FileTerms"]["properties"][name]
     approves = {"properties": {"fallback": {"properties": {"action": {"const": "approve"}}, "required": ["action"]}}}
     attended = {"properties": {"unattended_approval": {"const": True}, "match_number": {"const": False}}}
     terms |= {"if": {**approves, "required": ["fallback"]}, "then": {**attended, "required": ["unattended_approval"]}}
@@ -254,6 +255,7 @@ def _list_conditions() -> list[_Schema]:
         _when({"action": {"const": Action.ALLOW}}, {"properties": dict.fromkeys(_SCRUTINY, False)}),
         _when({"action": {"not": {"const": Action.ALLOW}}}, {"properties": {"limit": False, "budget": False}}),
         _when({"action": _ASKS}, _TOOLS_ONLY),
+        _when({"action": {"not": {"const": Action.ALLOW}}}, {"properties": {"terms": {"properties": {"veto": False}}}}),
         _when({"action": {"enum": [Action.ALLOW, Action.DENY]}}, {"properties": dict.fromkeys(_ASKING_ONLY, False)}),
         _when({"action": {"enum": [Action.REQUEST_APPROVAL, "defer"]}}, _deny_fallback("value")),
         _when({"action": {"enum": [Action.REQUEST_APPROVAL, "defer"]}}, no_answer),

@@ -127,6 +127,8 @@ RULE = {"id": "one", "action": "request_approval"}
         {"terms": {"fallback": {"action": "value"}}},
         {"terms": {"fallback": {"action": "value", "value": 3}}},
         {"terms": {"reviewer": ["anna"]}},
+        {"terms": {"veto": "10m"}},
+        {"action": "allow", "terms": {"veto": "8d"}},
     ],
     ids=str,
 )
@@ -146,6 +148,7 @@ def test_schema_refuses_what_the_reader_refuses(parts: dict[str, Any]) -> None:
         {"version": 1, "default": "request_user_input", "rules": []},
         {"version": 1, "default": "allow", "rules": [], "rule": []},
         {"version": 1, "default": "allow", "rules": [], "terms": {"unattended_approval": True}},
+        {"version": 1, "default": "allow", "rules": [], "terms": {"veto": "10m"}},
         {"version": 1, "default": "allow", "rules": [], "terms": {"timeout": "2 working days", "timeout_s": 3}},
     ],
     ids=str,
