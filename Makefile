@@ -35,12 +35,15 @@ DIST := dist
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist .docs site
 JOURNEYS := tests/launch tests/distribution tests/journeys tests/chaos
 FORGERIES := $(addprefix tests/service/,$(addsuffix /test_forgeries.py,features/sign_in features/passkeys) core/store/test_macs.py)
-TESTS := tests --ignore tests/architecture --ignore tests/proofs --ignore tests/typescript $(addprefix --ignore ,$(JOURNEYS))
+DRAWN := tests/service/edge/api/test_drawn_requests.py
+TESTS := tests --ignore tests/architecture --ignore tests/proofs --ignore tests/typescript $(addprefix --ignore ,$(JOURNEYS) $(DRAWN))
 
 # With AGAIN=1 only the tests run that failed before, one after the other.
 pytest = $(PYTHON) -m pytest -q $(if $(AGAIN),--last-failed --last-failed-no-failures none -n 0,-n 2 --dist $(1))
 
 export PYTHON3
+# Each process of a test would compile the sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Another Python than that of the environment installs anew.
 version_of = $(shell $(1) -c 'import sys; print(*sys.version_info[:2])' 2>/dev/null)
@@ -58,7 +61,7 @@ demo: $(SDK) ## show the whole job once, unattended, on free ports
 	@$(PYTHON) -m sayso demo
 
 test: $(DEV) $(SDK) ## run all tests but those of the other targets (TESTS=tests/workers for some)
-	@$(call pytest,worksteal) $(TESTS) -m "not browser and not drawn"
+	@$(call pytest,worksteal) $(TESTS) -m "not browser"
 
 fuzz: $(DEV) ## compare random shell texts with what bash and dash do, forge tokens, flip a desk's bytes (COUNT=100000 SEED=1)
 	@COUNT=$(COUNT) SEED=$(SEED) $(PYTHON) -m tests.shells
@@ -66,7 +69,7 @@ fuzz: $(DEV) ## compare random shell texts with what bash and dash do, forge tok
 
 pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser
-	@$(call pytest,worksteal) tests/service -m browser
+	@$(call pytest,worksteal) tests/service --ignore $(DRAWN) -m browser
 
 journeys: $(DEV) $(SDK) $(CLIENT) $(PROVIDER) $(DELIVERY) ## start whole installations, kill their processes, follow the tutorials
 	@$(PYTHON) -m launch.browser
@@ -102,7 +105,7 @@ aap: $(RUNTIME) $(AAP) ## run the Agent Approval Protocol's own client and adapt
 
 openapi: $(DEV) $(OPENAPI) ## validate the OpenAPI files, use a client generated from one, send each route drawn requests
 	@$(OPENAPI_VENV)/bin/python -m pytest -c tests/conformance/pytest.ini tests/conformance/openapi -q
-	@$(PYTHON) -m pytest tests/service/edge/api/test_contract.py -q -n 2 --dist worksteal -m drawn
+	@$(PYTHON) -m pytest $(DRAWN) -q -n 2 --dist worksteal
 
 agentdojo: $(RUNTIME) $(AGENTDOJO) ## run AgentDojo's tasks and injections through Sayso (ARGS="2 slack" for some)
 	@$(PYTHON) -m benchmarks.agentdojo $(ARGS)

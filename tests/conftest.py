@@ -1,5 +1,6 @@
 """Give every test that needs one a real store: one private server a pytest process, emptied for each test."""
 
+import gc
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -39,6 +40,13 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     for one in items:
         if "browser" in one.fixturenames:
             one.add_marker(pytest.mark.browser)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Keep the collected tests from each later garbage collection, which takes longer than most tests."""
+    gc.collect()
+    gc.freeze()
 
 
 MEMORY = Path("/dev/shm")
