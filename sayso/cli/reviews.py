@@ -1,4 +1,4 @@
-"""Commands that show waiting items, without the secrets in them, claim and decide them, and ask about them."""
+"""Commands that show waiting items, without the secrets in them, claim and decide them."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -68,6 +68,7 @@ def _mask_item(item: ItemView, secrets: Redacted) -> ItemView:
         "outcome": _mask_decided(item, item.outcome, secrets) if item.outcome is not None else None,
         "permit": item.permit.model_copy(update={"report": report}) if item.permit is not None else None,
         "inquiries": tuple(_scrub(inquiry, secrets, "text", "answer") for inquiry in item.inquiries),
+        "forwarded": _scrub(item.forwarded, secrets, "note"),
     }
     return item.model_copy(update=update)
 
@@ -216,7 +217,7 @@ def answer(
 
 def _decide(id_: str, item_id: str | None, action: Action, given: dict[str, Any], yes: bool) -> None:
     console = make_console()
-    with _pick(id_, item_id) as (client, suspension, item):
+    with pick(id_, item_id) as (client, suspension, item):
         shown = suspension.model_copy(update={"items": (item,)})
         if not yes and action != "deny":
             check_readable(console, shown, f"{client.url}/items/{suspension.id}/{item.item_id}")
@@ -288,38 +289,41 @@ def _read_value(item: ItemView, text: str) -> JsonValue:
     return text if schema.get("type") == "string" and not isinstance(value, str) else value
 
 
-_Id = Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso inbox`, or a unique part of a longer one.")]
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="An id from `sayso inbox`, or a unique part of a longer one.")
+]
 
 
 @contextmanager
-def _pick(id_: str, item_id: str | None) -> Iterator[tuple[Client, SuspensionView, ItemView]]:
+def pick(id_: str, item_id: str | None) -> Iterator[tuple[Client, SuspensionView, ItemView]]:
+    """Connect, and yield the client with the suspension of an id and its item."""
     with connect() as client:
         suspension = find_suspension(client, id_)
         yield client, suspension, pick_item(suspension, item_id)
 
 
-def claim(id_: _Id, item: ItemOption = None) -> None:
+def claim(id_: IdArgument, item: ItemOption = None) -> None:
     """Tell the other reviewers for 15 minutes that you handle an item."""
-    with _pick(id_, item) as (client, suspension, picked):
+    with pick(id_, item) as (client, suspension, picked):
         client.claim(suspension.id, picked.item_id)
     make_console().print(show_line(f"You claimed {picked.tool.name}. Others may still decide it."))
 
 
-def retract(id_: _Id, item: ItemOption = None) -> None:
+def retract(id_: IdArgument, item: ItemOption = None) -> None:
     """Take back your decision on an item while its quorum is short."""
-    with _pick(id_, item) as (client, suspension, picked):
+    with pick(id_, item) as (client, suspension, picked):
         client.retract(suspension.id, picked.item_id)
     make_console().print(show_line(f"Your decision on {picked.tool.name} no longer counts. You may decide anew."))
 
 
 def confirm(
-    id_: _Id,
+    id_: IdArgument,
     item: ItemOption = None,
     decline: Annotated[str | None, typer.Option(help="Decline it instead, with this reason for the agent.")] = None,
     yes: YesOption = False,
 ) -> None:
     """Confirm a call that an agent makes for you, or decline it."""
-    with _pick(id_, item) as (client, suspension, picked):
+    with pick(id_, item) as (client, suspension, picked):
         console = make_console()
         called = picked.to_confirm
         if called is not None and not yes:
@@ -332,20 +336,20 @@ def confirm(
     console.print(show_line(f"You {said} {picked.tool.name}."))
 
 
-def release(id_: _Id, item: ItemOption = None) -> None:
+def release(id_: IdArgument, item: ItemOption = None) -> None:
     """Release your claim of an item."""
-    with _pick(id_, item) as (client, suspension, picked):
+    with pick(id_, item) as (client, suspension, picked):
         client.release_claim(suspension.id, picked.item_id)
     make_console().print(show_line(f"{picked.tool.name} is released."))
 
 
 def comment(
-    id_: _Id,
+    id_: IdArgument,
     text: Annotated[str, typer.Argument(help="The comment. The agent cannot read it.")],
     item: ItemOption = None,
 ) -> None:
     """Comment on an item, for the other reviewers. A decided suspension needs its whole id and --item."""
-    with _pick(id_, item) as (client, suspension, picked):
+    with pick(id_, item) as (client, suspension, picked):
         _show_comments(client.comment(suspension.id, picked.item_id, text).comments)
 
 
@@ -359,7 +363,7 @@ def note(
     make_console().print("The note is saved.")
 
 
-def list_comments(id_: _Id) -> None:
+def list_comments(id_: IdArgument) -> None:
     """Show the comments on all items of a suspension's run."""
     with connect() as client:
         _show_comments(client.comments(find_suspension(client, id_).run.id).comments)
@@ -374,27 +378,8 @@ def _show_comments(comments: Sequence[CommentView]) -> None:
         console.print("No comments.")
 
 
-def preview(id_: _Id, item: ItemOption = None) -> None:
+def preview(id_: IdArgument, item: ItemOption = None) -> None:
     """Ask a worker what a call would do; its answer appears on the item."""
-    with _pick(id_, item) as (client, suspension, picked):
+    with pick(id_, item) as (client, suspension, picked):
         client.preview(suspension.id, picked.item_id)
     make_console().print(show_line(f"A worker is asked. `sayso show {suspension.id}` has its answer."))
-
-
-def ask(id_: _Id, text: Annotated[str, typer.Argument(help="The question.")], item: ItemOption = None) -> None:
-    """Put a question about an item to its requester."""
-    with _pick(id_, item) as (client, suspension, picked):
-        client.ask_requester(suspension.id, picked.item_id, text)
-    make_console().print(show_line(f"{suspension.run.owner} is asked. The answer appears on the item."))
-
-
-def reply(id_: _Id, text: Annotated[str, typer.Argument(help="The answer.")]) -> None:
-    """Answer the oldest open question about a suspension, as the owner of its run."""
-    with connect() as client:
-        suspension = find_suspension(client, id_)
-        waiting = client.inquiries(suspension.id).inquiries
-        if not waiting:
-            raise NotFound(f"No question about {suspension.id} waits for an answer.")
-        client.answer_inquiry(suspension.id, waiting[0].item_id, waiting[0].id, text)
-    make_console().print(show_line(f"{waiting[0].by.id} asked: {waiting[0].text}"))
-    make_console().print(show_line("Your answer stands on the item."))

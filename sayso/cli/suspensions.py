@@ -224,7 +224,7 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
             parts.append(show_line(f"number for the reviewer: {item.number}", "bold"))
         elif item.terms.match_number:
             parts.append(Text("an approval needs the number that the requester sees: --number"))
-    return [*parts, *_show_inquiries(item), *_show_deliveries(item)]
+    return [*parts, *_show_forward(item), *_show_inquiries(item), *_show_deliveries(item)]
 
 
 def _name_loss(voided: VoidedView) -> str:
@@ -266,6 +266,13 @@ def _show_step_up(item: ItemView) -> Iterator[RenderableType]:
     if item.terms.step_up is not None:
         needed = {"code": "a code of your authenticator app: --code", "passkey": "your passkey, on its page"}
         yield Text(f"an approval needs {needed[item.terms.step_up]}")
+
+
+def _show_forward(item: ItemView) -> Iterator[RenderableType]:
+    if item.forwarded is not None:
+        yield show_line(f"{item.forwarded.by.id} forwarded it to {name_reviewers([item.forwarded.to])}", "bold")
+        if item.forwarded.note:
+            yield show_barred(item.forwarded.note)
 
 
 def _show_inquiries(item: ItemView) -> Iterator[RenderableType]:

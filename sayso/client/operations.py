@@ -1,6 +1,5 @@
 """The API's operations, written once for `Client` and `AsyncClient`."""
 
-import base64
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,7 +9,7 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Type
 from pydantic import JsonValue
 
 from sayso.client import evidence, requests, retries, rulebook
-from sayso.client.requests import Request, new_key, segment
+from sayso.client.requests import Request, item_path, new_key, segment
 from sayso.client.retries import Flow, RetryPolicy
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.terms import REPORT_WITHIN_S
@@ -147,13 +146,13 @@ class Operations:
         """
         check_word("action", action, Action)
         body: JsonObject = {"action": action, "digest": item.digest, **given}
-        path = f"{requests.item_path(suspension_id, item.item_id)}/decision"
+        path = f"{item_path(suspension_id, item.item_id)}/decision"
         return self._send(Request("POST", path, DecidedItem, body=body, key=key or new_key()))
 
     @operation
     def retract(self, suspension_id: str, item_id: str) -> Flow[SuspensionView]:
         """Take back your decision on an item while its quorum is short."""
-        return self._send(Request("DELETE", f"{requests.item_path(suspension_id, item_id)}/decision", SuspensionView))
+        return self._send(Request("DELETE", f"{item_path(suspension_id, item_id)}/decision", SuspensionView))
 
     @operation
     def confirm(
@@ -167,7 +166,7 @@ class Operations:
             raise InvalidInput("This item has no call that waits for a confirmation. Read it again.")
         body: JsonObject = {"action": "decline" if decline else "confirm", "digest": item.to_confirm.digest}
         body |= {"message": message} if message is not None else {}
-        path = f"{requests.item_path(suspension_id, item.item_id)}/confirmation"
+        path = f"{item_path(suspension_id, item.item_id)}/confirmation"
         return self._send(Request("POST", path, SuspensionView, body=body, key=new_key()))
 
     @operation
@@ -178,7 +177,7 @@ class Operations:
     @operation
     def answer_inquiry(self, suspension_id: str, item_id: str, inquiry_id: str, text: str) -> Flow[SuspensionView]:
         """Answer a reviewer's question as the owner of the run."""
-        path = f"{requests.item_path(suspension_id, item_id)}/inquiries/{segment(inquiry_id)}/answer"
+        path = f"{item_path(suspension_id, item_id)}/inquiries/{segment(inquiry_id)}/answer"
         return self._send(Request("POST", path, SuspensionView, body={"text": text}, key=new_key()))
 
     @operation
@@ -186,24 +185,27 @@ class Operations:
         self, suspension_id: str, item_id: str, text: str, *, key: str | None = None
     ) -> Flow[SuspensionView]:
         """Put a reviewer's question to the requester."""
-        path = f"{requests.item_path(suspension_id, item_id)}/inquiries"
-        return self._send(Request("POST", path, SuspensionView, body={"text": text}, key=key or new_key()))
+        return self._send(requests.write(f"{item_path(suspension_id, item_id)}/inquiries", SuspensionView, text, key))
+
+    @operation
+    def forward(self, suspension_id: str, item: ItemView, to: str, note: str = "") -> Flow[SuspensionView]:
+        """Ask another reviewer, or a group as `group:NAME`, to decide an item as you read it; you still may, too."""
+        return self._send(requests.forward(suspension_id, item, to, note))
 
     @operation
     def claim(self, suspension_id: str, item_id: str) -> Flow[SuspensionView]:
         """Tell the other reviewers for 15 minutes that you handle an item."""
-        return self._send(Request("POST", f"{requests.item_path(suspension_id, item_id)}/claim", SuspensionView))
+        return self._send(Request("POST", f"{item_path(suspension_id, item_id)}/claim", SuspensionView))
 
     @operation
     def release_claim(self, suspension_id: str, item_id: str) -> Flow[SuspensionView]:
         """Release your claim of an item."""
-        return self._send(Request("DELETE", f"{requests.item_path(suspension_id, item_id)}/claim", SuspensionView))
+        return self._send(Request("DELETE", f"{item_path(suspension_id, item_id)}/claim", SuspensionView))
 
     @operation
     def comment(self, suspension_id: str, item_id: str, text: str, *, key: str | None = None) -> Flow[CommentPage]:
         """Comment on an item, for the other reviewers; returns all comments on it. The agent cannot read them."""
-        path = f"{requests.item_path(suspension_id, item_id)}/comments"
-        return self._send(Request("POST", path, CommentPage, body={"text": text}, key=key or new_key()))
+        return self._send(requests.write(f"{item_path(suspension_id, item_id)}/comments", CommentPage, text, key))
 
     @operation
     def preview(self, suspension_id: str, item_id: str, args: JsonObject | None = None) -> Flow[SuspensionView]:
@@ -213,8 +215,7 @@ class Operations:
     @operation
     def write_note(self, run_id: str, text: str, *, key: str | None = None) -> Flow[NotePage]:
         """Write to the agent of a run without deciding; returns all notes of the run."""
-        path = f"{_RUNS}/{segment(run_id)}/notes"
-        return self._send(Request("POST", path, NotePage, body={"text": text}, key=key or new_key()))
+        return self._send(requests.write(f"{_RUNS}/{segment(run_id)}/notes", NotePage, text, key))
 
     @operation
     def notes(self, run_id: str) -> Flow[NotePage]:
@@ -229,14 +230,12 @@ class Operations:
     @operation
     def attach(self, suspension_id: str, item_id: str, name: str, content: bytes) -> Flow[AttachmentPage]:
         """Attach an image, a PDF or a text to an open item; returns its files. The same file is attached once."""
-        path = f"{requests.item_path(suspension_id, item_id)}/attachments"
-        body: JsonObject = {"name": name, "content": base64.b64encode(content).decode()}
-        return self._send(Request("POST", path, AttachmentPage, body=body))
+        return self._send(requests.attach(suspension_id, item_id, name, content))
 
     @operation
     def attachment(self, suspension_id: str, item_id: str, attachment_id: str) -> Flow[AttachmentContent]:
         """Return an attached file with its content."""
-        path = f"{requests.item_path(suspension_id, item_id)}/attachments/{segment(attachment_id)}"
+        path = f"{item_path(suspension_id, item_id)}/attachments/{segment(attachment_id)}"
         return self._send(Request("GET", path, AttachmentContent))
 
     @operation

@@ -1,5 +1,6 @@
 """Requests to the desk's API, as data, and the errors that its problem responses stand for."""
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from sayso.core.canonical_json import JsonObject, check_json, parse_json
 from sayso.core.clock import new_secret
 from sayso.core.problems import RESERVED_MEMBERS, error_class_of
 from sayso.errors import InvalidInput, InvalidJson, NotAuthenticated, SaysoError, TooLarge, Unavailable, Unreachable
-from sayso.wire.items import AttachmentPage
+from sayso.wire.items import AttachmentPage, ItemView
 from sayso.wire.models import ViewT, read_view
 from sayso.wire.people import ForecastPage
 from sayso.wire.suspensions import InquiryPage, RedeemedItem, RunView, SuspensionView, TrailPage
@@ -76,9 +77,27 @@ def list_attachments(suspension_id: str, item_id: str) -> Request[AttachmentPage
     return Request("GET", f"{item_path(suspension_id, item_id)}/attachments", AttachmentPage)
 
 
+def attach(suspension_id: str, item_id: str, name: str, content: bytes) -> Request[AttachmentPage]:
+    """Attach a file to an open item."""
+    body: JsonObject = {"name": name, "content": base64.b64encode(content).decode()}
+    return Request("POST", f"{item_path(suspension_id, item_id)}/attachments", AttachmentPage, body=body)
+
+
 def preview(suspension_id: str, item_id: str, args: JsonObject | None) -> Request[SuspensionView]:
     """Ask the workers what a call would do."""
     return Request("POST", f"{item_path(suspension_id, item_id)}/preview", SuspensionView, body={"args": args})
+
+
+def forward(suspension_id: str, item: ItemView, to: str, note: str) -> Request[SuspensionView]:
+    """Ask somebody else to decide an item."""
+    body: JsonObject = {"to": to, "digest": item.digest, "note": note}
+    path = f"{item_path(suspension_id, item.item_id)}/forward"
+    return Request("POST", path, SuspensionView, body=body, key=new_key())
+
+
+def write(path: str, model: type[ViewT], text: str, key: str | None) -> Request[ViewT]:
+    """Send a text: a question, a comment or a note."""
+    return Request("POST", path, model, body={"text": text}, key=key or new_key())
 
 
 def redeem(suspension_id: str, item_id: str, holder: str, report_within_s: int) -> Request[RedeemedItem]:

@@ -195,6 +195,15 @@ class ClaimView(View):
     until: Timestamp = Field(validation_alias="until_ms", description="When the claim expires.")
 
 
+class ForwardView(View):
+    """A reviewer's request that somebody else decides. All who may decide still may."""
+
+    by: Actor
+    to: str = Field(description="A reviewer, or a group as `group:NAME`.")
+    note: str
+    at: Timestamp = Field(validation_alias="at_ms")
+
+
 class InquiryView(View):
     """A reviewer's question to the requester, and the answer."""
 
@@ -316,6 +325,10 @@ class ItemView(View):
     seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
     claim: ClaimView | None = Field(description="The latest claim, which may have expired; null without one.")
     inquiries: Later[tuple[InquiryView, ...]] = Field(description="Questions of reviewers to the requester.")
+    forwarded: Later[ForwardView | None] = Field(
+        description="For people: who is asked instead of the reviewers; null once somebody has decided, or its stage "
+        "is over."
+    )
     deliveries: Later[tuple[DeliveryView, ...]] = Field(
         description="Who was notified over which channel; empty if the rule names no channels."
     )

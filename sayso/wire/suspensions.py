@@ -346,4 +346,5 @@ def _hide_draw(item: ItemView) -> ItemView:
     terms = item.terms.model_copy(update={"quorum": None, "stages": stages})
     deciding = item.decisions[-1:] if item.outcome is not None else ()
     hidden = {"drawn": "", "voided": (), "undoable": None, "previews": (), "preview_request": None}
+    hidden |= {"forwarded": None}
     return item.model_copy(update={"terms": terms, "decisions": deciding, **hidden})

@@ -15,7 +15,7 @@ from sayso.core.records.previews import find_preview
 from sayso.core.records.proofs import StepUp
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
-from sayso.core.sentences import items, outcomes
+from sayso.core.sentences import items, name_reviewers, outcomes
 from sayso.core.sentences.deadlines import describe_fallback, write_sentence
 from sayso.core.sentences.stages import describe_stages
 from sayso.core.text.invisible import write_signs
@@ -190,6 +190,7 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Requested by", record.run.owner),
         Line("Rule", item.terms.rule_id or "no rule"),
         Line("Reviewers", items.describe_reviewers(record, item)),
+        Line("Forwarded by", _describe_forward(item)),
         Line(_DEADLINE, iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody answers", describe_fallback(record, item)),
         Line("Stages", describe_stages(item)),
@@ -211,6 +212,14 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
             f"{items.describe_number(record, item)}, and type them on its page." if item.terms.match_number else "",
         ),
     ]
+
+
+def _describe_forward(item: Item) -> str:
+    """Return who asks whom to decide, and why; empty unless the item is forwarded."""
+    forward = item.forwarded
+    if forward is None:
+        return ""
+    return f"{forward.by.id}, to {name_reviewers([forward.to])}" + (f": {forward.note}" if forward.note else "")
 
 
 def _describe_effect(item: Item) -> str:

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from service.edge.api import calls, external_events, freezes, health, preflight, runs, sessions, suspensions, trails
-from service.features import notes, previews, saved_views
+from service.features import forwards, notes, previews, saved_views
 from service.features.archive import api as archive
 from service.features.break_glass import api as break_glass
 from service.features.control import api as control
@@ -41,6 +41,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     discussions.comments,
     notes.notes,
     previews.previews,
+    forwards.forwards,
     discussions.attachments,
     freezes.router,
     operate.diagnostics,

@@ -69,13 +69,13 @@ ACTS: Mapping[str, Act] = {
             "Teams": (f"{TEAMS}:_act",),
             "Telegram": (f"{TELEGRAM}:_answer",),
             "card of any channel": ("service/channels/deciding.py:ask_on_card",),
-            "command line": (f"{CLI}/reviews.py:ask",),
+            "command line": (f"{CLI}/asking.py:ask",),
         },
     ),
     "answer a reviewer": Act(
         REQUESTER,
         ("desk.answer_inquiry", "client.answer_inquiry"),
-        {"API": (f"{API}/suspensions.py:answer_inquiry",), "command line": (f"{CLI}/reviews.py:reply",)},
+        {"API": (f"{API}/suspensions.py:answer_inquiry",), "command line": (f"{CLI}/asking.py:reply",)},
     ),
     "extend": Act(
         REVIEWERS,
@@ -120,6 +120,15 @@ ACTS: Mapping[str, Act] = {
             "API": (f"{API}/suspensions.py:release_item",),
             "page": (f"{PAGES}/handling.py:release",),
             "command line": (f"{CLI}/reviews.py:release",),
+        },
+    ),
+    "forward": Act(
+        REVIEWERS,
+        ("desk.forward", "client.forward"),
+        {
+            "API": ("service/features/forwards.py:_forward",),
+            "page": ("service/features/forwards.py:_forward",),
+            "command line": (f"{CLI}/asking.py:forward",),
         },
     ),
     "ask for a preview": Act(

@@ -73,6 +73,8 @@ GUARDED: dict[str, tuple[str, ...]] = {
         + _tests("transitions/test_inquiring transitions/test_claiming transitions/test_noting")
         + PREVIEWS,
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + UNDO + _tests("transitions/test_deliveries"),
+        "transitions/deliveries.py": TABLE
+        + _tests("transitions/test_deliveries transitions/test_forwarding transitions/test_stages"),
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO + PREVIEWS,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING + PREVIEWS,
         "transitions/freezing.py": FREEZES + TABLE + UNDO + _tests("desk/test_freezing"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sayso.core.canonical_json import JsonObject, canonical_json
-from sayso.core.records.decisions import Actor, ConfirmRequest, Decision, DecisionAction, Verdict
+from sayso.core.records.decisions import Actor, ConfirmRequest, Decision, DecisionAction, ForwardRequest, Verdict
 from sayso.core.records.deliveries import DeliveryReport, DeliveryState
 from sayso.core.records.freezes import ALL, Freeze
 from sayso.core.records.items import Doubt, Item, ItemDraft
@@ -76,6 +76,7 @@ class Transitions:
     hold: Callable[..., Change] = freezing.hold
     shift_deadlines: Callable[..., Change] = freezing.shift_deadlines
     claim: Callable[..., Change] = inquiring.claim
+    forward: Callable[..., Change] = deliveries.forward
     release_claim: Callable[..., Change] = inquiring.release_claim
     ask_requester: Callable[..., Change] = inquiring.ask_requester
     answer_inquiry: Callable[..., Change] = inquiring.answer_inquiry
@@ -242,7 +243,10 @@ class Scenario:
     def _review(self, record: SuspensionRecord, reviewer: int, done: int, now_ms: int) -> tuple[str, Change]:
         step, by = self.reviewers[reviewer][done], person(f"reviewer {reviewer + 1}")
         item = deciding.find_item(record, step.item_id)
+        others = [person(f"reviewer {number}") for number in (1, 2) if number != reviewer + 1]
+        request = ForwardRequest(to=others[0].id, digest=item.digest)
         besides: dict[str, tuple[object, ...]] = {
+            "forward": (step.item_id, request, f"no_{done}", others, by),
             "see": (step.item_id, by),
             "write_note": ("note", "Soon.", by),
             "request_preview": (step.item_id, None, by),

@@ -123,6 +123,23 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
     ),
     (
         Scenario(
+            "forwarded at any time, and decided by either",
+            (
+                ask(
+                    timeout_s=6,
+                    start_by_s=6,
+                    channels=("chat",),
+                    reviewers=("reviewer 1", "reviewer 2"),
+                    escalate=({"after_s": 3, "reviewers": ("reviewer 2",)},),
+                ),
+            ),
+            ((ReviewerStep(1, action="forward"), APPROVE), (APPROVE,)),
+            crashes=1,
+        ),
+        {*DRIVEN, "forward", "escalate"},
+    ),
+    (
+        Scenario(
             "a note to the agent at any time",
             (ask(timeout_s=6, start_by_s=6),),
             ((ReviewerStep(1, action="write_note"),), (APPROVE,)),

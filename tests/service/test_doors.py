@@ -19,6 +19,7 @@ version: 1
 default: request_approval
 rules:
   - {id: legal, tool: sue, action: request_approval, terms: {reviewers: [lena], extend_by_s: 86400}}
+  - {id: shared, tool: share, action: request_approval, terms: {reviewers: [lena, root]}}
   - {id: choice, tool: pick, action: request_user_input, ask: {target_arg: court}, terms: {reviewers: [lena]}}
 """
 DONE, REFUSED = {200, 201, 204, 303, 409}, {403}  # 409: the act is not possible now, but the person may do it
@@ -83,6 +84,13 @@ ACTS = {
         lambda asked: (page(asked), {"until": str(asked.until)}),
     ),
     "claim": Act("lena", "anna", lambda asked: (item(asked, "claim"), {}), lambda asked: (page(asked, "/claim"), {})),
+    "forward": Act(
+        "lena",
+        "anna",
+        lambda asked: (item(asked, "forward"), {"to": "root", "digest": asked.digest}),
+        lambda asked: (page(asked, "/forward"), {"to": "root", "digest": asked.digest}),
+        tool="share",
+    ),
     "ask for a preview": Act(
         "lena",
         "anna",

@@ -12,6 +12,7 @@ from sayso.core.clock import iso_utc, now_ms
 from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.transitions.deliveries import is_asked
 from sayso.errors import TooManyRequests
 from sayso.wire.people import Preferences
 from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDigests, SharedOnly, destination_of
@@ -205,7 +206,7 @@ class Attempt:
     async def _follow_at(self, to: Recipient, reference: str) -> None:
         if self.delivery.shown != self.card.version:
             await self._run(to, partial(self.channel.update, to, reference, self.card))
-        past = self.delivery.stage != self.item.terms.stage
+        past = not is_asked(self.item, self.delivery)
         if not self.card.live or past or self.delivery.reminded >= self.item.reminders or self._has_decided():
             return
         held = self.delivery.person and not self.item.terms.urgent
@@ -214,12 +215,14 @@ class Attempt:
         await self._run(to, partial(self.channel.remind, to, reference, self.card, self._event_id(to, "remind")))
 
     def _has_decided(self) -> bool:
-        """Whether this person is asked no longer: they have decided, or their decision lapsed with their account."""
-        lapsed = {decision.by.id for decision in self.item.voided if not decision.retracted}
+        """Whether this person is asked no longer: they have decided, or their decision lapsed after any forward."""
+        asked_ms = self.item.forwarded.at_ms if self.item.forwarded is not None else 0
+        voided = (decision for decision in self.item.voided if not decision.retracted)
+        lapsed = {decision.by.id for decision in voided if decision.voided_at_ms >= asked_ms}
         return self.delivery.person in lapsed.union(decision.by.id for decision in self.item.decisions)
 
     async def _find_preferences(self, person: str) -> Preferences:
-        reviewers = self.item.terms.reviewers_of(self.delivery.step)
+        reviewers = self.item.reviewers_of(self.delivery)
         return await self.addresses.find_preferences(person, reviewers) if person else Preferences()
 
     async def _try_send(self, places: Sequence[Recipient]) -> CardDelivery:
@@ -291,7 +294,8 @@ class Attempt:
         return await self.gate.run(self.channel, to, self.now_ms, call, first=first)
 
     def _event_id(self, to: Recipient, what: str) -> str:
-        return f"{self.card.suspension_id}:{self.card.item_id}:{what}:{self.item.reminders}:{to.address}"
+        forward = f":{self.delivery.forward}" if self.delivery.forward else ""
+        return f"{self.card.suspension_id}:{self.card.item_id}:{what}:{self.item.reminders}{forward}:{to.address}"
 
     def _next_try_ms(self, delivery: CardDelivery, failure: DeliveryFailed) -> int | None:
         name = f"{self.card.suspension_id} {self.card.item_id} {delivery.channel} {delivery.person}"

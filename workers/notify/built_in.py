@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from math import inf
 
 from sayso.core.clock import DAY_MS
-from sayso.core.records.deliveries import CardDelivery
+from sayso.core.records.deliveries import CardDelivery, ask_anew
 from sayso.core.records.items import Item, list_notified
 from sayso.core.records.suspensions import SuspensionRecord
-from sayso.core.transitions.deliveries import needs_attempt
+from sayso.core.transitions.deliveries import is_held, needs_attempt
 from sayso.errors import NotFound
 from service.channels.base import Channel, Recipient
 from service.channels.deciding import read_card
@@ -88,7 +88,7 @@ class BuiltIn:
         return {item.suspension_id for item in await buckets.list_first(wanted, MOST_READ)}
 
     async def _send_item(self, record: SuspensionRecord, item: Item, since_ms: int) -> None:
-        for reviewer in list_notified(item.terms) or ("",):
+        for reviewer in list_notified(item.terms, item.asked_reviewers) or ("",):
             alone = reviewer if reviewer == item.terms.confirm_by else None
             excluded = list_unasked(record, item, reviewer)
             places = await self.addresses.find(self.channel.name, reviewer, record.run.owner)
@@ -105,7 +105,11 @@ class BuiltIn:
         noted = await notes.read(channel, name)
         if noted is None and record.created_at_ms < since_ms:
             return
-        before = CardDelivery.model_validate_json(noted) if noted else CardDelivery(channel=channel, person=person)
+        fresh = CardDelivery(channel=channel, person=person)
+        before = CardDelivery.model_validate_json(noted) if noted else fresh
+        if is_held(item, before):  # they were asked before the item was forwarded to them
+            queued = fresh.model_copy(update={"stage": item.terms.stage, "forward": len(item.forwards)})
+            (before,) = ask_anew((before,), (queued,), item.reminders)
         now_ms = await self.wiring.schedule.now_ms()
         if not needs_attempt(record, item, before):
             return

@@ -14,6 +14,7 @@ from sayso.core.records.proofs import Proof, SignedDecision
 from sayso.core.records.terms import group_of
 
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
+LONGEST_FORWARD = 500  # characters of the note beside a forward
 
 
 class ActorKind(StrEnum):
@@ -242,6 +243,14 @@ class ConfirmRequest(Immutable):
     action: Literal["confirm", "decline"]
     digest: str = Field(pattern=DIGEST_PATTERN, description="`to_confirm.digest` of the item.")
     message: str | None = Field(default=None, max_length=2000, description="Why you decline; the agent sees it.")
+
+
+class ForwardRequest(Immutable):
+    """Who else is asked to decide an item. One with another digest than the item's is refused."""
+
+    to: str = Field(min_length=1, max_length=100, description="A reviewer, or a group as group:NAME.")
+    digest: str = Field(pattern=DIGEST_PATTERN, description="The digest of the item as you saw it.")
+    note: str = Field(default="", max_length=LONGEST_FORWARD, description="Why; the agent does not see it.")
 
 
 class EarlierDenial(Immutable):

@@ -1,5 +1,6 @@
 """Frozen models for the deliveries of an item's card to its reviewers."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ class CardDelivery(Immutable):
     shown: str = Field(default="", description="The version of the card that the provider accepted last.")
     reminded: int = Field(default=0, description="How many reminders were sent to this person.")
     stage: int = Field(default=0, exclude_if=is_empty)  # the stage of the item whose reviewers it notifies
+    forward: int = Field(default=0, exclude_if=is_empty)  # how often the item was forwarded when its person was asked
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -59,11 +61,28 @@ class DeliveryReport(NamedTuple):
 
 
 def queue_deliveries(
-    channels: tuple[str, ...], people: tuple[str, ...], step: int = 0, stage: int = 0
+    channels: tuple[str, ...], people: tuple[str, ...], step: int = 0, stage: int = 0, forward: int = 0
 ) -> tuple[CardDelivery, ...]:
     """Return one queued delivery per channel and person; without people one per channel."""
     return tuple(
-        CardDelivery(channel=channel, person=person, step=step, stage=stage)
+        CardDelivery(channel=channel, person=person, step=step, stage=stage, forward=forward)
         for channel in channels
         for person in people or ("",)
     )
+
+
+def ask_anew(
+    deliveries: tuple[CardDelivery, ...], queued: Collection[CardDelivery], reminders: int
+) -> tuple[CardDelivery, ...]:
+    """Return the deliveries with those `queued`. Who was asked before the last forward is reminded of their card."""
+    wanted = {card.key: card for card in queued}
+    kept: list[CardDelivery] = []
+    for card in deliveries:
+        anew = wanted.get(card.key)
+        if anew is None or card.forward >= anew.forward:
+            kept.append(card)
+        elif card.proven:
+            marks = {"forward": anew.forward, "stage": anew.stage, "step": max(card.step, anew.step)}
+            kept.append(card.model_copy(update={**marks, "reminded": reminders - 1}))
+    known = {card.key for card in kept}
+    return (*kept, *(card for card in wanted.values() if card.key not in known))

@@ -67,6 +67,8 @@ class EventType(StrEnum):
     """A reviewer handles an item."""
     CLAIM_RELEASED = "claim_released"
     """The reviewer handles the item no longer."""
+    ITEM_FORWARDED = "item_forwarded"
+    """A reviewer (`by`) asked somebody else (`to`) to decide, with a `note` or an empty one. Agents do not see it."""
     REQUESTER_ASKED = "requester_asked"
     """A reviewer asked the requester a question."""
     REQUESTER_ANSWERED = "requester_answered"

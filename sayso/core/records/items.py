@@ -10,6 +10,7 @@ from sayso.core.calendar import find_deadline_ms
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.records.base import Immutable, is_empty, is_none
 from sayso.core.records.decisions import (
+    LONGEST_FORWARD,
     RUNNING,
     Actor,
     Confirmation,
@@ -31,6 +32,7 @@ from sayso.core.records.undoing import UndoableDecision
 CLAIM_MS = 15 * 60_000  # how long a claim lasts
 LONGEST_TEXT = 2000
 MOST_INQUIRIES = 20  # the most inquiries about one item
+MOST_FORWARDS = 10  # how often one item can be forwarded
 
 
 class Claim(Immutable):
@@ -64,6 +66,21 @@ class Inquiry(Immutable):
     @property
     def open(self) -> bool:
         return self.answer is None
+
+
+class Forward(Immutable):
+    """A reviewer's request that somebody else decides; `to` is a reviewer or `group:<name>`. Others may decide, too.
+
+    It belongs to a `stage` of the item. `escalated` is how many escalation steps had joined before it.
+    """
+
+    id: str
+    by: Actor
+    to: str
+    note: str = Field(default="", max_length=LONGEST_FORWARD)
+    at_ms: int
+    stage: int = 0
+    escalated: int = 0
 
 
 def find_claim(claim: Claim | None, now_ms: int) -> Claim | None:
@@ -225,6 +242,7 @@ class Item(_ItemFields):
     deliveries: tuple[CardDelivery, ...] = ()
     claim: Claim | None = None
     inquiries: tuple[Inquiry, ...] = ()
+    forwards: tuple[Forward, ...] = Field((), exclude_if=is_empty)
     grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
     erasure: Erasure | None = Field(None, exclude_if=is_empty)  # who erased its contents, if anybody
     # The digest of the agent's own arguments, where those of the item are a reviewer's.
@@ -251,6 +269,30 @@ class Item(_ItemFields):
     def deciders(self) -> tuple[str, ...]:
         """The names of those who may decide: of a drill its reviewer alone. Empty for any reviewer."""
         return (self.drill.reviewer,) if self.drill is not None and self.drill.reviewer else self.terms.reviewers
+
+    @property
+    def forwarded(self) -> Forward | None:
+        """The last forward of an open item; None once its stage is over, or somebody has decided after it."""
+        last = self.forwards[-1] if self.open and self.forwards else None
+        if last is None or last.stage != self.terms.stage:
+            return None
+        return None if any(decision.at_ms > last.at_ms for decision in self.decisions) else last
+
+    @property
+    def asked_reviewers(self) -> tuple[str, ...]:
+        """Those of the reviewers who are asked now: after a forward its recipient, and who joins later."""
+        forward = self.forwarded
+        if forward is None:
+            return self.terms.reviewers
+        steps = self.terms.escalate[forward.escalated : self.escalated]
+        return tuple(dict.fromkeys((forward.to, *(name for step in steps for name in step.reviewers))))
+
+    def reviewers_of(self, delivery: CardDelivery) -> tuple[str, ...]:
+        """Return the reviewers through whom a delivery asks its person: a forward's recipient, or those of its step."""
+        forward = self.forwarded
+        if forward is not None and delivery.step <= forward.escalated and delivery.forward == len(self.forwards):
+            return (forward.to,)
+        return self.terms.reviewers_of(delivery.step)
 
     @property
     def is_void(self) -> bool:
@@ -311,11 +353,12 @@ def freeze_item(draft: ItemDraft, item_id: str, binding: Binding, now_ms: int) -
     return Item(**fields, item_id=item_id, terms=terms, digest=digest, deliveries=deliveries)
 
 
-def list_notified(terms: Terms) -> tuple[str, ...]:
-    """Return who is notified of an item: the acting user, and the reviewers; "" is any reviewer."""
+def list_notified(terms: Terms, reviewers: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    """Return who is notified: the acting user, and those of the terms or other `reviewers`; "" is any reviewer."""
+    reviewers = terms.reviewers if reviewers is None else reviewers
     if terms.confirm_by is None:
-        return terms.reviewers
-    others = terms.reviewers or (("",) if terms.quorum.approve else ())
+        return reviewers
+    others = reviewers or (("",) if terms.quorum.approve else ())
     return tuple(dict.fromkeys((*others, terms.confirm_by)))
 
 

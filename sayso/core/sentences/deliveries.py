@@ -6,11 +6,14 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from sayso.core.canonical_json import canonical_json
+from sayso.core.records.decisions import Actor
 from sayso.core.records.deliveries import CardDelivery, DeliveryState
+from sayso.core.records.items import Item
+from sayso.core.records.terms import GROUP_PREFIX
 from sayso.core.sentences import name_reviewers
 from sayso.core.sentences.deadlines import Moment, Sentence, compose
 from sayso.core.text.invisible import write_signs
-from sayso.core.text.language import _, mark
+from sayso.core.text.language import _, cut, mark
 
 NOBODY = mark("Nobody was notified of this item: every delivery failed.")
 
@@ -26,6 +29,9 @@ _OUTCOME_NOTICES: dict[str, str] = {
     DeliveryState.SEEN: mark("%(who)s was notified of the outcome over %(channel)s and opened the item"),
     DeliveryState.FAILED: mark("%(who)s was not notified of the outcome over %(channel)s"),
 }
+
+
+_NOTE_CHARS = 120
 
 
 class Delivery(NamedTuple):
@@ -71,6 +77,27 @@ def describe_silence(deliveries: Sequence[_Delivery], *, live: bool) -> str:
     """Return that nobody was notified of an open item with channels; empty for all others."""
     failed = bool(deliveries) and all(delivery.state == DeliveryState.FAILED for delivery in deliveries)
     return _(NOBODY) if live and failed else ""
+
+
+def describe_forward(item: Item, reader: Actor | None = None) -> str:
+    """Return who forwarded an open item to whom, as the reader sees it; empty unless its recipient is asked."""
+    forward = item.forwarded
+    if forward is None:
+        return ""
+    to, who = name_reviewers([forward.to]), forward.by.id
+    if reader is not None and forward.by.id == reader.id:
+        return _("you forwarded it to %(to)s", to=to)
+    names = (reader.id, *(f"{GROUP_PREFIX}{group}" for group in reader.groups)) if reader is not None else ()
+    if forward.to in names:
+        return _("forwarded to you by %(who)s", who=who)
+    return _("forwarded to %(to)s by %(who)s", to=to, who=who)
+
+
+def quote_forward(item: Item, reader: Actor | None = None) -> str:
+    """Return the same with the beginning of the note, in one line."""
+    said = describe_forward(item, reader)
+    note = cut(" ".join(item.forwarded.note.split()), _NOTE_CHARS) if item.forwarded is not None else ""
+    return f"{said}: {note}" if note else said
 
 
 def name_recipient(person: str) -> str:

@@ -5,7 +5,7 @@ A sighting is one, too: it records that a reviewer opened an item or decided on 
 
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import TIMEOUT, Actor, ActorKind, Decision, DecisionAction
-from sayso.core.records.deliveries import DeliveryState, queue_deliveries
+from sayso.core.records.deliveries import DeliveryState, ask_anew, queue_deliveries
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
@@ -104,7 +104,7 @@ def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HE
     for item in record.items:
         passed = sum(at_ms <= now_ms for at_ms in item.terms.remind_at_ms)
         if item.open and item.undoable is None and item.item_id not in held and passed > item.reminded:
-            data = {**describe_item(record, item), "reviewers": list(item.terms.reviewers)}
+            data = {**describe_item(record, item), "reviewers": list(item.asked_reviewers)}
             event = Event(EventType.REVIEWER_REMINDED, data)
             reminded = item.model_copy(update={"reminded": passed})
             change = _then(change, put_item(change.record, reminded, (event,), now_ms))
@@ -174,9 +174,9 @@ def add_reviewers(record: SuspensionRecord, item: Item, deadline_at_ms: int, now
     """Add the reviewers of the item's next escalation step, and queue their deliveries."""
     step = item.terms.escalate[item.escalated]
     joined = tuple(dict.fromkeys((*item.terms.reviewers, *step.reviewers))) if item.terms.reviewers else ()
-    queued = queue_deliveries(item.terms.channels, step.reviewers, item.escalated + 1, item.terms.stage)
-    known = {delivery.key for delivery in item.deliveries}
-    deliveries = (*item.deliveries, *(delivery for delivery in queued if delivery.key not in known))
+    place = (item.escalated + 1, item.terms.stage, len(item.forwards))
+    queued = queue_deliveries(item.terms.channels, step.reviewers, *place)
+    deliveries = ask_anew(item.deliveries, queued, item.reminders)
     terms = {"reviewers": joined, "deadline_at_ms": deadline_at_ms}
     called = change_terms(record, item, terms, escalated=item.escalated + 1, deliveries=deliveries)
     data = {**describe_item(record, called), "reviewers": list(step.reviewers)}

@@ -49,6 +49,7 @@ LEGAL: dict[str, Step] = {
     "move_cards": _step("pending", "pending", EventType.CARD_MOVED),
     "claim": _step("pending", "pending", EventType.ITEM_CLAIMED),
     "release_claim": _step("pending", "pending", EventType.CLAIM_RELEASED),
+    "forward": _step("pending", "pending", EventType.ITEM_FORWARDED),
     "ask_requester": _step("pending", "pending", EventType.REQUESTER_ASKED),
     "answer_inquiry": _step("pending", "pending", EventType.REQUESTER_ANSWERED),
     "request_preview": _step("pending", "pending", EventType.PREVIEW_REQUESTED),

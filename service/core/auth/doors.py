@@ -18,7 +18,7 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     ),
     "decide": (
         *("decideItem", "retractDecision", "extendItem", "claimItem", "releaseItem", "askRequester", "addComment"),
-        *("writeNote", "previewItem"),
+        *("writeNote", "previewItem", "forwardItem"),
         *("attachFile", "listSecondLooks", "takeSecondLook"),
     ),
     "grant": ("confirmGrant", "revokeGrant", "reinstateGrant", "revokeMandate"),
@@ -109,7 +109,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
         *("POST /batch", "GET /second-looks", "POST /second-looks", "POST /items/{suspension_id}/{item_id}"),
         *(
             f"POST /items/{{suspension_id}}/{{item_id}}/{act}"
-            for act in ("claim", "release", "retract", "ask", "preview", "attachments", "comments", "sign")
+            for act in ("claim", "release", "retract", "ask", "preview", "forward", "attachments", "comments", "sign")
         ),
     ),
     "grant": ("POST /grants/{grant_id}",),

@@ -6,6 +6,7 @@ from sayso.core.policy.engine import Policy
 from service.core.desk.changes import Changes, KnownFreezes, no_freezes
 from service.core.desk.client_execution import ClientExecution
 from service.core.desk.confirming import Confirming
+from service.core.desk.forwarding import Forwarding
 from service.core.desk.noting import Noting
 from service.core.desk.previewing import Previewing
 from service.core.desk.reviewing import Check, Reviewing, allow
@@ -60,6 +61,7 @@ class Desk:
         self.write_note = Noting(changes, runs).write_note
         previewing = Previewing(reviewing)
         self.request_preview, self.store_preview = previewing.request_preview, previewing.store_preview
+        self.forward = Forwarding(reviewing).forward
         second = SecondLooking(changes, runs)
         self.find_seen_call, self.take_second_look = second.find_seen_call, second.take_second_look
         worker = WorkerExecution(changes, runs)

@@ -104,7 +104,7 @@ NO_ACTS = frozenset(
     (
         *("createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents", "startRun"),
         *("decideItem", "extendItem", "claimItem", "releaseItem", "askRequester", "answerInquiry", "addComment"),
-        *("retractDecision", "confirmItem", "writeNote", "previewItem"),
+        *("retractDecision", "confirmItem", "writeNote", "previewItem", "forwardItem"),
         *(
             "attachFile",
             "takeSecondLook",
@@ -198,6 +198,7 @@ NO_PAGE_ACTS = frozenset(
         *("/items/{suspension_id}/{item_id}", "/items/{suspension_id}/{item_id}/claim", "/welcome/skip"),
         "/items/{suspension_id}/{item_id}/retract",
         *("/runs/{run_id}/notes", "/items/{suspension_id}/{item_id}/preview"),
+        "/items/{suspension_id}/{item_id}/forward",
         "/items/{suspension_id}/{item_id}/confirm",
         *("/items/{suspension_id}/{item_id}/release", "/items/{suspension_id}/{item_id}/ask", "/rules/-/try"),
         *("/items/{suspension_id}/{item_id}/comments", "/items/{suspension_id}/{item_id}/attachments"),

@@ -54,6 +54,7 @@ def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
         "outcome": _mask(item, item.outcome, secrets, schema),
         "decisions": tuple(_mask(item, decision, secrets, schema) for decision in item.decisions),
         "confirmation": _mask_confirmation(item, secrets),
+        "forwards": tuple(given.model_copy(update={"note": secrets.scrub(given.note)}) for given in item.forwards),
     }
     return item.model_copy(update=update)
 

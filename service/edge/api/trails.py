@@ -25,6 +25,7 @@ router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 _OF_REVIEWERS = (
     EventType.SECOND_LOOK_TAKEN,
     EventType.REVIEWER_REMINDED,
+    EventType.ITEM_FORWARDED,
     EventType.DECISION_VOIDED,
     EventType.DECISION_DEFERRED,
     EventType.DECISION_RETRACTED,

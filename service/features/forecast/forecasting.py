@@ -71,11 +71,12 @@ async def _forecast_item(wiring: Wiring, record: SuspensionRecord, item: Item, n
 async def _find_people(wiring: Wiring, record: SuspensionRecord, item: Item, now_ms: int) -> Mapping[str, Preferences]:
     """Return who may decide and is present, with how each is notified."""
     excluded, present = record.run.list_excluded(item.terms), dict[str, None]()
-    for reviewer in item.deciders or ("",):
+    reviewers = item.deciders if item.forwarded is None else item.asked_reviewers
+    for reviewer in reviewers or ("",):
         present |= dict.fromkeys(await list_present(wiring, reviewer, now_ms, record.run.owner))
     active = {reviewer.name for reviewer in await wiring.reviewers.list_all() if reviewer.active}
     names = [name for name in present if name in active and name not in excluded][:MOST_PEOPLE]
-    return {name: await find_preferences(wiring, name, item.deciders) for name in names}
+    return {name: await find_preferences(wiring, name, reviewers) for name in names}
 
 
 def estimate(

@@ -136,6 +136,7 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     admin("claim", suspension.id, "i1")
     admin("release_claim", suspension.id, "i1")
     assert admin.refused("retract", suspension.id, "i1") == Conflict.__name__
+    assert admin.refused("forward", suspension.id, suspension.items[0], "nobody", "Why?") == NotAllowed.__name__
     assert admin.refused("preview", suspension.id, "i1") == Conflict.__name__
     assert [item.item_id for item in admin("forecast", suspension.id).items] == ["i1"]
     assert admin.refused("confirm", suspension.id, suspension.items[0]) == InvalidInput.__name__

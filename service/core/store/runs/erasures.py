@@ -116,6 +116,7 @@ def _erase_item(item: Item, erasure: Erasure) -> Item:
             inquiry.model_copy(update={"text": "", "answer": None if inquiry.answer is None else ""})
             for inquiry in item.inquiries
         ),
+        "forwards": tuple(given.model_copy(update={"note": ""}) for given in item.forwards),
         "erasure": erasure,
     }
     if (permit := item.permit) is not None:

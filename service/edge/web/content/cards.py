@@ -24,7 +24,7 @@ from sayso.core.rendering.views import Flag, View
 from sayso.core.sentences import deadlines
 from sayso.core.sentences import items as sentences
 from sayso.core.sentences.deadlines import describe_span
-from sayso.core.sentences.deliveries import describe_silence
+from sayso.core.sentences.deliveries import describe_silence, quote_forward
 from sayso.core.sentences.outcomes import describe_outcome
 from sayso.core.text.language import _, find_spoken, mark
 from sayso.core.text.summaries import Leaf, Summary, list_values, summarize
@@ -117,6 +117,7 @@ class Card(NamedTuple):
     claim: str
     ineligibility: str
     silence: str
+    forwarded: str
     unusual: tuple[Flag, ...] = ()
     alike: str = ""
 
@@ -286,8 +287,9 @@ def _make_cards(
             claim=_describe_claim(item, reviewer, now_ms),
             ineligibility=ineligibility,
             silence=describe_silence(item.deliveries, live=True),
+            forwarded=quote_forward(shown, reviewer),
             unusual=unusual,
-            alike="" if ineligibility or confirms else find_alike(record, item, view, definition),
+            alike="" if ineligibility or confirms or item.forwarded else find_alike(record, item, view, definition),
         )
 
 

@@ -265,6 +265,7 @@ _PLAIN: Mapping[str, tuple[str, str, str]] = {
     EventType.DECISION_DEFERRED: ("wait", mark("%(who)s decided on %(item)s, and can undo it"), ""),
     EventType.DECISION_RETRACTED: ("wait", mark("%(who)s took their decision on %(item)s back"), ""),
     EventType.ITEM_CLAIMED: ("plain", mark("%(who)s claimed %(item)s"), ""),
+    EventType.ITEM_FORWARDED: ("plain", mark("%(who)s forwarded %(item)s to %(to)s"), "note"),
     EventType.CLAIM_RELEASED: ("quiet", mark("%(who)s released %(item)s"), ""),
     EventType.ITEM_SEEN: ("quiet", mark("%(who)s opened %(item)s"), ""),
     EventType.CARD_MOVED: (
@@ -302,6 +303,7 @@ def _decision_voided(facts: Facts) -> Sentence:
 def _describe_plain(kind: str, facts: Facts) -> Sentence:
     tone, sentence, note = _PLAIN[kind]
     named = {"who": facts.actor, "item": facts.item, "delegate": facts.text("delegate"), "person": facts.text("person")}
+    named["to"] = name_reviewers([facts.text("to")])
     return tone, _(sentence) % named, facts.text(note)
 
 

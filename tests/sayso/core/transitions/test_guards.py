@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sayso.core.records.decisions import Actor, ActorKind, ConfirmRequest, Verdict
+from sayso.core.records.decisions import Actor, ActorKind, ConfirmRequest, ForwardRequest, Verdict
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Doubt, Inquiry, PresetOutcome
 from sayso.core.records.previews import Preview, PreviewRequest
@@ -14,7 +14,7 @@ from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.core.transitions.deadlines import escalate, expire, remind, see
 from sayso.core.transitions.deciding import ask_again, cancel, decide, extend, report, retract, suspend, void_decisions
 from sayso.core.transitions.decision_checks import describe_outcome
-from sayso.core.transitions.deliveries import move_cards, record_deliveries
+from sayso.core.transitions.deliveries import forward, move_cards, record_deliveries
 from sayso.core.transitions.execution import (
     MAX_TRIES,
     Fence,
@@ -55,6 +55,7 @@ RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="
 FROZEN = Freeze(id="f", scope="all", reason="odd", by="root", at_ms=T0)
 SEEN = Seen(seq=2, tool="refund", rule_id="small", verdict="allowed", reviewers=(), deciders=())
 CONFIRMED = ConfirmRequest(action="confirm", digest="0" * 64)
+FORWARDED = ForwardRequest(to="ben", digest="0" * 64)
 PREVIEW = Preview(content="pays", digest="p" * 64, at_ms=T0)
 VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "decide": lambda record: decide(record, word(record), T0),
@@ -68,6 +69,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "move_cards": lambda record: move_cards(record, {}, T0),
     "claim": lambda record: claim(record, "i1", person("ada"), T0),
     "release_claim": lambda record: release_claim(record, "i1", person("ada"), T0),
+    "forward": lambda record: forward(record, "i1", FORWARDED, "fwd_1", (), person("ada"), T0),
     "ask_requester": lambda record: ask_requester(record, "i1", "inq_1", "Why?", person("ada"), T0),
     "answer_inquiry": lambda record: answer_inquiry(inquired(record), "i1", "inq_1", "So.", person("bot"), T0),
     "write_note": lambda record: write_note(record, "note_1", "Stop soon.", person("ada"), T0),

@@ -173,6 +173,7 @@ ROWS: dict[str, Row] = {
     "writeNote": people(200, {"text": "Take the other account."}),
     "listNotes": owner_and_people(),
     "previewItem": people(409, {}),
+    "forwardItem": people(403, {"to": "nobody", "digest": "<digest>"}),
     "addComment": people(200, {"text": "The order is real."}),
     "attachFile": owner_and_people(200, {"name": "log.txt", "content": "YSBsb2c="}),
     "listAttachments": owner_and_people(),

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from typing import Any
 
-from sayso.core.records.items import MOST_INQUIRIES
+from sayso.core.records.items import MOST_FORWARDS, MOST_INQUIRIES
 from sayso.core.transitions.inquiring import MOST_NOTES
 from tests.builders import PASSWORD as ANNAS
 from tests.service.edge.api.advice.discussions import attach, cancel, erase, freeze
@@ -15,7 +15,7 @@ CREDENTIALS = "service/core/auth/credentials.py"
 ATTACHING, FREEZING = "service/features/discussions/discussing.py", "service/core/desk/freezing.py"
 SMALL = {"attachment_limit_bytes": 2000}
 SUPERSEDING = "sayso/core/transitions/superseding.py"
-INQUIRING = "sayso/core/transitions/inquiring.py"
+INQUIRING, DELIVERING = "sayso/core/transitions/inquiring.py", "sayso/core/transitions/deliveries.py"
 ITEMS = "suspensions/{suspension}/items"
 POSITIVE = {"parameters": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}}
 BOTH = (ask(call(n=1), call(n=2)), Step("demo", "GET", "suspensions/{suspension}", keep={"second": "items.1.digest"}))
@@ -52,6 +52,10 @@ def note(who: str) -> Step:
     return Step(who, "POST", "runs/{run}/notes", {"text": "Use the other account."})
 
 
+def forward(to: str, who: str = "anna") -> Step:
+    return Step(who, "POST", f"{ITEMS}/i1/forward", {"to": to, "digest": "{digest}"})
+
+
 def answer(inquiry: str = "{inquiry}") -> Step:
     return Step("demo", "POST", f"{ITEMS}/i1/inquiries/{inquiry}/answer", {"text": "It is due."})
 
@@ -64,6 +68,10 @@ FIND = Step("demo", "GET", "suspensions/{suspension}", keep={"inquiry": "items.0
 BEN, EVE = ((add_person(name), sign_in(name)) for name in ("ben", "eve"))
 IN_DOUBT = Step("demo", "POST", f"{ITEMS}/i1/in-doubt")
 NOTED = (note("anna"),) * MOST_NOTES
+MANY_FORWARDS = tuple(
+    Step("anna", "POST", f"{ITEMS}/i1/forward", {"to": "ben", "digest": "{digest}", "note": f"No. {n}"})
+    for n in range(MOST_FORWARDS)
+)
 ALL_ASKED = tuple(step for n in range(MOST_INQUIRIES) for step in (inquire(f"Why {n}?", n), answer()))
 
 RETURN = decide("anna", "deny", message="Less.", changes={})
@@ -156,6 +164,29 @@ CASES = [
         start("i1"),
         (decide("anna"), *see("suspensions/{suspension}", "demo"), start("i1")),
         (ask(),),
+    ),
+    Case(
+        DELIVERING,
+        "Choose one of them",
+        forward("@eve"),
+        (forward("ben"),),
+        (*BEN, *EVE, ask(call("payout"))),
+    ),
+    Case(DELIVERING, "Choose another", forward("demo"), (forward("ben"),), (*BEN, ask())),
+    Case(DELIVERING, "Decide it", forward("ben", "@ben"), (decide("@ben"),), (*BEN, ask(call("payout")))),
+    Case(
+        DELIVERING,
+        "Decide it, or choose another reviewer",
+        forward("anna"),
+        (forward("ben"), decide("anna")),
+        (*BEN, ask()),
+    ),
+    Case(
+        DELIVERING,
+        "Decide it, or deny it with a reason",
+        forward("ben"),
+        (decide("anna"),),
+        (*BEN, ask(), *MANY_FORWARDS),
     ),
     Case(INQUIRING, "Ask", note("@eve"), (note("@ben"),), (*BEN, *EVE, ask(call("payout"))), rest=" anna, ben"),
     Case(
