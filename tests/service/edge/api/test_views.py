@@ -35,6 +35,7 @@ OUR_OWN = {
         *("judged_at_ms", "charges", "asked", "grant_id"),
         *("mandate", "learning"),  # the arguments show a plan, the trail what grants on probation would allow
         "erasure",  # the suspension shows it
+        "forwards",  # the last one shows as forwarded, the trail has all
         "requested",  # a digest that tells whether a key is used for the same call
         "drill",  # a drill looks like any other item
     },
@@ -50,7 +51,7 @@ OUR_OWN = {
     },  # outcome and trail
     RunRef: {"tenant", "traceparent"},
     Permit: {"report_by_ms"},
-    CardDelivery: {"tries", "off_duty", "references", "shown", "reminded", "stage"},
+    CardDelivery: {"tries", "off_duty", "references", "shown", "reminded", "stage", "forward"},
     Lease: {"step"},
     Reviewer: {
         "password_hash",
