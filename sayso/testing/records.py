@@ -20,10 +20,10 @@ from sayso.core.records.items import Item, final_args
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions import client_execution
+from sayso.core.transitions.closing import mask_contents
 from sayso.core.transitions.deadlines import keep_time
 from sayso.core.transitions.deciding import ask_again, find_item
 from sayso.core.transitions.decision_checks import request_changes
-from sayso.core.transitions.masking import mask_contents
 from sayso.errors import IdempotencyConflict, InvalidInput
 from sayso.features.permissions.making import decide_with_grant
 from sayso.testing.proofs import make_proof

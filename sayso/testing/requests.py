@@ -13,7 +13,7 @@ from sayso.core.records.items import ItemDraft
 from sayso.core.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolDefinition, check_tool_name
 from sayso.core.schemas.bounds import without_argument
-from sayso.core.transitions.masking import mask_end
+from sayso.core.transitions.closing import mask_end
 from sayso.core.transitions.states import RunState
 from sayso.errors import InvalidInput, SaysoError
 from sayso.wire.suspensions import RunView, show_suspension

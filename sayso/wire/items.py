@@ -11,7 +11,7 @@ from sayso.core.records.deliveries import DeliveryState
 from sayso.core.records.envelopes import ConstraintKind, RequestedChanges, Revision
 from sayso.core.records.items import Answer, ItemKind, ItemTool, Prompt
 from sayso.core.records.judgements import Level, Remembered
-from sayso.core.records.proofs import Proof
+from sayso.core.records.proofs import Invited, Proof
 from sayso.core.transitions.states import ItemState
 from sayso.wire.models import Later, Timestamp, View
 from sayso.wire.previews import PreviewRequestView, PreviewView
@@ -49,6 +49,9 @@ class DecisionView(View):
     grant_id: Later[str] = Field(description="The grant that the decision made; empty without one.")
     changes: Later[RequestedChanges | None] = Field(description="What a denial asks the agent to change, if anything.")
     stage: Later[int] = Field(description="The stage that it counts for, from 0.")
+    invited: Later[Invited | None] = Field(
+        description="Of somebody outside: the address, who invited it, and what has proven it; null for reviewers."
+    )
 
 
 class UndoableView(View):

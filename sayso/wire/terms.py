@@ -47,6 +47,9 @@ class TermsView(View):
     deadline_waits: Later[bool] = Field(description="Whether the deadline waits while the requester is asked.")
     urgent: Later[bool] = Field(description="Whether its notifications break through quiet hours.")
     rounds: Later[int | None] = Field(description="How often reviewers may request changes; null for 3 times.")
+    outsiders: Later[tuple[str, ...]] = Field(
+        description="Mail addresses outside that reviewers may invite, and *@DOMAIN; empty for nobody."
+    )
     notify_requester: Later[bool] = Field(
         description="Whether the requester is notified of the outcome over `channels`."
     )

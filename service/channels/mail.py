@@ -60,7 +60,7 @@ def render_card(card: Card) -> Rendered:
 
 def render_code(person: str, code: str, page: str) -> MailBody:
     """Return the mail with the code that links its address to a person."""
-    return _render("code", "Sayso: your code", {"person": person, "code": code, "page": page})
+    return render_body("code", "Sayso: your code", {"person": person, "code": code, "page": page})
 
 
 def render_digest(cards: Sequence[Card]) -> MailBody:
@@ -69,7 +69,7 @@ def render_digest(cards: Sequence[Card]) -> MailBody:
     digest = build_digest(
         cards, DIGEST_BYTES, lambda entry: len(str(escape(f"{entry.text}{entry.link}")).encode()) + tags
     )
-    return _render("digest", one_line(f"[Sayso] {digest.title}", LONGEST_SUBJECT_CHARS), {"digest": digest})
+    return render_body("digest", one_line(f"[Sayso] {digest.title}", LONGEST_SUBJECT_CHARS), {"digest": digest})
 
 
 def one_line(text: str, limit: int) -> str:
@@ -86,10 +86,11 @@ def _fill(card: Card, args_text: str) -> MailBody:
         "omitted": len(card.args_text) if not args_text else 0,
         "UNCHECKED": UNCHECKED,
     }
-    return _render("card", one_line(f"[Sayso] {card.tool} for {card.agent}", LONGEST_SUBJECT_CHARS), context)
+    return render_body("card", one_line(f"[Sayso] {card.tool} for {card.agent}", LONGEST_SUBJECT_CHARS), context)
 
 
-def _render(template: str, subject: str, context: Mapping[str, object]) -> MailBody:
+def render_body(template: str, subject: str, context: Mapping[str, object]) -> MailBody:
+    """Return a mail from its two templates, of which the second escapes everything."""
     parts = (_ENVIRONMENT.get_template(f"mail/{template}.{part}").render(context) for part in ("txt", "html"))
     return MailBody(subject, *parts)
 
@@ -190,6 +191,10 @@ class MailChannel(ConfiguredChannel[MailConfig]):
     async def send_code(self, address: str, person: str, code: str, page: str) -> None:
         """Mail a code that links the address to a person; raises `DeliveryFailed`."""
         await self._send(Recipient(person, address), render_code(person, code, page), f"{address} {code}")
+
+    async def send_body(self, address: str, body: MailBody, event_id: str) -> str:
+        """Send a mail to an address that is no person's; return its Message-ID. Raises `DeliveryFailed`."""
+        return await self._send(Recipient("", address), body, event_id)
 
     async def _send(self, to: Recipient, body: MailBody, event_id: str, reference: str = "") -> str:
         message, config = self._compose(to, body, event_id, reference), self.config

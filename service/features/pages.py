@@ -20,6 +20,7 @@ from service.features.history import pages as history
 from service.features.insights import api as insights
 from service.features.operate import pages as operate
 from service.features.operate import slack_install, welcome
+from service.features.outsiders import pages as outsiders
 from service.features.passkeys import pages as passkeys
 from service.features.people import account_pages, admin_pages, group_pages
 from service.features.permissions import pages as permissions
@@ -36,6 +37,7 @@ ADDITIONS = (
     Addition(item=discussing.add_to_item, run=discussing.add_to_run, stream=discussions.Others),
     Addition(run=notes.add_to_run),
     Addition(item=forwards.add_to_item),
+    Addition(item=outsiders.add_to_item),
     Addition(run=forecast.add_to_run),
     Addition(item=permissions.add_to_item, decision=permissions.GRANTING, section=permissions.add_to_inbox),
 )
@@ -58,6 +60,7 @@ _MODULES = (
     notes,
     previews,
     forwards,
+    outsiders,
     operate,
     control,
     break_glass,

@@ -14,6 +14,7 @@ from service.features.history import api as history
 from service.features.insights import api as insights
 from service.features.operate import api as operate
 from service.features.operate import metrics
+from service.features.outsiders import api as outsiders
 from service.features.overrides import api as overrides
 from service.features.people import api as people
 from service.features.people import directory_api as directory
@@ -42,6 +43,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     notes.notes,
     previews.previews,
     forwards.forwards,
+    outsiders.invitations,
     discussions.attachments,
     freezes.router,
     operate.diagnostics,

@@ -29,6 +29,7 @@ from service.core.wiring import Wiring
 from service.features.operate.diagnostics import save_circuits
 from workers import repeat
 from workers.notify.attempts import AddressBook, Attempt, Deferred, Gate, fail, list_unasked
+from workers.notify.invitations import send_invitation
 
 TICK_S = 0.1
 PUBLISH_EVERY_S = 5.0
@@ -155,6 +156,12 @@ class Notifier:
         if delivery.outcome and not delivery.proven:
             return await self._send_outcome(record, item, delivery, card, now_ms)
         channel = self.channels.find(delivery.channel)
+        if delivery.invitation:
+            place = (self.wiring, self.gate, channel, record, item, delivery, now_ms)
+            try:
+                return DeliveryReport(item.item_id, delivery.key, (await send_invitation(*place),))
+            except Deferred as deferred:
+                return deferred.wait_ms
         if channel is None:
             failed = fail(delivery, f"There is no channel named {delivery.channel}.", None)
             return DeliveryReport(item.item_id, delivery.key, (failed,))

@@ -233,6 +233,17 @@ def check_grants(grants: Grants | None, info: ValidationInfo) -> Grants | None:
     return grants
 
 
+def check_outsiders(terms: RuleTerms, *, asks: bool) -> None:
+    """Refuse addresses outside where they could not approve, or would prove less than a reviewer must."""
+    if terms.outsiders and not asks:
+        raise ValueError("only an approval can be asked of outsiders; write `action: request_approval`")
+    for name in ("step_up", "match_number"):
+        if terms.outsiders and getattr(terms, name):
+            raise ValueError(f"a mailed code proves less than {name}; remove outsiders, or {name}")
+    if terms.outsiders and not terms.quorum.approve:
+        raise ValueError("outsiders approve beside reviewers, and nobody needs to approve; raise quorum.approve")
+
+
 AssessorName = Annotated[str, Field(pattern="^[a-z][a-z0-9-]{0,39}$")]
 
 

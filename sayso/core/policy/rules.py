@@ -308,6 +308,7 @@ class PolicyRule(rule_keys.Restrained):
             check_veto(terms, info.data["action"], info.data.get("subjects"), info.data.get("condition"))
         if info.data.get("action") in ASKING:
             check_quorum(terms)
+        rule_keys.check_outsiders(terms, asks=info.data.get("action", Action.REQUEST_APPROVAL) == "request_approval")
         return terms
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from sayso.core.calendar import measure_ms
 from sayso.core.policy.rules import Action
 from sayso.core.records.judgements import Sample
-from sayso.core.records.proofs import rank_step_up
+from sayso.core.records.proofs import allows_all, rank_step_up
 from sayso.core.records.terms import (
     DECIDING,
     TERMS,
@@ -108,6 +108,7 @@ def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
         or (not same and terms.quorum.deny < frozen.quorum.deny)
         or not {*terms.quorum.each_of} <= {*frozen.quorum.each_of}
         or rank_step_up(terms.step_up) > rank_step_up(frozen.step_up)
+        or not allows_all(terms.outsiders, frozen.outsiders)
         or any(getattr(terms, name) and not getattr(frozen, name) for name in _REQUIRED)
     )
 

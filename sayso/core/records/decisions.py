@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.envelopes import ChangeRequest, CounterOffer, GrantRequest, Offered, RequestedChanges
-from sayso.core.records.proofs import Proof, SignedDecision
+from sayso.core.records.proofs import OUTSIDER_PREFIX, Invited, Proof, SignedDecision
 from sayso.core.records.terms import group_of
 
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
@@ -149,7 +149,7 @@ _OUR_ACTORS = {"policy", "timeout", "coverage", "headless", "clock", "worker", "
 OUR_NAMES = frozenset({*_OUR_ACTORS, "webhook", "sayso", "system"})
 """Reserved names. A person or agent with one of them could not be distinguished in the audit trail."""
 
-OUR_PREFIXES = ("aap:", "aap/", "aap-scope:", "group:")
+OUR_PREFIXES = ("aap:", "aap/", "aap-scope:", "group:", OUTSIDER_PREFIX)
 """Reserved beginnings of names: the Agent Approval Protocol uses them, and rules name groups with one."""
 
 
@@ -211,6 +211,7 @@ class Decision(Immutable):
     suspends: tuple[str, ...] = Field((), exclude_if=is_empty)  # the learned grants that the denial suspends
     changes: RequestedChanges | None = Field(None, exclude_if=is_empty)  # what the denial asks the agent to change
     stage: int = Field(default=0, exclude_if=is_empty, description="The stage of the item that it counts for, from 0.")
+    invited: Invited | None = Field(default=None, exclude_if=is_empty)  # of somebody outside the desk
 
 
 class VoidedDecision(Immutable):

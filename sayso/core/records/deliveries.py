@@ -41,10 +41,13 @@ class CardDelivery(Immutable):
     reminded: int = Field(default=0, description="How many reminders were sent to this person.")
     stage: int = Field(default=0, exclude_if=is_empty)  # the stage of the item whose reviewers it notifies
     forward: int = Field(default=0, exclude_if=is_empty)  # how often the item was forwarded when its person was asked
+    invitation: str = Field("", exclude_if=is_empty)  # the invitation whose link it mails, if any
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What identifies the delivery within its item: the channel and the person, or that it is of the outcome."""
+        """What identifies it within its item: channel and person, the invitation, or that it is of the outcome."""
+        if self.invitation:
+            return ("invitation", self.invitation)
         return (self.channel, self.person) if not self.outcome else ("outcome",)
 
     @property

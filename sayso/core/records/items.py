@@ -26,6 +26,7 @@ from sayso.core.records.envelopes import Offered, RequestedChanges, Revision
 from sayso.core.records.judgements import Assessment, Charge, Remembered, place_charges
 from sayso.core.records.permissions import Envelope, Learning
 from sayso.core.records.previews import Preview, PreviewRequest, describe_previews
+from sayso.core.records.proofs import Invitation
 from sayso.core.records.terms import RuleTerms, Terms, merge_stages, read_undo_s
 from sayso.core.records.undoing import UndoableDecision
 
@@ -243,6 +244,7 @@ class Item(_ItemFields):
     claim: Claim | None = None
     inquiries: tuple[Inquiry, ...] = ()
     forwards: tuple[Forward, ...] = Field((), exclude_if=is_empty)
+    invitations: tuple[Invitation, ...] = Field((), exclude_if=is_empty)
     grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
     erasure: Erasure | None = Field(None, exclude_if=is_empty)  # who erased its contents, if anybody
     # The digest of the agent's own arguments, where those of the item are a reviewer's.

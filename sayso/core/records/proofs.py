@@ -1,8 +1,14 @@
-"""Proofs that a person made a decision: what their passkey signs (Web Authentication, level 3, section 5.1)."""
+"""Proofs that a person made a decision: what their passkey signs (Web Authentication, level 3, section 5.1).
+
+Here are also the invitations of people outside the desk, whom a link and a mailed code prove.
+"""
 
 import base64
 import binascii
 import json
+import re
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from hashlib import sha256
 from typing import Annotated, Literal, get_args
 
@@ -71,6 +77,11 @@ def rank_step_up(step_up: StepUp | None) -> int:
     return 0 if step_up is None else get_args(StepUp).index(step_up) + 1
 
 
+def max_step_up(step_ups: Iterable[StepUp | None]) -> StepUp | None:
+    """Return the step-up that asks for the most."""
+    return max(step_ups, key=rank_step_up)
+
+
 class SignedDecision(Assertion):
     """A passkey's signature over a decision; the desk made the nonce for it."""
 
@@ -98,3 +109,114 @@ def digest_content(args: JsonObject | None, value: JsonValue) -> str:
 def make_challenge(item: str, action: str, content: str, nonce: str) -> bytes:
     """Return what a passkey signs to make a decision on the item with this digest."""
     return sha256(canonical_json({"action": action, "content": content, "item": item, "nonce": nonce})).digest()
+
+
+OUTSIDER_PREFIX = "outsider:"  # the beginning of the name of somebody outside, which no person or key can have
+OUTSIDE = "outside"  # the channel of their decisions
+MOST_PATTERNS = 20
+LONGEST_ADDRESS = 254
+LONGEST_NOTE = 500
+
+_ANYBODY = "*@"
+_DOMAIN = r"(?=[a-z0-9.-]{1,190}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]"
+_PATTERN = re.compile(rf"(\*|[a-z0-9.!#$%&'+/=?^_`{{|}}~-]{{1,64}})@{_DOMAIN}")
+
+
+def check_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the addresses of a rule in small letters; raises `ValueError` for one that is neither form."""
+    lowered = tuple(pattern.lower() for pattern in patterns)
+    for pattern in lowered:
+        if not _PATTERN.fullmatch(pattern):
+            raise ValueError(
+                f"{pattern[:100]!r} is no mail address; write jane@partner.example, or *@customer.example for a domain"
+            )
+    return tuple(dict.fromkeys(lowered))
+
+
+Addresses = Annotated[tuple[str, ...], AfterValidator(check_patterns), Field(max_length=MOST_PATTERNS)]
+
+
+def allows_address(patterns: Sequence[str], address: str) -> bool:
+    """Return whether a rule allows a mail address in small letters: by itself, or by its whole domain."""
+    if "*" in address or not _PATTERN.fullmatch(address):
+        return False
+    return address in patterns or f"{_ANYBODY}{address.rpartition('@')[2]}" in patterns
+
+
+def join_patterns(values: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the addresses that each of several rules allows."""
+    lists = [*values]
+    return tuple(
+        dict.fromkeys(name for names in lists for name in names if all(_within(name, other) for other in lists))
+    )
+
+
+def allows_all(patterns: Sequence[str], others: Iterable[str]) -> bool:
+    """Return whether a rule with these patterns allows all that the others allow."""
+    return all(_within(other, patterns) for other in others)
+
+
+def _within(pattern: str, patterns: Sequence[str]) -> bool:
+    return pattern in patterns or f"{_ANYBODY}{pattern.rpartition('@')[2]}" in patterns
+
+
+class Ending(StrEnum):
+    """How an invitation ended, but for its time."""
+
+    REVOKED = "revoked"
+    GUESSED = "guessed"
+    """Too many wrong codes."""
+    DECIDED = "decided"
+
+
+class SentCode(Immutable):
+    """A code that was mailed. `hash` also covers the token of the link, so the code cannot be found from it."""
+
+    hash: str
+    at_ms: int
+    until_ms: int
+
+
+class Invitation(Immutable):
+    """The right of one mail address to decide one version of an item, once.
+
+    The link has a token that is derived from `nonce` with a key outside the store; only its hash is here. `proof_hash`
+    is that of what the page got for the right code, valid until `proof_until_ms`.
+    """
+
+    id: str
+    address: str
+    note: str = Field("", max_length=LONGEST_NOTE)
+    by: str = Field(description="The reviewer who invited.")
+    at_ms: int
+    until_ms: int
+    digest: str = Field(description="The digest of the item as it was then.")
+    channel: str = Field(description="The mail channel of its mails.")
+    nonce: str
+    token_hash: str
+    code: SentCode | None = None
+    codes: int = Field(0, description="How many codes were mailed.")
+    tries: int = Field(0, description="How many wrong codes were entered.")
+    proof_hash: str = ""
+    proof_until_ms: int = 0
+    ended: Ending | None = None
+    ended_at_ms: int | None = None
+    ended_by: str = Field("", exclude_if=is_empty)
+
+    @property
+    def name(self) -> str:
+        """The name under which the decision is recorded."""
+        return OUTSIDER_PREFIX + self.address
+
+    def is_open(self, digest: str, now_ms: int) -> bool:
+        """Return whether it lets its address decide the item of this digest."""
+        return self.ended is None and now_ms < self.until_ms and digest == self.digest
+
+
+class Invited(Immutable):
+    """Who let somebody outside decide, and what proved that it is them. It stands with their decision."""
+
+    id: str
+    address: str
+    by: str
+    proven: tuple[str, ...] = ("link", "mailed code")

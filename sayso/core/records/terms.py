@@ -14,7 +14,7 @@ from sayso.core.calendar import TimeWindow, WorkingTime, measure_ms
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, is_empty, is_none
 from sayso.core.records.judgements import Sample, Veto, drop_veto
-from sayso.core.records.proofs import StepUp, rank_step_up
+from sayso.core.records.proofs import Addresses, StepUp, join_patterns, max_step_up
 from sayso.core.text.redaction import PATH_PATTERN
 
 APPROVAL_TIMEOUT_S = 300  # the default timeout of an approval, as in the tool-call lifecycle (seed 003)
@@ -166,10 +166,6 @@ def _default_quorum(given: dict[str, Any]) -> Quorum:
     return Quorum(approve=0) if given.get("confirm_by") and not named else Quorum()
 
 
-def _max_step_up(values: Iterable[StepUp | None]) -> StepUp | None:
-    return max(values, key=rank_step_up)
-
-
 class RuleTerms(Immutable):
     """Terms as a rule states them, in seconds from the creation of the item.
 
@@ -238,7 +234,7 @@ class RuleTerms(Immutable):
         StepUp | None,
         Term(
             "What an approval needs beside a session: code, of an app of the reviewer, or passkey, which signs it.",
-            _max_step_up,
+            max_step_up,
             restated=True,
         ),
     ] = Field(default=None, exclude_if=is_empty)
@@ -261,6 +257,10 @@ class RuleTerms(Immutable):
         int | None,
         Term(f"How often reviewers may request changes of a call; {MOST_ROUNDS} without it.", _min_rounds),
     ] = Field(default=None, ge=0, le=10, exclude_if=is_none)
+
+    outsiders: Annotated[
+        Addresses, Term("Mail addresses, or *@DOMAIN, that may be invited to decide.", join_patterns, restated=True)
+    ] = Field(default=(), exclude_if=is_empty)
 
     @field_validator("quorum")
     @classmethod
@@ -334,10 +334,9 @@ class RuleTerms(Immutable):
         return fallback
 
 
-TERMS = {
+TERMS = {  # the fields of `RuleTerms`
     name: term for name, field in RuleTerms.model_fields.items() for term in field.metadata if isinstance(term, Term)
 }
-"""The fields of `RuleTerms`."""
 
 DECIDING = tuple(name for name, term in TERMS.items() if term.decides)  # the fields that say who may decide
 REFUSING = {name for name in DECIDING if TERMS[name].strictest is any}  # those of them that refuse somebody
@@ -374,6 +373,7 @@ class Terms(Immutable):
     notify_requester: bool = False
     sample: Sample | None = Field(default=None, exclude_if=is_empty)
     rounds: int | None = Field(default=None, exclude_if=is_none)
+    outsiders: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
 
     @property
     def following(self) -> Stage | None:

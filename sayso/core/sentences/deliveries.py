@@ -9,6 +9,7 @@ from sayso.core.canonical_json import canonical_json
 from sayso.core.records.decisions import Actor
 from sayso.core.records.deliveries import CardDelivery, DeliveryState
 from sayso.core.records.items import Item
+from sayso.core.records.proofs import OUTSIDER_PREFIX
 from sayso.core.records.terms import GROUP_PREFIX
 from sayso.core.sentences import name_reviewers
 from sayso.core.sentences.deadlines import Moment, Sentence, compose
@@ -75,7 +76,8 @@ def describe_delivery(delivery: _Delivery) -> Sentence:
 
 def describe_silence(deliveries: Sequence[_Delivery], *, live: bool) -> str:
     """Return that nobody was notified of an open item with channels; empty for all others."""
-    failed = bool(deliveries) and all(delivery.state == DeliveryState.FAILED for delivery in deliveries)
+    inside = [delivery for delivery in deliveries if not delivery.person.startswith(OUTSIDER_PREFIX)]
+    failed = bool(inside) and all(delivery.state == DeliveryState.FAILED for delivery in inside)
     return _(NOBODY) if live and failed else ""
 
 

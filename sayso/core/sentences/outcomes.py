@@ -154,6 +154,9 @@ def describe_decision(item: Item, decision: Decision) -> str:
         made = _("%(decision)s, signed with passkey “%(name)s”", decision=made, name=decision.proof.name)
     elif decision.code_used:
         made = _("%(decision)s, with a code of their app", decision=made)
+    if decision.invited is not None:
+        inviter = decision.invited.by
+        made = _("%(decision)s, invited by %(inviter)s and proven by a mailed code", decision=made, inviter=inviter)
     absent = decision.by.for_person
     made = _("%(decision)s for %(person)s", decision=made, person=absent) if absent else made
     return f"{made}{describe_maker(decision.by.counts_as)}"

@@ -28,7 +28,7 @@ def needs_sight(record: SuspensionRecord, item: Item) -> bool:
     if not item.open or item.terms.fallback.action is not FallbackAction.APPROVE:
         return False
     timed = item.terms.deadline_at_ms > record.created_at_ms + item.held_ms
-    known = item.seen_by is not None or any(delivery.proven for delivery in item.deliveries)
+    known = item.seen_by is not None or any(delivery.proven and not delivery.invitation for delivery in item.deliveries)
     known = known or any(decision.retracted for decision in item.voided)
     return timed and not known and not any(decision.by.kind is ActorKind.HUMAN for decision in item.decisions)
 

@@ -9,7 +9,7 @@ from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor, ActorKind, Confirmation, Decision, Verdict, VoidedDecision
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.items import Item, ItemDraft, PresetOutcome, freeze_item
+from sayso.core.records.items import Item, ItemDraft, PresetOutcome, UndoableDecision, freeze_item
 from sayso.core.records.permissions import Grant
 from sayso.core.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolResult
@@ -76,7 +76,15 @@ def decide(
     if is_repeat(item, decision):
         return Change(record)
     by = check_decision(record, item, decision, "decide", now_ms - lost_ms)
-    decision = decision.model_copy(update={"by": by, "stage": item.terms.stage})
+    decision = decision.model_copy(update={"by": by})
+    return apply_decision(record, item, decision, now_ms, lost_ms, at_once=at_once)
+
+
+def apply_decision(
+    record: SuspensionRecord, item: Item, decision: Decision, now_ms: int, lost_ms: int, *, at_once: bool = False
+) -> Change:
+    """Record a checked decision in the current stage, at once or after the time in which it can be undone."""
+    decision = decision.model_copy(update={"stage": item.terms.stage})
     until_ms = _find_undo_end(item, decision, now_ms, lost_ms)
     if at_once or until_ms <= now_ms:
         return record_decision(record, item, decision, now_ms)
@@ -120,6 +128,7 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     inquiries = tuple(inquiry.model_copy(update={"left_ms": None}) for inquiry in item.inquiries)
     kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries}
     kept |= {"drill": item.drill, "asked": item.asked, "revises": item.revises}
+    kept |= {"invitations": item.invitations}
     kept |= {"requested": item.requested or digest_json(item.tool.args)}
     replacement = replacement.model_copy(update=kept)
     data = closing.describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
@@ -194,7 +203,7 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
         lost = tuple(
             decision
             for decision in list_current(item)
-            if decision.by.kind is ActorKind.HUMAN and decision.by.id in inactive
+            if decision.by.kind is ActorKind.HUMAN and _answers_for(decision) in inactive
         )
         confirmed = item.confirmation if item.confirmation and item.confirmation.by.id in inactive else None
         if not item.open or not (lost or confirmed):
@@ -202,6 +211,11 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
         voided = void(record, item, lost, confirmed, now_ms)
         record, events = voided.record, events + voided.events
     return Change(record, events)
+
+
+def _answers_for(decision: Decision) -> str:
+    """Return whose account a decision needs: its author's, or that of who invited somebody outside."""
+    return decision.invited.by if decision.invited is not None else decision.by.id
 
 
 def void(

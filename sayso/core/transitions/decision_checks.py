@@ -196,8 +196,8 @@ def check_in_time(item: Item, now_ms: int) -> None:
         raise DeadlinePassed(problem, deadline_at_ms=at_ms)
 
 
-def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
-    """Return the actor as `entitle` does; raises `NotAllowed` or `AlreadyDecided` for one who cannot decide."""
+def check_entitled(record: SuspensionRecord, item: Item, by: Actor) -> tuple[Actor, str]:
+    """Return the actor as `entitle` does, and as whom else they count; raises `NotAllowed` or `SelfApproval`."""
     check_person(by)
     check_other_than_requester(record, item, by)
     # Who makes or resets the credential after the items were asked counts as its owner.
@@ -211,6 +211,12 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
     if entitled is None:
         reviewers = list(item.deciders)
         raise NotAllowed(f"Only {', '.join(reviewers)} can decide this item. Ask one of them.", reviewers=reviewers)
+    return entitled, counts_as
+
+
+def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
+    """Return the actor as `entitle` does; raises `NotAllowed` or `AlreadyDecided` for one who cannot decide."""
+    entitled, counts_as = check_entitled(record, item, by)
     if any(earlier.by.id == by.id for earlier in item.decisions):
         raise AlreadyDecided("You have already decided on this item; it waits for other reviewers.", decided_by=by.id)
     counted = find_counted(item, entitled)

@@ -7,15 +7,15 @@ from sayso.core.records.decisions import Actor, ForwardRequest
 from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState, ask_anew, queue_deliveries
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import MOST_FORWARDS, Forward, Item
+from sayso.core.records.proofs import Invitation
 from sayso.core.records.suspensions import Change, Status, SuspensionRecord
 from sayso.core.records.terms import group_of
 from sayso.core.text.redaction import Redacted, redact
-from sayso.core.transitions.closing import describe_item, put_item
+from sayso.core.transitions.closing import describe_item, list_typed, put_item
 from sayso.core.transitions.deadlines import add_reviewers
 from sayso.core.transitions.deciding import find_item
 from sayso.core.transitions.decision_checks import check_change, check_reviewer
 from sayso.core.transitions.legal import check_step
-from sayso.core.transitions.masking import list_typed
 from sayso.errors import AlreadyDecided, Conflict, InvalidInput, NotAllowed, SelfApproval, StaleDigest
 
 AT_ONCE = 0
@@ -54,6 +54,9 @@ def next_delivery_ms(record: SuspensionRecord) -> int | None:
 def needs_attempt(record: SuspensionRecord, item: Item, delivery: CardDelivery) -> bool:
     """Return whether a delivery has something to send: the card, its current version, a reminder or the outcome."""
     live = is_live(record, item)
+    if delivery.invitation:
+        live = live and not delivery.proven and any(_mails(item, known, delivery) for known in item.invitations)
+        return live and (delivery.state is DeliveryState.QUEUED or delivery.next_try_at_ms is not None)
     if not delivery.proven:
         wanted = delivery.outcome or (live and not is_held(item, delivery))
         return wanted and (delivery.state is DeliveryState.QUEUED or delivery.next_try_at_ms is not None)
@@ -71,6 +74,11 @@ def is_held(item: Item, delivery: CardDelivery) -> bool:
     if item.forwarded is None or delivery.person == item.terms.confirm_by:
         return False
     return delivery.forward < len(item.forwards)
+
+
+def _mails(item: Item, invitation: Invitation, delivery: CardDelivery) -> bool:
+    """Whether a delivery is that of an invitation which has not ended, to the item as it is."""
+    return (invitation.id, invitation.digest, invitation.ended) == (delivery.invitation, item.digest, None)
 
 
 def record_deliveries(record: SuspensionRecord, reports: Sequence[DeliveryReport], now_ms: int) -> Change:
@@ -111,7 +119,7 @@ def record_deliveries(record: SuspensionRecord, reports: Sequence[DeliveryReport
         return change
     change = Change(change.record.model_copy(update={"updated_at_ms": now_ms}), tuple(events))
     for item in change.record.items:
-        current = _list_latest(item)
+        current = [card for card in _list_latest(item) if not card.invitation]
         unreached = bool(current) and all(card.off_duty or card.state is DeliveryState.FAILED for card in current)
         if item.open and unreached and item.escalated < len(item.terms.escalate):
             escalated = add_reviewers(change.record, item, item.terms.deadline_at_ms, now_ms)

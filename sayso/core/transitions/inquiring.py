@@ -40,6 +40,7 @@ from sayso.core.transitions.closing import (
     close_with_preset,
     describe_confirmation,
     describe_item,
+    list_typed,
     put_item,
 )
 from sayso.core.transitions.deciding import find_item, list_current, void
@@ -51,7 +52,6 @@ from sayso.core.transitions.decision_checks import (
     may_decide,
 )
 from sayso.core.transitions.legal import check_step
-from sayso.core.transitions.masking import list_typed
 from sayso.core.transitions.permits import is_confirmed, shows_effect
 from sayso.core.transitions.quorum import find_args, find_deciding
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound, StaleDigest

@@ -94,7 +94,7 @@ def record_decision(record: SuspensionRecord, item: Item, decision: Decision, no
     item = _add(item, decision)
     if closes:
         item = close_item(record, item, decision, now_ms)
-    kept = {"item_id", "action", "by", "message", "shown", "proof", "code_used"}
+    kept = {"item_id", "action", "by", "message", "shown", "proof", "code_used", "invited"}
     data = decision.model_dump(mode="json", include=kept)
     data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
     data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}

@@ -14,11 +14,11 @@ _OPERATIONS: Mapping[Permission, tuple[str, ...]] = {
     ),
     "read_items": (
         *("confirmItem", "listSuspensions", "getSuspension", "listInquiries", "listAttachments", "getAttachment"),
-        *("listMandates", "getMandate", "forecastSuspension"),
+        *("listMandates", "getMandate", "forecastSuspension", "listInvitations"),
     ),
     "decide": (
         *("decideItem", "retractDecision", "extendItem", "claimItem", "releaseItem", "askRequester", "addComment"),
-        *("writeNote", "previewItem", "forwardItem"),
+        *("writeNote", "previewItem", "forwardItem", "inviteOutsider", "revokeInvitation"),
         *("attachFile", "listSecondLooks", "takeSecondLook"),
     ),
     "grant": ("confirmGrant", "revokeGrant", "reinstateGrant", "revokeMandate"),
@@ -109,7 +109,10 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
         *("POST /batch", "GET /second-looks", "POST /second-looks", "POST /items/{suspension_id}/{item_id}"),
         *(
             f"POST /items/{{suspension_id}}/{{item_id}}/{act}"
-            for act in ("claim", "release", "retract", "ask", "preview", "forward", "attachments", "comments", "sign")
+            for act in (
+                *("claim", "release", "retract", "ask", "preview", "forward", "attachments", "comments", "sign"),
+                *("invite", "uninvite"),
+            )
         ),
     ),
     "grant": ("POST /grants/{grant_id}",),
@@ -165,6 +168,8 @@ OPEN_PAGES = frozenset(
             "GET /service-worker.js",
         ),
         *("POST /sign-in/-/passkey", "POST /sign-in/-/passkey/options"),
+        "GET /outside/{suspension_id}/{item_id}/{token}",
+        "POST /outside/{suspension_id}/{item_id}/{token}",
         *("GET /sdk/", "GET /sdk/sayso/", "GET /sdk/files/{file}", "GET /sdk/npm/@sayso/client"),
     )
 )

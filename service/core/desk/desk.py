@@ -7,6 +7,7 @@ from service.core.desk.changes import Changes, KnownFreezes, no_freezes
 from service.core.desk.client_execution import ClientExecution
 from service.core.desk.confirming import Confirming
 from service.core.desk.forwarding import Forwarding
+from service.core.desk.inviting import Inviting
 from service.core.desk.noting import Noting
 from service.core.desk.previewing import Previewing
 from service.core.desk.reviewing import Check, Reviewing, allow
@@ -59,6 +60,10 @@ class Desk:
         self.claim, self.release_claim = reviewing.claim, reviewing.release_claim
         self.ask_requester, self.answer_inquiry = reviewing.ask_requester, reviewing.answer_inquiry
         self.write_note = Noting(changes, runs).write_note
+        inviting = Inviting(reviewing)
+        self.invite, self.revoke_invitation = inviting.invite, inviting.revoke_invitation
+        self.send_code, self.enter_code = inviting.send_code, inviting.enter_code
+        self.decide_outside = inviting.decide_outside
         previewing = Previewing(reviewing)
         self.request_preview, self.store_preview = previewing.request_preview, previewing.store_preview
         self.forward = Forwarding(reviewing).forward

@@ -105,6 +105,7 @@ NO_ACTS = frozenset(
         *("createSuspension", "redeemItem", "reportOutcome", "markInDoubt", "reportEvents", "startRun"),
         *("decideItem", "extendItem", "claimItem", "releaseItem", "askRequester", "answerInquiry", "addComment"),
         *("retractDecision", "confirmItem", "writeNote", "previewItem", "forwardItem"),
+        *("inviteOutsider", "revokeInvitation"),
         *(
             "attachFile",
             "takeSecondLook",
@@ -199,6 +200,8 @@ NO_PAGE_ACTS = frozenset(
         "/items/{suspension_id}/{item_id}/retract",
         *("/runs/{run_id}/notes", "/items/{suspension_id}/{item_id}/preview"),
         "/items/{suspension_id}/{item_id}/forward",
+        *("/items/{suspension_id}/{item_id}/invite", "/items/{suspension_id}/{item_id}/uninvite"),
+        "/outside/{suspension_id}/{item_id}/{token}",
         "/items/{suspension_id}/{item_id}/confirm",
         *("/items/{suspension_id}/{item_id}/release", "/items/{suspension_id}/{item_id}/ask", "/rules/-/try"),
         *("/items/{suspension_id}/{item_id}/comments", "/items/{suspension_id}/{item_id}/attachments"),

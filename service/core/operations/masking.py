@@ -10,9 +10,9 @@ from sayso.core.records.items import Item
 from sayso.core.records.suspensions import OperatorNote, Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.redaction import Redacted, redact
+from sayso.core.transitions.closing import list_typed, mask_end
 from sayso.core.transitions.deadlines import mark_seen, needs_sight
 from sayso.core.transitions.decision_checks import may_decide
-from sayso.core.transitions.masking import list_typed, mask_end
 from sayso.errors import Conflict, NotFound, Unavailable
 from service.core.auth.credentials import Principal
 from service.core.wiring import Wiring

@@ -16,8 +16,8 @@ from sayso.core.records.decisions import Actor, ActorKind
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.text.language import _, cut
 from sayso.core.text.redaction import Redacted
+from sayso.core.transitions.closing import list_typed
 from sayso.core.transitions.deciding import find_item
-from sayso.core.transitions.masking import list_typed
 from sayso.errors import Conflict, InvalidInput, NotFound, TooLarge
 from service.core.wiring import Wiring
 from service.edge.web.additions import ItemPage, RunPage

@@ -24,15 +24,18 @@ from service.core.store.runs.runs import read_entry
 from service.core.store.suspensions.reading import Unpacked, pack_record
 from service.core.store.tenants import EndedRun, StorePart, TenantStore
 
-_WHO = ("by", "who", "agent", "owner", "worker", "holder", "person", "delegate", "channel", "reviewers", "subagent")
+_WHO = (
+    *("by", "who", "agent", "owner", "worker", "holder", "person", "delegate", "channel", "reviewers", "subagent"),
+    "address",
+)
 _WHICH = (
     *("suspension_id", "item_id", "call_id", "tool_call_id", "index", "tool_name", "tool_names", "step", "attempt"),
     *("decision_id", "inquiry_id", "grant_id", "id", "suspends", "digest", "drawn", "seen", "closed_with_it"),
-    *("event_type", "kind", "drill", "calls_in_flight", "note_id", "preview", "outdated"),
+    *("event_type", "kind", "drill", "calls_in_flight", "note_id", "preview", "outdated", "invitation_id"),
 )
 _DECIDED = (
     *("action", "policy_id", "rule_id", "matched_rules", "rule_version", "absolute", "near_miss", "resembles"),
-    *("would_allow", *DECIDING, "second_look", "verdict", "verdicts", "proof", "code_used"),
+    *("would_allow", *DECIDING, "second_look", "verdict", "verdicts", "proof", "code_used", "invited", "ending"),
     *("approved", "edited", "caught", "agrees", "ran", "success", "started", "look_ms", "effect", "approvals", "stage"),
 )
 _COUNTED = (
@@ -117,6 +120,7 @@ def _erase_item(item: Item, erasure: Erasure) -> Item:
             for inquiry in item.inquiries
         ),
         "forwards": tuple(given.model_copy(update={"note": ""}) for given in item.forwards),
+        "invitations": tuple(invitation.model_copy(update={"note": ""}) for invitation in item.invitations),
         "erasure": erasure,
     }
     if (permit := item.permit) is not None:

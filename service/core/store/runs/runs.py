@@ -16,7 +16,7 @@ from sayso.core.records.run_state import StateRef, open_state
 from sayso.core.records.suspensions import MOST_TOOLS, Progress, RunStatus, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.redaction import Redacted
-from sayso.core.transitions.masking import list_typed, mask_end
+from sayso.core.transitions.closing import list_typed, mask_end
 from sayso.core.transitions.states import RunState, count_failed, find_run_state
 from sayso.errors import Altered, InvalidInput, NotFound
 from service.core.cache import Cache

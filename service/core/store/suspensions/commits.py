@@ -10,7 +10,7 @@ from sayso.core.policy.counters.readings import Readings, Wanted
 from sayso.core.records.chain import write_events
 from sayso.core.records.events import Event, TrailHead
 from sayso.core.records.suspensions import Change, RunStatus, Status, SuspensionRecord
-from sayso.core.transitions.masking import mask_contents
+from sayso.core.transitions.closing import mask_contents
 from sayso.errors import TooManyRequests
 from service.core.caller_ids import current_ids
 from service.core.concurrency import Turnstile

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import DecisionAction, Verdict
 from sayso.core.records.events import EventType, TrailEntry
+from sayso.core.records.proofs import Ending
 from sayso.core.rendering.renderers import render_call
 from sayso.core.rendering.views import View
 from sayso.core.sentences import join_words, name_reviewers
@@ -160,6 +161,8 @@ def _decision_recorded(facts: Facts) -> Sentence:
         text = _("%(decision)s, signed with passkey “%(name)s”", decision=text, name=passkey)
     elif facts.flag("code_used"):
         text = _("%(decision)s, with a code of their app", decision=text)
+    if inviter := facts.object("invited").text("by"):
+        text = _("%(decision)s, invited by %(inviter)s and proven by a mailed code", decision=text, inviter=inviter)
     if stage := facts.number("stage"):
         text = _("%(decision)s in stage %(stage)s", decision=text, stage=stage)
     if not facts.text("verdict"):
@@ -276,6 +279,9 @@ _PLAIN: Mapping[str, tuple[str, str, str]] = {
     EventType.REQUESTER_ASKED: ("wait", mark("%(who)s asked the requester about %(item)s"), "text"),
     EventType.PREVIEW_REQUESTED: ("plain", mark("%(who)s asked what %(item)s would do"), ""),
     EventType.PREVIEW_STORED: ("quiet", mark("The tool said what %(item)s would do"), "error"),
+    EventType.OUTSIDER_INVITED: ("plain", mark("%(who)s invited %(address)s to decide on %(item)s"), "note"),
+    EventType.OUTSIDER_CODE_SENT: ("quiet", mark("A code for %(item)s was mailed to %(address)s"), ""),
+    EventType.OUTSIDER_PROVEN: ("quiet", mark("%(who)s entered the mailed code and saw %(item)s"), ""),
     EventType.NOTE_WRITTEN: ("plain", mark("%(who)s wrote to the agent"), "text"),
     EventType.NOTE_DELIVERED: ("quiet", mark("The agent got the note of %(who)s"), ""),
     EventType.ASKED_AGAIN: ("wait", mark("%(item)s needs a new decision"), "reason"),
@@ -302,15 +308,23 @@ def _decision_voided(facts: Facts) -> Sentence:
 
 def _describe_plain(kind: str, facts: Facts) -> Sentence:
     tone, sentence, note = _PLAIN[kind]
-    named = {"who": facts.actor, "item": facts.item, "delegate": facts.text("delegate"), "person": facts.text("person")}
+    named = {name: facts.text(name) for name in ("delegate", "person", "address")}
     named["to"] = name_reviewers([facts.text("to")])
-    return tone, _(sentence) % named, facts.text(note)
+    return tone, _(sentence) % {**named, "who": facts.actor, "item": facts.item}, facts.text(note)
+
+
+def _invitation_closed(facts: Facts) -> Sentence:
+    sentence = _("%(who)s revoked the invitation of %(address)s to %(item)s")
+    if facts.text("ending") == Ending.GUESSED:
+        sentence = _("Too many wrong codes closed the invitation of %(address)s to %(item)s")
+    return "wait", sentence % {"who": facts.actor, "address": facts.text("address"), "item": facts.item}, ""
 
 
 DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     **{kind: partial(_describe_plain, kind) for kind in _PLAIN},
     EventType.RUN_STARTED: _run_started,
     EventType.DECISION_VOIDED: _decision_voided,
+    EventType.INVITATION_CLOSED: _invitation_closed,
     EventType.LLM_COMPLETED: _llm_completed,
     EventType.TOOL_BATCH_STARTED: lambda facts: (
         "quiet",

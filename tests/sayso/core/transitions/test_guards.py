@@ -9,6 +9,7 @@ from sayso.core.records.decisions import Actor, ActorKind, ConfirmRequest, Forwa
 from sayso.core.records.freezes import Freeze
 from sayso.core.records.items import Doubt, Inquiry, PresetOutcome
 from sayso.core.records.previews import Preview, PreviewRequest
+from sayso.core.records.proofs import Invitation
 from sayso.core.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.core.transitions.deadlines import escalate, expire, remind, see
@@ -44,6 +45,7 @@ from sayso.core.transitions.inquiring import (
     write_note,
 )
 from sayso.core.transitions.legal import LEGAL, check_step
+from sayso.core.transitions.outsiders import enter_code, invite, revoke_invitation, send_code
 from sayso.core.transitions.permits import approved_args, put_in_doubt, recover_start
 from sayso.core.transitions.quorum import take_effect
 from sayso.core.transitions.second_look import Opinion, Seen, take_second_look
@@ -73,6 +75,10 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "ask_requester": lambda record: ask_requester(record, "i1", "inq_1", "Why?", person("ada"), T0),
     "answer_inquiry": lambda record: answer_inquiry(inquired(record), "i1", "inq_1", "So.", person("bot"), T0),
     "write_note": lambda record: write_note(record, "note_1", "Stop soon.", person("ada"), T0),
+    "invite": lambda record: invite(record, "i1", invitation_to(record), person("ada"), T0),
+    "revoke_invitation": lambda record: revoke_invitation(invited(record), "i1", "inv_1", person("ada"), T0),
+    "send_code": lambda record: send_code(invited(record), "i1", "0" * 64, "1" * 64, T0),
+    "enter_code": lambda record: enter_code(invited(record), "i1", "0" * 64, "1" * 64, "2" * 64, T0),
     "request_preview": lambda record: request_preview(record, "i1", None, person("ada"), T0),
     "store_preview": lambda record: store_preview(awaited(record), "i1", PREVIEW, T0),
     "take_second_look": lambda record: take_second_look(record, SEEN, Opinion(agrees=True), person("ada"), T0),
@@ -118,6 +124,27 @@ def started(record: SuspensionRecord) -> SuspensionRecord:
 def awaited(record: SuspensionRecord) -> SuspensionRecord:
     """Return the record with a preview of its first item that a worker was asked for."""
     item = record.items[0].model_copy(update={"preview_request": PreviewRequest(at_ms=T0)})
+    return record.model_copy(update={"items": (item,)})
+
+
+def invitation_to(record: SuspensionRecord) -> Invitation:
+    """Return an invitation to the first item."""
+    return Invitation(
+        id="inv_1",
+        address="jane@partner.example",
+        by="ada",
+        at_ms=T0,
+        until_ms=T0 + 3_600_000,
+        digest=record.items[0].digest,
+        channel="mail",
+        nonce="n",
+        token_hash="0" * 64,
+    )
+
+
+def invited(record: SuspensionRecord) -> SuspensionRecord:
+    """Return the record with an invitation to its first item."""
+    item = record.items[0].model_copy(update={"invitations": (invitation_to(record),)})
     return record.model_copy(update={"items": (item,)})
 
 

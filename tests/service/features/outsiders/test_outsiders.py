@@ -1,0 +1,294 @@
+"""Somebody outside decides one item by a mailed link and a mailed code, and by nothing less."""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from httpx import AsyncClient, Response
+
+from sayso.core.records.items import Item
+from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.terms import RuleTerms
+from service.app import create_app
+from service.channels.kinds import open_channels
+from service.core.settings import Settings
+from service.core.wiring import Wiring
+from tests.builders import approve, ask, make_pending, make_person, person
+from tests.channels import Book
+from tests.fakes.smtp import MailServer, html_of, links_of, serving_mail, text_of
+from tests.service.features.phone.worlds import settings_with_channels
+from tests.service.worlds import World, read_store
+from workers.notify.attempts import Gate
+from workers.notify.notifier import Notifier
+
+JANE = "jane@partner.example"
+RULE = (JANE, "*@customer.example")
+SAME = {"Sec-Fetch-Site": "same-origin"}
+WRONG = "This code is not right"
+
+
+@pytest.fixture
+def mail() -> Iterator[MailServer]:
+    with serving_mail() as server:
+        yield server
+
+
+@pytest.fixture
+def settings(clean_store_url: str, tmp_path: Path, mail: MailServer) -> Settings:
+    return settings_with_channels(clean_store_url, tmp_path, mail)
+
+
+@dataclass
+class Outside:
+    """A desk with one item that anna may decide, and the mails to people outside."""
+
+    world: World
+    mail: MailServer
+    record: SuspensionRecord
+    client: AsyncClient
+
+    @property
+    def wiring(self) -> Wiring:
+        return self.world.wiring
+
+    async def read(self) -> Item:
+        return (await self.wiring.desk.suspensions.read(self.record.id)).record.items[0]
+
+    async def invite(self, address: str = JANE, who: str = "anna", **fields: Any) -> Response:
+        body = {"address": address, "digest": self.record.items[0].digest, **fields}
+        place = f"/api/v1/suspensions/{self.record.id}/items/i1/invitations"
+        async with self.world.client(who) as client:
+            return await client.post(place, json=body)
+
+    async def get_link(self, address: str = JANE, **fields: Any) -> str:
+        """Invite somebody, deliver the mail, and return the path of its link."""
+        answer = await self.invite(address, **fields)
+        assert answer.status_code == 200, answer.text
+        await self.deliver()
+        (link,) = links_of(self.mail.to(address)[-1])
+        return urlsplit(link).path
+
+    async def deliver(self) -> None:
+        channels, gate = open_channels(self.wiring.settings), Gate(self.wiring.attempts)
+        notifier = Notifier(self.wiring, channels, Book({}), gate)
+        await notifier.deliver_due()
+        await notifier.finish()
+
+    async def send(self, path: str, status: int = 200, **form: str) -> str:
+        answer = await self.client.post(path, data=form, headers=SAME)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    def read_code(self, address: str = JANE) -> str:
+        found = re.search(r"^\d{6}$", text_of(self.mail.to(address)[-1]), re.MULTILINE)
+        assert found
+        return found[0]
+
+    async def prove(self, path: str) -> tuple[str, str]:
+        """Have a code mailed and enter it; return the page of the item, and the proof in its forms."""
+        await self.send(path, act="send")
+        page = await self.send(path, act="enter", code=self.read_code())
+        found = re.search(r'name="proof" value="([0-9a-f]{64})"', page)
+        assert found, page
+        return page, found[1]
+
+
+@pytest.fixture
+async def outside(settings: Settings, mail: MailServer) -> AsyncIterator[Outside]:
+    async with opened(settings, mail) as desk:
+        yield desk
+
+
+@asynccontextmanager
+async def opened(settings: Settings, mail: MailServer, **terms: Any) -> AsyncIterator[Outside]:
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        wiring: Wiring = app.state.process.wiring
+        tokens = {name: await make_person(wiring, name) for name in ("anna", "ben")}
+        world = World(app, wiring, tokens)
+        stated = {"outsiders": RULE, "timeout_s": 86_400, "reviewers": ("anna",), **terms}
+        record = await make_pending(wiring, ask(terms=RuleTerms(**stated)))
+        async with world.client() as client:
+            yield Outside(world, mail, record, client)
+
+
+async def test_link_and_mailed_code_decide_once(outside: Outside, clean_store_url: str) -> None:
+    path = await outside.get_link(note="Is this yours? <b>")
+    (first,) = outside.mail.to(JANE)
+    assert "anna asks for your decision" in str(first["Subject"])
+    assert "Is this yours? <b>" in text_of(first)
+    assert "Is this yours? &lt;b&gt;" in html_of(first)
+    before = await read_store(clean_store_url)
+    for method in ("GET", "HEAD"):
+        answer = await outside.client.request(method, path)
+        assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+        assert answer.headers["referrer-policy"] == "same-origin"
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    page = (await outside.client.get(path)).text
+    assert "Send me a code" in page
+    assert 'content="noindex"' in page
+    assert not {"refund", "anna", "A-1"} & {*re.findall(r"[\w-]+", page)}, (
+        "nothing of the desk is shown before the code"
+    )
+    assert await read_store(clean_store_url) == before
+    page, proof = await outside.prove(path)
+    assert "refund" in page
+    assert "anna asks you about a call" in page
+    assert "ben" not in page
+    assert "/items/" not in page
+    answer = await outside.client.post(path, data={"act": "decide", "action": "approve", "proof": proof}, headers=SAME)
+    assert (answer.status_code, answer.headers["location"]) == (303, path)
+    item = await outside.read()
+    assert item.outcome is not None
+    assert (item.outcome.verdict, item.outcome.by.id) == ("approved", f"outsider:{JANE}")
+    assert "You approved this." in (await outside.client.get(path)).text
+    async with outside.world.client("anna") as anna:
+        shown = (await anna.get(f"/api/v1/suspensions/{outside.record.id}")).json()["items"][0]["decisions"][0]
+        events = (await anna.get(f"/api/v1/runs/{outside.record.run.id}/events")).json()["events"]
+    assert shown["invited"] == {
+        "id": item.invitations[0].id,
+        "address": JANE,
+        "by": "anna",
+        "proven": ["link", "mailed code"],
+    }
+    assert [event["type"] for event in events][-6:] == [
+        "outsider_invited",
+        "card_sent",
+        "outsider_code_sent",
+        "outsider_proven",
+        "decision_recorded",
+        "decided",
+    ]
+    stored = repr(await read_store(clean_store_url))
+    assert path.rpartition("/")[2] not in stored
+    assert proof not in stored
+
+
+async def test_denial_needs_a_reason_and_loses_no_input(outside: Outside) -> None:
+    path = await outside.get_link()
+    _, proof = await outside.prove(path)
+    page = await outside.send(path, 422, act="decide", action="deny", proof=proof, reason=" ")
+    assert "Write why you deny." in page
+    assert proof in page
+    await outside.send(path, 303, act="decide", action="deny", proof=proof, reason="Not ours.")
+    outcome = (await outside.read()).outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.message) == ("denied", "Not ours.")
+    assert "You denied this." in (await outside.client.get(path)).text
+
+
+async def test_guessing_codes_closes_the_invitation(outside: Outside) -> None:
+    path = await outside.get_link()
+    assert WRONG in await outside.send(path, 422, act="enter", code="000000"), "no code was mailed yet"
+    await outside.send(path, act="send")
+    code = outside.read_code()
+    guesses = [f"{number:06}" for number in range(10) if f"{number:06}" != code][:5]
+    for guess in guesses[:4]:
+        assert WRONG in await outside.send(path, 422, act="enter", code=guess)
+    assert "Too many wrong codes" in await outside.send(path, 422, act="enter", code=guesses[4])
+    assert "Too many wrong codes" in await outside.send(path, 409, act="enter", code=code)
+    assert "Ask anna for another invitation" in (await outside.client.get(path)).text
+    assert (await outside.read()).outcome is None
+
+
+async def test_code_is_mailed_once_a_minute(outside: Outside) -> None:
+    path = await outside.get_link()
+    await outside.send(path, act="send")
+    assert "Wait a minute" in await outside.send(path, 429, act="send")
+    assert len(outside.mail.to(JANE)) == 2
+    outside.mail.refuse(503)
+    other = await outside.invite("a@customer.example")
+    assert other.status_code == 200
+
+
+async def test_forged_links_are_answered_like_waiting_ones(outside: Outside) -> None:
+    path = await outside.get_link()
+    begin, _, token = path.rpartition("/")
+    forged = [f"{begin}/{'0' * 64}", f"/outside/sus_x/i1/{token}", f"/outside/{outside.record.id}/i9/{token}"]
+    real = (await outside.client.get(path)).text
+    sent = await outside.send(path, act="send")
+    wrong = await outside.send(path, 422, act="enter", code="x")
+
+    def plain(page: str, place: str) -> str:
+        return re.sub(r'data-now="\d+"', "", page.replace(place, ""))
+
+    for place in forged:
+        assert plain((await outside.client.get(place)).text, place) == plain(real, path)
+        assert plain(await outside.send(place, act="send"), place) == plain(sent, path)
+        assert plain(await outside.send(place, 422, act="enter", code="x"), place) == plain(wrong, path)
+        await outside.send(place, 404, act="decide", action="approve", proof="0" * 64)
+    assert len(outside.mail.to(JANE)) == 2
+
+
+async def test_proof_is_needed_and_other_sites_are_refused(outside: Outside) -> None:
+    path = await outside.get_link()
+    _, proof = await outside.prove(path)
+    for form in ({"act": "decide", "action": "approve"}, {"act": "decide", "action": "approve", "proof": "0" * 64}):
+        await outside.send(path, 403, **form)
+    await outside.send(path, 422, act="decide", action="always", proof=proof)
+    await outside.send(path, 422, act="other")
+    form = {"act": "decide", "action": "approve", "proof": proof}
+    answer = await outside.client.post(path, data=form, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 403
+    assert (await outside.read()).outcome is None
+
+
+async def test_ended_links_say_why_and_decide_nothing(outside: Outside) -> None:
+    path = await outside.get_link()
+    _, proof = await outside.prove(path)
+    form = {"act": "decide", "action": "approve", "proof": proof}
+    frozen = await outside.wiring.freezes.freeze("all", "odd", person("root"))
+    assert "on hold" in (await outside.client.get(path)).text
+    assert "on hold" in await outside.send(path, 409, **form)
+    await outside.wiring.freezes.unfreeze(frozen.id, person("root"))
+    (known,) = (await outside.read()).invitations
+    async with outside.world.client("anna") as anna:
+        place = f"/api/v1/suspensions/{outside.record.id}/items/i1/invitations"
+        assert (await anna.delete(f"{place}/{known.id}")).json()["invitations"][0]["state"] == "revoked"
+        assert (await anna.get(place)).json()["invitations"][0]["address"] == JANE
+    assert "was revoked" in (await outside.client.get(path)).text
+    assert "was revoked" in await outside.send(path, 409, **form)
+    other = await outside.get_link("b@customer.example")
+    await approve(outside.wiring, outside.record)
+    assert "no longer needs your decision" in (await outside.client.get(other)).text
+    assert "no longer needs your decision" in await outside.send(other, 409, act="send")
+
+
+async def test_link_ends_with_the_account_of_who_invited(outside: Outside) -> None:
+    path = await outside.get_link()
+    _, proof = await outside.prove(path)
+    await outside.wiring.reviewers.deactivate("anna")
+    assert "was revoked" in (await outside.client.get(path)).text
+    await outside.send(path, 409, act="decide", action="approve", proof=proof)
+    assert (await outside.read()).outcome is None
+
+
+async def test_only_allowed_addresses_are_invited_by_reviewers(outside: Outside) -> None:
+    assert (await outside.invite(who="ben")).status_code == 403
+    assert (await outside.invite("ben@partner.example")).status_code == 403
+    assert (await outside.invite("jane@partner.example\r\nBcc: x@y.example")).status_code == 422
+    assert (await outside.invite(digest="0" * 64)).status_code == 409
+    assert (await outside.invite(expires_in_s=8 * 86_400)).status_code == 422
+    contacts = outside.wiring.contacts
+    code = (await contacts.create_code("ben", "mail")).code
+    await contacts.redeem_code("mail", code, JANE)
+    refused = await outside.invite(JANE.upper())
+    assert (refused.status_code, "belongs to ben" in refused.text) == (409, True)
+    assert (await outside.read()).invitations == ()
+
+
+async def test_rule_without_outsiders_lets_nobody_be_asked(settings: Settings, mail: MailServer) -> None:
+    async with opened(settings, mail, outsiders=()) as outside:
+        assert (await outside.invite()).status_code == 403
+
+
+async def test_secrets_are_masked_for_outsiders(settings: Settings, mail: MailServer) -> None:
+    async with opened(settings, mail, secrets=("order",)) as outside:
+        page, _ = await outside.prove(await outside.get_link())
+        assert "Secret values are masked." in page
+        assert str(outside.record.items[0].tool.args["order"]) not in page
