@@ -39,6 +39,7 @@ DECIDING = _tests(
 )
 PREVIEWS = _tests("transitions/test_previewing runner/test_revalidation_effects")
 UNDO = _tests("transitions/test_undo transitions/test_voiding transitions/test_confirming")
+OUTSIDERS = _tests("transitions/test_outsiders")
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 COUNTERS = _tests("counters/test_counting")
 HANDING = _tests("transitions/test_handing desk/test_handing resume/test_handed")
@@ -58,8 +59,8 @@ GUARDED: dict[str, tuple[str, ...]] = {
         + TABLE
         + _tests("desk/test_freezing records/test_revocations records/test_clock_readings"),
         "transitions/legal.py": DECIDING + EXECUTION + TABLE,
-        "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO + PREVIEWS,
-        "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO,
+        "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO + PREVIEWS + OUTSIDERS,
+        "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO + OUTSIDERS,
         "transitions/quorum.py": DECIDING + TABLE + UNDO + _tests("transitions/test_drills"),
         "transitions/permits.py": DECIDING
         + EXECUTION
@@ -72,9 +73,16 @@ GUARDED: dict[str, tuple[str, ...]] = {
         + UNDO
         + _tests("transitions/test_inquiring transitions/test_claiming transitions/test_noting")
         + PREVIEWS,
-        "transitions/deadlines.py": DECIDING + FREEZES + TABLE + UNDO + _tests("transitions/test_deliveries"),
+        "transitions/outsiders.py": TABLE + OUTSIDERS,
+        "transitions/deadlines.py": DECIDING
+        + FREEZES
+        + TABLE
+        + UNDO
+        + _tests("transitions/test_deliveries")
+        + OUTSIDERS,
         "transitions/deliveries.py": TABLE
-        + _tests("transitions/test_deliveries transitions/test_forwarding transitions/test_stages"),
+        + _tests("transitions/test_deliveries transitions/test_forwarding transitions/test_stages")
+        + OUTSIDERS,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO + PREVIEWS,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING + PREVIEWS,
         "transitions/freezing.py": FREEZES + TABLE + UNDO + _tests("desk/test_freezing"),

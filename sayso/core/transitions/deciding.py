@@ -9,7 +9,7 @@ from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor, ActorKind, Confirmation, Decision, Verdict, VoidedDecision
 from sayso.core.records.events import Event, EventType
-from sayso.core.records.items import Item, ItemDraft, PresetOutcome, UndoableDecision, freeze_item
+from sayso.core.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.core.records.permissions import Grant
 from sayso.core.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolResult

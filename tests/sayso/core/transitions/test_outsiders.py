@@ -388,6 +388,9 @@ def test_states_say_why_an_invitation_decides_nothing() -> None:
     assert state(record, item.model_copy(update={"digest": "0" * 64})) is InvitationState.CHANGED
     done = decide(record, word(record), T0).record
     assert state(done, done.items[0]) is InvitationState.RESOLVED
+    two = invite(pending(ask(outsiders=RULE, timeout_s=86_400), ask(1))).record
+    two = decide(two, word(two), T0).record
+    assert state(two, two.items[0]) is InvitationState.RESOLVED, "another item of the suspension still waits"
     soon = invited(undo="5s")
     soon = decide(soon, word(soon), T0).record
     assert (soon.items[0].outcome, state(soon, soon.items[0])) == (None, InvitationState.RESOLVED)

@@ -280,7 +280,7 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
     names |= {"replay_id": "rpl_" + "0" * 32, "version": world.wiring.rules.policy().version}
     names |= {"view_id": "view_" + "0" * 32, "grant_id": "gra_" + "0" * 32, "mandate_id": "man_" + "0" * 32}
-    names |= {"seq": "2", "role": "refunds"}
+    names |= {"seq": "2", "role": "refunds", "invitation_id": "inv_" + "0" * 32}
     names |= {"inquiry_id": "inq_" + "0" * 32, "attachment_id": "att_" + "0" * 32}
     body = ROWS[name].body
     if body is not None and "digest" in body:

@@ -38,6 +38,7 @@ OUR_OWN = {
         "forwards",  # the last one shows as forwarded, the trail has all
         "requested",  # a digest that tells whether a key is used for the same call
         "drill",  # a drill looks like any other item
+        "invitations",  # a list of its own shows them, without hashes
     },
     Doubt: {"charges"},
     Terms: {"sample"},
@@ -51,7 +52,7 @@ OUR_OWN = {
     },  # outcome and trail
     RunRef: {"tenant", "traceparent"},
     Permit: {"report_by_ms"},
-    CardDelivery: {"tries", "off_duty", "references", "shown", "reminded", "stage", "forward"},
+    CardDelivery: {*("tries", "off_duty", "references", "shown", "reminded", "stage", "forward"), "invitation"},
     Lease: {"step"},
     Reviewer: {
         "password_hash",
