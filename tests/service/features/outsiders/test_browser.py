@@ -49,7 +49,7 @@ def test_customer_decides_on_a_phone(
     page = open_as(place_of(record), viewport=PHONE)
     page.locator("#outside > summary").click()
     page.get_by_label("Mail address").fill(JANE)
-    page.get_by_label("Note").first.fill("Did you ask for this?")
+    page.get_by_label("Message in the mail").fill("Did you ask for this?")
     page.get_by_role("button", name="Invite").click()
     expect(page.locator("#outside")).to_contain_text(f"{JANE}: open until")
     site.act(deliver)
