@@ -41,7 +41,7 @@ fi
 
 echo "Installing $lock"
 if "$venv/bin/python" -m pip install -qq --disable-pip-version-check "uv==$uv_version" &&
-    "$venv/bin/uv" pip install --quiet --compile-bytecode --python "$venv/bin/python" --require-hashes -r "$lock"; then
+    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --require-hashes -r "$lock"; then
     exit 0
 fi
 echo "uv failed. Installing with pip, which takes longer." >&2

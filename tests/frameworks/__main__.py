@@ -81,8 +81,7 @@ def make_environment(name: str, locks: Path = LOCKS, folder: str = "") -> None:
     print(f"Installing {lock.relative_to(CHECKOUT)}", flush=True)
     python = home / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", home], check=True)
-    # compiled once, since every process of every scenario imports the packages
-    install = ["pip", "install", "--quiet", "--no-deps", "--compile-bytecode", "--python", str(python)]
+    install = ["pip", "install", "--quiet", "--no-deps", "--python", str(python)]
     subprocess.run([UV, *install, "--require-hashes", "-r", str(lock)], check=True)
     installed.write_bytes(lock.read_bytes())
 
