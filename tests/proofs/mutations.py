@@ -135,6 +135,11 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("part", "outcome is None"): "callers pass decided suspensions only",
         ("filter", "item.permit is not None"): "a lost start has a permit",
     },
+    "transitions/deliveries.py": {
+        ("check", 'check_step(record, "record_deliveries")'): "every status allows it",
+        ("part", "item is None"): "an unknown item has no delivery",
+        ("guard", "not moved"): "the item stays as it is",
+    },
     "transitions/inquiring.py": {
         ("edge", "terms.extend_until_ms > terms.deadline_at_ms"): "a deadline at its end waits without moving"
     },

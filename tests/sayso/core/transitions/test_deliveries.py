@@ -228,3 +228,17 @@ def test_reviewer_asked_again_by_a_step_keeps_their_delivery() -> None:
         ("ada", DeliveryState.SENT),
         ("ben", DeliveryState.QUEUED),
     ]
+
+
+def test_card_that_is_updated_is_not_sent_again() -> None:
+    record = sent(notified())
+    change = record_deliveries(record, (become(record, "ada", shown="v2"),), T0 + 1)
+    assert (types_of(change), only(change.record.items[0]).shown) == ([], "v2")
+
+
+def test_closed_item_escalates_nothing_when_its_card_fails() -> None:
+    terms: dict[str, Any] = {"channels": ("slack",), "reviewers": ("ada",), "escalate": STEPS}
+    record = pending(ask(**terms), ask(1, **terms))
+    closed = decide(record, word(record), T0).record
+    change = record_deliveries(closed, (become(closed, "ada", state=DeliveryState.FAILED),), T0 + 1)
+    assert types_of(change) == ["card_failed"]

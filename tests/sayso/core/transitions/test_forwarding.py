@@ -321,6 +321,17 @@ def test_unreachable_recipient_lets_the_next_step_be_asked() -> None:
     assert types_of(change) == ["card_failed", "escalated"]
 
 
+def test_unreachable_step_after_a_forward_lets_the_next_one_be_asked() -> None:
+    steps = ({"after_s": 60, "reviewers": ("boss",)}, {"after_s": 120, "reviewers": ("cleo",)})
+    record = sent(hand_on(asked(escalate=steps)).record)
+    escalated = escalate(record, T0 + 60_000).record
+    (card,) = [card for card in only(escalated).deliveries if card.person == "boss"]
+    failed = card.model_copy(update={"state": DeliveryState.FAILED})
+    change = record_deliveries(escalated, [DeliveryReport("i1", card.key, (failed,))], T0 + 60_001)
+    assert types_of(change) == ["card_failed", "escalated"]
+    assert only(change.record).asked_reviewers == ("ben", "boss", "cleo")
+
+
 def test_fallback_decides_a_forwarded_item() -> None:
     closed = expire(hand_on(asked()).record, DEADLINE).record
     assert only(closed).outcome is not None
