@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sayso.core.records.decisions import ForwardRequest
 from sayso.core.records.deliveries import CardDelivery
 from sayso.core.records.terms import RuleTerms
 from sayso.wire.people import Preferences
@@ -16,7 +17,7 @@ from service.channels.push import PushChannel
 from service.core.settings import Settings
 from service.core.store.channels import ChannelNotes, Subscription, Subscriptions
 from service.core.wiring import Wiring
-from tests.builders import approve, ask, make_pending
+from tests.builders import approve, ask, make_pending, person
 from tests.channels import Book, MemoryChannel
 from tests.workers.notify.test_interruptions import QUIET
 from workers.notify.attempts import Gate
@@ -62,6 +63,18 @@ async def test_card_is_sent_to_reviewers_of_the_rule_alone(wiring: Wiring, chann
     record = await make_pending(wiring, ask(terms=RuleTerms(reviewers=("anna",))))
     await open_built_in(wiring, channel).send({record.id})
     assert channel.calls == [("send", "A1")]
+
+
+async def test_forward_reminds_its_recipient_alone(wiring: Wiring, channel: Phones) -> None:
+    record = await make_pending(wiring)
+    await open_built_in(wiring, channel).send({record.id})
+    channel.calls.clear()
+    request = ForwardRequest(to="ben", digest=record.items[0].digest)
+    await wiring.desk.forward(record.id, "i1", request, (person("ben"),), person("anna"))
+    for _ in range(2):
+        await open_built_in(wiring, channel).send({record.id})
+    reminded = [("remind", "B1"), ("remind", "B2")]
+    assert sorted(channel.calls) == [*reminded, ("update", "B1"), ("update", "B2")]
 
 
 async def test_rule_with_channels_is_left_to_them(wiring: Wiring, channel: Phones) -> None:

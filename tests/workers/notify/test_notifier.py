@@ -6,6 +6,7 @@ from typing import Any
 import structlog
 from redis.asyncio import Redis
 
+from sayso.core.records.decisions import ForwardRequest
 from sayso.core.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import EscalationStep, Quorum, RuleTerms
@@ -130,6 +131,23 @@ async def test_lapsed_decision_reminds_those_still_asked(
         *(("remind", "B1"), ("remind", "B2")),
         *(("update", "A1"), ("update", "B1"), ("update", "B2")),
     ]
+    assert await deliver(notifier) == 0
+
+
+async def test_forward_reminds_its_recipient_alone_with_the_note(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    record = await waiting(wiring, "anna", "ben", timeout_s=3_600)
+    await deliver(notifier)
+    channel.calls.clear()
+    request = ForwardRequest(to="ben", digest=record.items[0].digest, note="You know this order.")
+    await wiring.desk.forward(record.id, "i1", request, (person("ben"),), person("anna"))
+    await deliver(notifier)
+    assert sorted(channel.calls) == [
+        *(("remind", "B1"), ("remind", "B2")),
+        *(("update", "A1"), ("update", "B1"), ("update", "B2")),
+    ]
+    assert dict(channel.cards["B1"].facts)["Forwarded by"] == "anna, to ben: You know this order."
     assert await deliver(notifier) == 0
 
 
