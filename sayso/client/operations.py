@@ -35,7 +35,7 @@ from sayso.wire.suspensions import (
 _SUSPENSIONS, _RUNS, _KEYS = "/api/v1/suspensions", "/api/v1/runs", "/api/v1/keys"
 
 Action = Literal["approve", "deny", "value"]
-WaitingStatus = Literal["pending", "decided"]
+WaitingStatus = Literal["pending", "decided", "undoable"]
 RunState = Literal["running", "suspended", "completed", "degraded", "failed", "cancelled"]
 
 P = ParamSpec("P")

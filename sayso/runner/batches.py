@@ -6,16 +6,17 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from sayso.core.canonical_json import Around, JsonObject, check_json
 from sayso.core.policy.rules import Action
-from sayso.core.records.base import Immutable
+from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.decisions import COVERED, ActorKind, Outcome, Verdict
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Doubt, ItemDraft
 from sayso.core.records.judgements import Charge
 from sayso.core.records.suspensions import RunStatus
+from sayso.core.records.terms import RuleTerms
 from sayso.core.records.tools import ToolCall, ToolResult
 from sayso.core.transitions.permits import Choice, put_in_doubt, read_choice
 from sayso.errors import TooLarge
@@ -41,8 +42,18 @@ class Stop(StrEnum):
     UNKNOWN = "unknown"
 
 
+class VetoTerms(Immutable):
+    """Under which terms of a rule people can undo a call that runs at once; `rule_version` is that of the rules."""
+
+    terms: RuleTerms
+    rule_version: str
+
+
 class BatchCall(Immutable):
-    """One call of a batch: judged, then decided, then with its result. A grant allowed one that is `granted`."""
+    """One call of a batch: judged, then decided, then with its result. A grant allowed one that is `granted`.
+
+    `veto` is set until people are offered to undo the call.
+    """
 
     call: ToolCall
     action: Action
@@ -54,6 +65,7 @@ class BatchCall(Immutable):
     key: str | None = None
     charges: tuple[Charge, ...] = ()
     granted: bool = False
+    veto: VetoTerms | None = Field(None, exclude_if=is_empty)
     stop: Stop | None = None
     result: ToolResult | None = None
 
@@ -66,6 +78,11 @@ class BatchCall(Immutable):
     def may_run(self) -> bool:
         """Whether the call was allowed or approved and has no result."""
         return not self.waits and self.result is None
+
+    @property
+    def offers_undo(self) -> bool:
+        """Whether the call has run under a veto, and nobody was offered to undo it."""
+        return self.veto is not None and self.result is not None and self.result.success
 
 
 class Batch(Immutable):

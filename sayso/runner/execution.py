@@ -63,6 +63,9 @@ class Journal(Protocol[State_contra]):
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
         """Save results, by index, while other calls of the batch still run; raises nothing that ends those."""
 
+    async def offer_undo(self, agent: Agent, calls: Sequence[BatchCall]) -> Sequence[Event]:
+        """Let people undo calls that ran under a veto, before their results are saved; return the events of that."""
+
     async def return_permits(self, unused: Collection[int]) -> None:
         """Return the permits of journaled calls that never started, by index."""
 

@@ -21,7 +21,7 @@ from sayso.core.records.suspensions import RunStatus
 from sayso.core.records.tools import ToolCall
 from sayso.errors import SaysoError
 from sayso.runner.agents import Agent
-from sayso.runner.batches import Batch, BatchCall, Ending, Stop, end_call
+from sayso.runner.batches import Batch, BatchCall, Ending, Stop, VetoTerms, end_call
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.runner.tools import Tool
 
@@ -245,7 +245,8 @@ def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: 
     rule_id, charges = decision.policy_id, decision.due_charges
     entry = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=rule_id, charges=charges)
     if decision.action is Action.ALLOW:
-        return entry.model_copy(update={"granted": bool(decision.granted_by)})
+        vetoed = VetoTerms(terms=decision.terms, rule_version=decision.rule_version) if decision.terms.veto else None
+        return entry.model_copy(update={"granted": bool(decision.granted_by), "veto": vetoed})
     if decision.action is Action.DENY:
         return end_call(entry, _denial(policy, decision), Stop.DENIED)
     draft = asking.build_item(tool.definition, call, decision, agent.approval_timeout_s)

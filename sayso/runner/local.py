@@ -18,7 +18,7 @@ from sayso.core.records.suspensions import OperatorNote
 from sayso.core.records.terms import Fallback
 from sayso.core.records.tools import ToolResult
 from sayso.runner.agents import DENY, Agent
-from sayso.runner.batches import PlannedCall, Resumption
+from sayso.runner.batches import BatchCall, PlannedCall, Resumption
 from sayso.runner.fallbacks import fall_back
 from sayso.runner.loop import NO_OUTCOMES, drive
 from sayso.runner.protocol import RunEnded, State
@@ -86,6 +86,9 @@ class MemoryJournal(Generic[State]):
     async def list_notes(self) -> Sequence[OperatorNote]:
         return ()  # nobody can write to a run that no desk knows
 
+    async def offer_undo(self, agent: Agent, calls: Sequence[BatchCall]) -> Sequence[Event]:
+        return ()  # nobody can undo what no desk knows, so `run_agent` lets no call run under a veto
+
     async def return_permits(self, unused: Collection[int]) -> None:
         self.begun = {index: planned for index, planned in self.begun.items() if index not in unused}
 
@@ -128,6 +131,7 @@ async def run_agent(
     agent: Agent, input_text: str, *, policy: Policy, provider: InteractionProvider, context: JsonObject | None = None
 ) -> RunEnded[RunState]:
     """Run the agent to its end; `events` of the result are all events of the run, in order."""
+    agent = _without_undo(agent)
     state = start_state(new_id("run"), agent.name, input_text, context)
     journal: MemoryJournal[RunState] = MemoryJournal(state.run_id)
     outcomes = NO_OUTCOMES
@@ -145,3 +149,14 @@ async def run_agent(
         journal.note_denied(drafts, outcomes)
         approved = all(draft.index in outcomes and outcomes[draft.index].outcome.may_run for draft in drafts)
         journal.events.append(Event(type=EventType.RUN_RESUMED, data={"approved": approved}))
+
+
+def _without_undo(agent: Agent) -> Agent:
+    """Return the agent with tools that nothing can undo: people then decide on calls under a veto before they run."""
+    if not any(tool.undo for tool in agent.tools):
+        return agent
+    plain = (
+        replace(tool, undo=None, definition=tool.definition.model_copy(update={"reversible": False}))
+        for tool in agent.tools
+    )
+    return replace(agent, tools=tuple(plain))

@@ -120,7 +120,7 @@ class _Drive(Generic[State]):
                     executed = await self._execute(batch, saved, repeated)
                     batch, warnings = batches.fit_outputs(batches.complete_batch(batch, executed.results))
                     self._events += warnings
-                return await self._suspend(batch)
+                return await self._suspend(await self._offer_undo(batch))
             except OverLimit:
                 batch = await self._judge_again(batch, may_ask=not self._run.asks_with_calls)
 
@@ -200,14 +200,14 @@ class _Drive(Generic[State]):
             ending = await self._judge_model_call()
         if ending is not None:
             if not reported:
-                self._report(batches.skip_rest(batch, ending.reason))
+                await self._report(batches.skip_rest(batch, ending.reason))
             return self._stop(ending)
         planned = any(entry.may_run for entry in batch.calls)
         if not planned and not reported:
             await self._keep(batch)
         executed = await self._execute(batch, saved, repeated)
         if planned and executed.reached is None:
-            self._report(batches.complete_batch(batch, executed.results))
+            await self._report(batches.complete_batch(batch, executed.results))
             self._unsaved = True
         return executed.reached
 
@@ -228,18 +228,28 @@ class _Drive(Generic[State]):
 
     async def _keep(self, batch: Batch) -> None:
         """Save the results of a completed batch before the model sees them."""
-        self._report(batch)
+        await self._report(batch)
         await self._save()
 
     async def _save(self) -> None:
         await self._journal.checkpoint(self._run.snapshot(), self._take_events())
         self._unsaved = False
 
-    def _report(self, batch: Batch) -> None:
+    async def _offer_undo(self, batch: Batch) -> Batch:
+        """Let people undo the calls that ran under a veto; an attempt that is lost before it saves that repeats it."""
+        vetoed = [entry for entry in batch.calls if entry.offers_undo]
+        if not vetoed:
+            return batch
+        self._events += await self._journal.offer_undo(self._agent, vetoed)
+        calls = (entry.model_copy(update={"veto": None}) if entry in vetoed else entry for entry in batch.calls)
+        return batch.model_copy(update={"calls": tuple(calls)})
+
+    async def _report(self, batch: Batch) -> None:
         latency_ms = monotonic_ms() - self._started_ms if self._started_ms is not None else 0.0
         self._started_ms = None
         batch, warnings = batches.fit_outputs(batch)
         self._events += (*warnings, *batches.report_batch(batch, latency_ms))
+        batch = await self._offer_undo(batch)
         self._run.complete(batch)
 
     async def _judge_model_call(self) -> Ending | None:

@@ -14,7 +14,16 @@ from sayso.core.records.tools import define
 from sayso.core.schemas.bounds import weigh, without_argument
 from sayso.core.schemas.validators import compile_schema, find_misfits
 from sayso.errors import InvalidInput
-from sayso.runner.tools import TIMEOUT_S, CallContext, Function, Tool, check_label, check_preview, describe_error
+from sayso.runner.tools import (
+    TIMEOUT_S,
+    CallContext,
+    Function,
+    Tool,
+    check_label,
+    check_preview,
+    check_undo,
+    describe_error,
+)
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -48,11 +57,13 @@ def tool_from_schema(
     idempotent: bool = False,
     timeout_s: float = TIMEOUT_S,
     preview: Function | None = None,
+    undo: Function | None = None,
 ) -> Tool:
     """Return a tool for arguments that fit a JSON Schema of an object; raises `InvalidInput` if `function` does not."""
     label: str = getattr(function, "__name__", "") if name is None else name
     check_label(label, timeout_s)
     check_preview(label, preview)
+    check_undo(label, undo)
     weigh(schema)
     compile_schema(to_json(schema))
     try:
@@ -62,9 +73,14 @@ def tool_from_schema(
     if faults := "; ".join(_find_faults(function, schema, takes_call)):
         raise InvalidInput(f"Tool {label} does not fit its schema: {faults}. Change one of them.")
     summary = (inspect.getdoc(function) or "") if description is None else description
-    definition = define(label, summary, schema, idempotent, preview is not None)
+    definition = define(label, summary, schema, idempotent, preview is not None, undo is not None)
     return SchemaTool(
-        definition=definition, function=function, timeout_s=timeout_s, preview=preview, takes_call=takes_call
+        definition=definition,
+        function=function,
+        timeout_s=timeout_s,
+        preview=preview,
+        undo=undo,
+        takes_call=takes_call,
     )
 
 

@@ -54,6 +54,7 @@ class Tool:
     function: Function
     timeout_s: float = TIMEOUT_S
     preview: Function | None = None
+    undo: Function | None = None
     takes_call: bool = False
     places: Mapping[str, str] = field(default_factory=dict, repr=False)
     arguments: type[BaseModel] = field(default=BaseModel, repr=False)
@@ -146,6 +147,7 @@ def tool(
     description: str | None = None,
     timeout_s: float = TIMEOUT_S,
     preview: Function | None = None,
+    undo: Function | None = None,
 ) -> Callable[[Function], Tool]: ...
 
 
@@ -158,25 +160,30 @@ def tool(
     description: str | None = None,
     timeout_s: float = TIMEOUT_S,
     preview: Function | None = None,
+    undo: Function | None = None,
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool, by `@tool` or `@tool(name="bank.send")`. Raises `InvalidInput` for a parameter without JSON type.
 
     `preview(args)` returns what a call with these arguments would do, and changes nothing: a text, such as a diff, a
     list of rows, or an object. Reviewers see it first, and the call runs only while it stays the same.
+
+    `undo(arguments, result)` takes the effect of a call back: a rule may then allow such calls with a `veto`.
     """
 
     def decorate(function: Function) -> Tool:
         label: str = getattr(function, "__name__", "") if name is None else name
         check_label(label, timeout_s)
         check_preview(label, preview)
+        check_undo(label, undo)
         parameters, takes_call = _read_signature(function, label)
         arguments, schema = _model_arguments(label, parameters)
         summary = (inspect.getdoc(function) or "") if description is None else description
         return Tool(
-            definition=define(label, summary, schema, idempotent, preview is not None),
+            definition=define(label, summary, schema, idempotent, preview is not None, undo is not None),
             function=function,
             timeout_s=timeout_s,
             preview=preview,
+            undo=undo,
             takes_call=takes_call,
             places={f"p{index}": parameter for index, parameter in enumerate(parameters)},
             arguments=arguments,
@@ -273,6 +280,17 @@ def check_preview(label: str, preview: Function | None) -> None:
     except (TypeError, ValueError) as error:
         raise InvalidInput(
             f"The preview of tool {label} cannot be called as preview(args). Give it one parameter: the arguments."
+        ) from error
+
+
+def check_undo(label: str, undo: Function | None) -> None:
+    """Raise `InvalidInput` for an undo that cannot be called with the arguments and the result."""
+    try:
+        if undo is not None:
+            inspect.signature(undo).bind({}, None)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"The undo of tool {label} cannot be called as undo(arguments, result). Give it these two parameters."
         ) from error
 
 

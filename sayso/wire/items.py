@@ -163,6 +163,16 @@ class PermitView(View):
     report: ReportView | None = Field(description="The owner's report; only for calls that no worker runs.")
 
 
+class ReversalView(View):
+    """The call that ran at once under a veto, and that the item offers to undo."""
+
+    run_id: str
+    suspension_id: str
+    tool: str
+    call_id: str
+    at: Timestamp = Field(validation_alias="at_ms", description="When it had run.")
+
+
 class DoubtView(View):
     """A call that started and may have run: its result is unknown."""
 
@@ -306,6 +316,9 @@ class ItemView(View):
     )
     previews: Later[tuple[PreviewView, ...]] = Field(
         description="For people: what the call would do as its tool says, and the same for the last edit."
+    )
+    reverses: Later[ReversalView | None] = Field(
+        description="The call that ran under a veto, and that this item offers to undo; null for any other item."
     )
     preview_request: Later[PreviewRequestView | None] = Field(
         description="For people: the preview that a worker was asked for; null if none is."

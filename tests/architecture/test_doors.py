@@ -54,7 +54,7 @@ DECIDE = Act(
         "Telegram": (f"{TELEGRAM}:_press", f"{TELEGRAM}:_answer"),
         "card of any channel": ("service/channels/deciding.py:decide_on_card",),
         "webhook": ("service/features/webhooks/inbound.py:_decide",),
-        "command line": (f"{CLI}/reviews.py:_decide",),
+        "command line": (f"{CLI}/reviews.py:_decide", f"{CLI}/reversals.py:undo"),
     },
 )
 ACTS: Mapping[str, Act] = {

@@ -40,6 +40,7 @@ DECIDING = _tests(
 PREVIEWS = _tests("transitions/test_previewing runner/test_revalidation_effects")
 UNDO = _tests("transitions/test_undo transitions/test_voiding transitions/test_confirming")
 OUTSIDERS = _tests("transitions/test_outsiders")
+REVERSALS = _tests("transitions/test_reversing")
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 COUNTERS = _tests("counters/test_counting")
 HANDING = _tests("transitions/test_handing desk/test_handing resume/test_handed")
@@ -54,13 +55,17 @@ GUARDED: dict[str, tuple[str, ...]] = {
     _source(name): tests
     for name, tests in {
         "auth/codes.py": _tests("codes/test_apps codes/test_signing_in"),
-        "records/suspensions.py": DECIDING + EXECUTION + TABLE + _tests("runner/test_progress transitions/test_noting"),
+        "records/suspensions.py": DECIDING
+        + EXECUTION
+        + TABLE
+        + REVERSALS
+        + _tests("runner/test_progress transitions/test_noting"),
         "records/freezes.py": FREEZES
         + TABLE
         + _tests("desk/test_freezing records/test_revocations records/test_clock_readings"),
         "transitions/legal.py": DECIDING + EXECUTION + TABLE,
         "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO + PREVIEWS + OUTSIDERS,
-        "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO + OUTSIDERS,
+        "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT + UNDO + OUTSIDERS + REVERSALS,
         "transitions/quorum.py": DECIDING + TABLE + UNDO + _tests("transitions/test_drills"),
         "transitions/permits.py": DECIDING
         + EXECUTION
@@ -85,7 +90,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         + OUTSIDERS,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO + PREVIEWS,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING + PREVIEWS,
-        "transitions/freezing.py": FREEZES + TABLE + UNDO + _tests("desk/test_freezing"),
+        "transitions/freezing.py": FREEZES + TABLE + UNDO + REVERSALS + _tests("desk/test_freezing"),
         "transitions/due.py": _tests("test_due test_doubted_time test_restoring desk/test_freezing desk/test_desk"),
         "runner/revalidation.py": _tests(
             "runner/test_revalidation runner/test_revalidation_counters runner/test_revalidation_times"

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from sayso.core.transitions.execution import Fence
 from sayso.core.transitions.permits import approved_args, doubt_intent
 from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Withdrawn
 from sayso.runner.agents import Agent
-from sayso.runner.batches import Batch, PlannedCall, Resumption, is_small
+from sayso.runner.batches import Batch, BatchCall, PlannedCall, Resumption, is_small
 from sayso.runner.execution import plan_intent
 from sayso.runner.protocol import FrameworkState
 from sayso.runner.revalidation import Revalidation
@@ -33,6 +34,7 @@ from service.core.store.runs.runs import Runs
 from service.core.store.suspensions.saving import Saved
 from service.core.wiring import Wiring
 from workers.resume.notes import Noted, await_notes, find_notes, never_started, noted_result
+from workers.resume.offers import make_offer, save_offer
 from workers.resume.outages import next_step, report_late, through_outages
 
 log = structlog.get_logger()
@@ -128,6 +130,17 @@ class DeskJournal:
                 self._lost = True
         if self._lost:
             await self._report_late(results)
+
+    async def offer_undo(self, agent: Agent, calls: Sequence[BatchCall]) -> Sequence[Event]:
+        """Let people undo calls that ran under a veto. The ids of the offers follow from the keys of the calls."""
+        keys = {intent.index: intent.idempotency_key for intent in (*self._earlier, *self._started)}
+        at_ms, events = self._saved.estimate_ms(), []
+        for entry in calls:
+            doubt = entry.ask.doubt if entry.ask is not None else None
+            key = doubt.idempotency_key if doubt is not None else keys[entry.call.index]
+            offer = make_offer(agent, self._record, entry, key, at_ms)
+            events.append(await through_outages(partial(save_offer, self._desk, offer)))
+        return events
 
     async def return_permits(self, unused: Collection[int]) -> None:
         await self._commit(self._desk.return_permits, unused)

@@ -35,6 +35,7 @@ from workers.resume.journals import (
     open_journal,
 )
 from workers.resume.plans import CallPlan, LeasedRun, RunPlan, check_calls, plan_batch, read_batch
+from workers.resume.reversals import resume_undo
 
 log = structlog.get_logger()
 
@@ -183,6 +184,7 @@ FRAMEWORKS = (
 RESUMERS: Mapping[str, Resumer] = {
     "runner": resume_run,
     "calls": resume_calls,
+    "undo": resume_undo,
     **dict.fromkeys(FRAMEWORKS, resume_run),
 }
 """`resume.resumer` of a suspension -> function that resumes it."""

@@ -101,6 +101,12 @@ class EventType(StrEnum):
     SECOND_LOOK_TAKEN = "second_look_taken"
     """The opinion of another person, `by`, about a call: `seen` (the number of the event), `verdict`, `agrees`,
     `reason`. It may follow the end of the run."""
+    UNDO_OFFERED = "undo_offered"
+    """A call ran at once under a veto; until `until_ms` people can undo it: `tool_name`, `call_id`, `index`,
+    `suspension_id` (that of the offer)."""
+    CALL_UNDONE = "call_undone"
+    """A person, `by`, had a call undone: `tool_name`, `call_id`, `suspension_id` (that of the offer), `success` (null
+    if it is not known) and `error`. It may follow the end of the run."""
     RUN_RESUMING = "run_resuming"
     """A worker leased the run."""
     PERMIT_REDEEMED = "permit_redeemed"

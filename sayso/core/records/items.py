@@ -28,7 +28,7 @@ from sayso.core.records.permissions import Envelope, Learning
 from sayso.core.records.previews import Preview, PreviewRequest, describe_previews
 from sayso.core.records.proofs import Invitation
 from sayso.core.records.terms import RuleTerms, Terms, merge_stages, read_undo_s
-from sayso.core.records.undoing import UndoableDecision
+from sayso.core.records.undoing import Reversal, UndoableDecision
 
 CLAIM_MS = 15 * 60_000  # how long a claim lasts
 LONGEST_TEXT = 2000
@@ -199,6 +199,7 @@ class _ItemFields(Immutable):
     # The earlier call whose changes a reviewer had requested, if this is its new version.
     revises: Revision | None = Field(None, exclude_if=is_empty)
     previews: tuple[Preview, ...] = Field((), exclude_if=is_empty)  # of its arguments, and of one edit of them
+    reverses: Reversal | None = Field(None, exclude_if=is_empty)  # the call that ran, if it offers to undo one
 
 
 class ItemDraft(_ItemFields):
@@ -295,6 +296,16 @@ class Item(_ItemFields):
         if forward is not None and delivery.step <= forward.escalated and delivery.forward == len(self.forwards):
             return (forward.to,)
         return self.terms.reviewers_of(delivery.step)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that run with it: its own, and that of a call which it undoes."""
+        return (self.tool.name,) if self.reverses is None else (self.tool.name, self.reverses.tool)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it asks about no call of an agent, but about a plan, or offers to undo a call."""
+        return self.mandate is not None or self.reverses is not None
 
     @property
     def is_void(self) -> bool:

@@ -296,6 +296,11 @@ class SuspensionRecord(Stored):
         return any(item.drill is not None for item in self.items)
 
     @property
+    def offers_undo(self) -> bool:
+        """Whether it offers to undo a call that ran. Nothing waits for it, so it is in no inbox."""
+        return any(item.reverses is not None and item.doubt is None for item in self.items)
+
+    @property
     def approved(self) -> bool:
         return all(item.outcome is not None and item.outcome.may_run for item in self.items)
 

@@ -207,13 +207,23 @@ def _find_traits(definition: str) -> ToolTraits:
 
 
 def define(
-    name: str, description: str, parameters: JsonObject, idempotent: bool, previews: bool = False
+    name: str,
+    description: str,
+    parameters: JsonObject,
+    idempotent: bool,
+    previews: bool = False,
+    reversible: bool = False,
 ) -> ToolDefinition:
     """Return a tool definition; raises `InvalidInput` when a part is invalid."""
     check_tool_name(name)
     try:
         return ToolDefinition(
-            name=name, description=description, parameters=parameters, idempotent=idempotent, previews=previews
+            name=name,
+            description=description,
+            parameters=parameters,
+            idempotent=idempotent,
+            previews=previews,
+            reversible=reversible,
         )
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())

@@ -1,7 +1,8 @@
-"""Frozen model of a decision that its author can still undo, with all that happens once it takes effect."""
+"""Frozen models of what people can undo: a decision before it takes effect, and a call that ran."""
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
+from sayso.core.canonical_json import JsonObject
 from sayso.core.records.base import Immutable, is_empty
 from sayso.core.records.decisions import Actor, Decision, DecisionAction
 from sayso.core.records.permissions import Grant, Mandate
@@ -30,3 +31,25 @@ class UndoableDecision(Immutable):
     @property
     def by(self) -> Actor:
         return self.decision.by
+
+
+UNDO_SUFFIX = ":undo"  # of the tool of an item that offers to undo a call; no tool of an agent can have such a name
+
+
+class Reversal(Immutable):
+    """The call that ran at once under a veto, which the item offers to undo; `by` wanted an undo that is in doubt."""
+
+    run_id: str
+    suspension_id: str
+    tool: str
+    call_id: str
+    index: int
+    at_ms: int
+    by: Actor | None = Field(None, exclude_if=is_empty)
+
+
+class UndoneCall(Immutable):
+    """The exact arguments of a call that ran, and its result as it was saved: what its undo gets."""
+
+    arguments: JsonObject
+    result: JsonValue = None

@@ -268,8 +268,12 @@ def check_other_than_requester(record: SuspensionRecord, item: Item, by: Actor) 
 
 
 def check_canceller(record: SuspensionRecord, by: Actor, *, is_admin: bool) -> None:
-    """Raise `NotAllowed` unless a person is admin or requester, or may deny all items that are open, or all."""
-    if by.kind is not ActorKind.HUMAN or is_admin or by.id in record.run.requesters:
+    """Raise `NotAllowed` unless a person is admin or requester, or may deny all items that are open, or all.
+
+    Nobody withdraws an offer to undo what their own agent did.
+    """
+    requested = by.id in record.run.requesters and not any(item.reverses for item in record.items)
+    if by.kind is not ActorKind.HUMAN or is_admin or requested:
         return
     for item in [item for item in record.items if item.open] or record.items:
         if not may_decide(record, item, by):
@@ -319,7 +323,7 @@ def _may_represent(record: SuspensionRecord, item: Item, by: Actor, absent: Repr
 
 
 def _covers(limits: Limits, record: SuspensionRecord, item: Item) -> bool:
-    return is_covered(limits, item.tool.name, record.run.agent, item.deciders)
+    return is_covered(limits, item.tools[-1], record.run.agent, item.deciders)
 
 
 def _keep(by: Actor, groups: tuple[str, ...], for_person: str) -> Actor:

@@ -56,8 +56,8 @@ def check_start(freezes: Iterable[Freeze], record: SuspensionRecord, tools: Iter
 
 def tools_to_start(record: SuspensionRecord) -> tuple[str, ...]:
     """Return the tools that would start first if the run continued now."""
-    approved = (item.tool.name for item in record.items if item.outcome and item.outcome.may_run and not item.permit)
-    return (*approved, *record.waits_for)
+    approved = (item for item in record.items if item.outcome and item.outcome.may_run and not item.permit)
+    return (*(tool for item in approved for tool in item.tools), *record.waits_for)
 
 
 def spare_lease(freezes: Iterable[Freeze], record: SuspensionRecord, now_ms: int) -> bool:
@@ -94,8 +94,8 @@ def find_freeze(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze])
     if over or item.permit is not None or not (item.outcome is None or item.outcome.may_run):
         return None
     moment_ms = item.terms.deadline_at_ms if item.outcome is None else item.start_by_ms
-    agent, tool, in_force = record.run.agent, item.tool.name, [freeze for freeze in freezes if freeze.in_force]
-    frozen = (freeze for freeze in in_force if freeze.covers(agent, tool) or _doubted(freeze, record, moment_ms))
+    in_force = [freeze for freeze in freezes if freeze.in_force]
+    frozen = (freeze for freeze in in_force if _covers(freeze, record, item) or _doubted(freeze, record, moment_ms))
     return next(frozen, None)
 
 
@@ -174,7 +174,11 @@ def hold(record: SuspensionRecord, now_ms: int, why: str | None = None) -> Chang
 
 def _holds(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
     """Whether the item's time is frozen. Promised deadlines pass; only the start is refused."""
-    return not item.fixed and freeze.covers(record.run.agent, item.tool.name)
+    return not item.fixed and _covers(freeze, record, item)
+
+
+def _covers(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
+    return any(freeze.covers(record.run.agent, tool) for tool in item.tools)
 
 
 def _doubted(freeze: Freeze, record: SuspensionRecord, moment_ms: int) -> bool:

@@ -60,6 +60,7 @@ LEGAL: dict[str, Step] = {
     "store_preview": _step("pending", "pending", EventType.PREVIEW_STORED, EventType.DECISION_VOIDED),
     "write_note": _step("pending decided resuming", "pending decided resuming", EventType.NOTE_WRITTEN),
     "take_second_look": _step(_ANY, _ANY, EventType.SECOND_LOOK_TAKEN),
+    "note_undone": _step(_ANY, _ANY, EventType.CALL_UNDONE),
     "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
     "ask_again": _step("pending", "pending", EventType.ASKED_AGAIN),
     "shift_deadlines": _step("pending decided resuming", "pending decided resuming", EventType.DEADLINES_MOVED),

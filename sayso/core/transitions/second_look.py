@@ -1,17 +1,19 @@
-"""The transition that records a second look: whether another person agrees with a call that was allowed or decided."""
+"""Transitions about calls that ran: the second look of another person, and the undoing of one."""
 
 from typing import NamedTuple
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import RUNNING, Actor
 from sayso.core.records.events import Event, EventType, TrailEntry
-from sayso.core.records.suspensions import Change, SuspensionRecord
+from sayso.core.records.suspensions import Change, OperatorNote, Status, SuspensionRecord
 from sayso.core.records.terms import GROUP_PREFIX
+from sayso.core.records.undoing import Reversal
 from sayso.core.transitions.decision_checks import check_person
 from sayso.core.transitions.legal import check_step
 from sayso.errors import AlreadyDecided, InvalidInput, NotAllowed, SelfApproval
 
 LONGEST_REASON = 2000
+_GOING_ON = (Status.PENDING, Status.DECIDED, Status.RESUMING)
 
 
 class Opinion(NamedTuple):
@@ -87,3 +89,42 @@ def take_second_look(record: SuspensionRecord, seen: Seen, opinion: Opinion, by:
     }
     updated = record.model_copy(update={"updated_at_ms": max(now_ms, record.updated_at_ms)})
     return Change(updated, (Event(EventType.SECOND_LOOK_TAKEN, data),))
+
+
+class Undone(NamedTuple):
+    """How the undo of a call ended; without `success` it is not known whether it had its effect."""
+
+    call: Reversal
+    success: bool | None
+    error: str | None
+    by: Actor
+    offer_id: str
+
+    @property
+    def text(self) -> str:
+        """What the agent gets to know of it."""
+        named = f"your call {self.call.tool} ({self.call.call_id})"
+        if self.success:
+            return f"I had {named} undone. Its effect no longer holds."
+        if self.success is None:
+            return f"I had {named} undone, and nobody knows whether that worked. Check before you rely on it."
+        return f"I wanted {named} undone, and that failed. Its effect may still hold, in part or whole."
+
+
+def note_undone(record: SuspensionRecord, undone: Undone, now_ms: int) -> Change:
+    """Record on a run how the undo of one of its calls ended, and write it to an agent that goes on."""
+    check_step(record, "note_undone")
+    by = Actor(id=undone.by.id, kind=undone.by.kind, channel=undone.by.channel)
+    data: JsonObject = {
+        "tool_name": undone.call.tool,
+        "call_id": undone.call.call_id,
+        "suspension_id": undone.offer_id,
+        "success": undone.success,
+        "error": undone.error,
+        "by": by.model_dump(mode="json", include={"id", "kind", "channel"}),
+    }
+    update: dict[str, object] = {"updated_at_ms": max(now_ms, record.updated_at_ms)}
+    if record.end is None and record.status in _GOING_ON:
+        note = OperatorNote(id=f"undo_{undone.offer_id}", by=by, text=undone.text, at_ms=now_ms)
+        update["notes"] = (*record.notes, note)
+    return Change(record.model_copy(update=update), (Event(EventType.CALL_UNDONE, data),))

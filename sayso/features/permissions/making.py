@@ -37,7 +37,7 @@ OFFER_S = 86_400
 def find_grants(policy: Policy, item: Item) -> Grants | None:
     """Return what reviewers may grant beside an approval of the item; None if nothing."""
     rule = find_granting(policy.rules, item.terms.rule_id)
-    plain = item.kind is ItemKind.APPROVAL and item.doubt is None and item.mandate is None and not item.resembles
+    plain = item.kind is ItemKind.APPROVAL and item.doubt is None and not item.is_apart and not item.resembles
     same_rules = item.terms.rule_version == policy.version
     return rule.grants if rule is not None and plain and same_rules else None
 

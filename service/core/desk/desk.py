@@ -46,6 +46,7 @@ class Desk:
         self.start, self.suspend = timed("start", suspending.start), timed("suspend", suspending.suspend)
         self.would = suspending.would
         self.plant, self.propose = suspending.plant, timed("propose", suspending.propose)
+        self.offer_undo = suspending.offer_undo
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
@@ -59,7 +60,8 @@ class Desk:
         self.record_deliveries, self.move_cards = scheduling.record_deliveries, scheduling.move_cards
         self.claim, self.release_claim = reviewing.claim, reviewing.release_claim
         self.ask_requester, self.answer_inquiry = reviewing.ask_requester, reviewing.answer_inquiry
-        self.write_note = Noting(changes, runs).write_note
+        noting = Noting(changes, runs)
+        self.write_note, self.note_undone = noting.write_note, noting.note_undone
         inviting = Inviting(reviewing)
         self.invite, self.revoke_invitation = inviting.invite, inviting.revoke_invitation
         self.send_code, self.enter_code = inviting.send_code, inviting.enter_code

@@ -12,12 +12,20 @@ from sayso.core.clock import new_number
 from sayso.core.policy.counters.readings import Readings, Wanted, is_counter
 from sayso.core.policy.engine import Policy
 from sayso.core.policy.events import PolicyEvent
-from sayso.core.policy.external import ExternalCall, counts_by_progress, describe_calls, evaluate_calls, list_wanted
+from sayso.core.policy.external import (
+    ExternalCall,
+    counts_by_progress,
+    describe_begun,
+    describe_calls,
+    evaluate_calls,
+    list_wanted,
+)
 from sayso.core.records.decisions import Outcome
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import ItemDraft, assign_numbers
 from sayso.core.records.run_state import SealedState
 from sayso.core.records.suspensions import Change, Origin, Progress, ResumeSpec, RunRef, SuspensionRecord
+from sayso.core.records.tools import ToolDefinition
 from sayso.core.schemas.bounds import without_argument
 from sayso.core.transitions.client_execution import name_run
 from sayso.core.transitions.deciding import suspend
@@ -200,6 +208,20 @@ class Suspending:
         draft = draft_suspension(self.suspensions.tenant, self._place(run), state=None, step=1)
         return await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), judged)
 
+    async def offer_undo(
+        self, run: RunRef, item: ItemDraft, definition: ToolDefinition, state: SealedState, typed: tuple[str, ...] = ()
+    ) -> Saved:
+        """Let people undo a call that ran, in a run of its own; the same run offers it once, over any limit of items.
+
+        `definition` is that of its tool, `state` what the undo gets, and `typed` are secrets to mask.
+        """
+        await self.runs.save_definitions([definition])
+        draft = draft_suspension(self.suspensions.tenant, self._place(run), state=state, step=1)
+        resume = ResumeSpec(resumer="undo")
+        draft = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "resume": resume, "typed": typed})
+        begun = describe_begun(run, [item.tool.name], 1)
+        return await self._create(draft, (item,), (begun,), state=state, bounded=False)
+
     async def _admit_reading(self, run: RunRef, calls: Sequence[ExternalCall], *, for_workers: bool) -> _Facts | None:
         """Admit a request, and read what its rules count in the same round trip; None where it must be read later."""
         policy, intake = self.policy(), self.intake
@@ -228,6 +250,8 @@ class Suspending:
         seen: Idempotency | None = None,
         state: SealedState | None = None,
         hand_on: Callable[[Verb], Verb] = lambda verb: verb,
+        *,
+        bounded: bool = True,
     ) -> Saved:
         drawn = await self.suspensions.sampling.draw(drafts, draft.run)
         if draft.run.thread_id != draft.run.id:  # nothing came before a call without a thread
@@ -239,7 +263,7 @@ class Suspending:
             mandate = self.suspensions.hooks.consequences.begin(begun.record, now_ms)
             return Change(begun.record, events + begun.events, state=state, ready=begun.ready, mandate=mandate)
 
-        verb, room = hand_on(begin), self.intake.room if self.intake is not None else None
+        verb, room = hand_on(begin), self.intake.room if self.intake is not None and bounded else None
         return await self.suspensions.create(draft.id, lambda now_ms: verb(draft, now_ms), seen, room)
 
     async def _admit(self, run: RunRef, *, for_workers: bool = False) -> None:

@@ -125,7 +125,7 @@ class TenantKeys:
         self.groups, self.roles = f"{prefix}groups", f"{prefix}roles"  # groups, and roles that admins made, by name
         self.emergencies, self.inbox = f"{prefix}emergencies", f"{prefix}inbox"  # by person; open suspensions
         self.moving, self.next_drill = f"{prefix}moving", f"{prefix}next-drill"  # see `loss/moves.py`; until one is due
-        self.open = f"{prefix}open"
+        self.offers, self.open = f"{prefix}offers", f"{prefix}open"  # offers to undo a call, by deadline; what is open
         self.owners = f"{prefix}owners"
         self.pace = f"{prefix}pace"
         self.preferences = f"{prefix}preferences"  # by person

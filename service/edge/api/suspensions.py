@@ -81,9 +81,15 @@ class ExtendRequest(RequestBody):
 
 @router.get("", operation_id="listSuspensions", responses=problems(401, 403))
 async def list_suspensions(
-    caller: Caller, parts: Parts, status: Literal["pending", "decided"] = "pending", skip: Skip = 0, limit: Limit = 50
+    caller: Caller,
+    parts: Parts,
+    status: Literal["pending", "decided", "undoable"] = "pending",
+    skip: Skip = 0,
+    limit: Limit = 50,
 ) -> SuspensionPage:
     """List pending suspensions by deadline, or decided ones, the latest first. Agents see their own.
+
+    `undoable` are those that offer to undo a call which ran under a veto, by deadline: approve one to undo its call.
 
     A page of very large calls has fewer than `limit`; `next_skip` leads to the others.
     """
@@ -213,7 +219,8 @@ async def _page(
     parts: Wiring, caller: Principal, status: str, skip: int, limit: int
 ) -> list[SuspensionRecord | UnreadableRecord]:
     """Return a page; an agent's is filtered from all, or in a long inbox found by the index of its runs."""
-    read_ids = parts.runs.inbox if status == "pending" else parts.runs.decided
+    lists = {"pending": parts.runs.inbox, "undoable": parts.runs.undoable, "decided": parts.runs.decided}
+    read_ids = lists[status]
     if caller.owner is None:
         return await parts.desk.suspensions.read_page(await read_ids(skip, limit))
     if status == "pending" and await parts.runs.count_pending() > _MAX_SCANNED:

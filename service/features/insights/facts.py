@@ -197,7 +197,12 @@ def list_items(before: SuspensionRecord | None, after: SuspensionRecord) -> Iter
     priors = {item.item_id: item for item in before.items} if before is not None else {}
     for item in after.items:
         prior, outcome = priors.get(item.item_id), item.outcome
-        if prior is item or item.drill is not None or (prior is not None and not prior.open):
+        if (
+            prior is item
+            or item.drill is not None
+            or item.reverses is not None
+            or (prior is not None and not prior.open)
+        ):
             continue
         by = outcome.by.kind if outcome is not None else None
         if prior is None and by in (None, ActorKind.TIMEOUT):

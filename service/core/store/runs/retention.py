@@ -81,7 +81,7 @@ async def build_deletion(store: TenantStore, records: Sequence[SuspensionRecord]
     commit.expect(keys.suspension(last.id), last.version)
     for record in records:
         commit.write("DEL", keys.suspension(record.id))
-        for index in (keys.decided, keys.inbox, keys.schedule):
+        for index in (keys.decided, keys.inbox, keys.offers, keys.schedule):
             commit.write("ZREM", index, record.id)
         for item in record.items:
             commit.write("LREM", keys.asked_by(item.terms.rule_id or DEFAULT), 0, f"{record.id} {item.item_id}")

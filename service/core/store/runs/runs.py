@@ -217,6 +217,10 @@ class Runs:
         """Return the ids of pending suspensions, the earliest deadline first."""
         return await self._index.page(self._keys.inbox, skip, limit, newest_first=False)
 
+    async def undoable(self, skip: int = 0, limit: int = 50) -> list[str]:
+        """Return the ids of pending suspensions that offer to undo a call, the earliest deadline first."""
+        return await self._index.page(self._keys.offers, skip, limit, newest_first=False)
+
     async def decided(self, skip: int = 0, limit: int = 50) -> list[str]:
         """Return the ids of suspensions with items that are no longer pending, the latest first."""
         return await self._index.page(self._keys.decided, skip, limit, newest_first=True)

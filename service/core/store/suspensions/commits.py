@@ -128,10 +128,11 @@ def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | N
     if any(wanted) and wanted != known:
         commit.write("RPUSH", keys.previews, after.id)
     was_pending = before is not None and before.status is Status.PENDING
+    waiting = keys.offers if after.offers_undo else keys.inbox
     if after.status is Status.PENDING:
-        commit.write("ZADD", keys.inbox, after.deadline_at_ms or 0, after.id)
+        commit.write("ZADD", waiting, after.deadline_at_ms or 0, after.id)
     elif after.items and (was_pending or before is None):
-        commit.write("ZREM", keys.inbox, after.id)
+        commit.write("ZREM", waiting, after.id)
         commit.write("ZADD", keys.decided, after.updated_at_ms, after.id)
 
 

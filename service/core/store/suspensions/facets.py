@@ -86,8 +86,8 @@ def find_facets(record: SuspensionRecord, item: Item) -> Facets:
 
 
 def list_places(record: SuspensionRecord | None) -> Mapping[str, Place]:
-    """Return the place of each open item by its member of the bucket; none unless the suspension is pending."""
-    if record is None or record.status is not Status.PENDING:
+    """Return the place of each open item by its member of the bucket; none unless the suspension is in the inbox."""
+    if record is None or record.status is not Status.PENDING or record.offers_undo:
         return {}
     return {
         name_member(record.id, item.item_id): Place(find_facets(record, item), item.terms.deadline_at_ms)

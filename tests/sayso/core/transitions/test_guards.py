@@ -12,6 +12,7 @@ from sayso.core.records.previews import Preview, PreviewRequest
 from sayso.core.records.proofs import Invitation
 from sayso.core.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
+from sayso.core.records.undoing import Reversal
 from sayso.core.transitions.deadlines import escalate, expire, remind, see
 from sayso.core.transitions.deciding import ask_again, cancel, decide, extend, report, retract, suspend, void_decisions
 from sayso.core.transitions.decision_checks import describe_outcome
@@ -48,13 +49,14 @@ from sayso.core.transitions.legal import LEGAL, check_step
 from sayso.core.transitions.outsiders import enter_code, invite, revoke_invitation, send_code
 from sayso.core.transitions.permits import approved_args, put_in_doubt, recover_start
 from sayso.core.transitions.quorum import take_effect
-from sayso.core.transitions.second_look import Opinion, Seen, take_second_look
+from sayso.core.transitions.second_look import Opinion, Seen, Undone, note_undone, take_second_look
 from sayso.errors import AlreadyDecided, IllegalTransition, StaleAttempt
 from tests.sayso.core.transitions.test_execution import DONE, FENCE, STATE, decided, leased
 from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
 
 RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
 FROZEN = Freeze(id="f", scope="all", reason="odd", by="root", at_ms=T0)
+CALL = Reversal(run_id="run_1", suspension_id="sus_1", tool="refund", call_id="c", index=0, at_ms=T0)
 SEEN = Seen(seq=2, tool="refund", rule_id="small", verdict="allowed", reviewers=(), deciders=())
 CONFIRMED = ConfirmRequest(action="confirm", digest="0" * 64)
 FORWARDED = ForwardRequest(to="ben", digest="0" * 64)
@@ -81,6 +83,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "enter_code": lambda record: enter_code(invited(record), "i1", "0" * 64, "1" * 64, "2" * 64, T0),
     "request_preview": lambda record: request_preview(record, "i1", None, person("ada"), T0),
     "store_preview": lambda record: store_preview(awaited(record), "i1", PREVIEW, T0),
+    "note_undone": lambda record: note_undone(record, Undone(CALL, True, None, person("ada"), "sus_2"), T0),
     "take_second_look": lambda record: take_second_look(record, SEEN, Opinion(agrees=True), person("ada"), T0),
     "extend": lambda record: extend(record, "i1", T0 + 400_000, person("ada"), T0),
     "expire": lambda record: expire(record, T0),
