@@ -47,7 +47,7 @@ COMMANDS: Commands = {
     "comments": ("cli.reviews:list_comments", "Show the comments on all items of a suspension's run."),
     "note": ("cli.reviews:note", "Write to the agent of a running run without deciding."),
     "preview": ("cli.reviews:preview", "Ask a worker what a call would do; its answer appears on the item."),
-    "undo": ("cli.reversals:undo", "List the calls that can still be undone, or undo one."),
+    "undo": ("features.reversals:undo", "List the calls that can still be undone, or undo one."),
     "forward": ("cli.asking:forward", "Ask another reviewer or a group to decide an item."),
     "ask": ("cli.asking:ask", "Put a question about an item to its requester."),
     "reply": ("cli.asking:reply", "Answer the oldest open question about a suspension, as the owner of its run."),

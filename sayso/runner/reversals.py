@@ -7,7 +7,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from sayso.core.canonical_json import JsonObject
-from sayso.core.clock import iso_utc
 from sayso.core.records.items import Answer, ItemDraft, ItemTool, Prompt
 from sayso.core.records.judgements import read_veto_s
 from sayso.core.records.suspensions import SuspensionRecord
@@ -59,10 +58,9 @@ def offer_undo(agent: Agent, record: SuspensionRecord, entry: BatchCall, at_ms: 
     if veto is None:
         raise InvalidInput(f"No rule lets {call.name} run with a veto.")
     definition = _define_undo(tool)
-    until = iso_utc(at_ms + read_veto_s(veto.terms.veto or "") * 1000)
     body = (
-        f"{call.name} ran at once, without asking, because a rule allows it with a veto. Approve to undo it until "
-        f"{until}. Denied, or without a decision, it stays."
+        f"{call.name} ran at once, without asking, because a rule allows it with a veto. Approved, it is undone; "
+        "denied, or without a decision in time, it stays."
     )
     return ItemDraft(
         call_id=call.call_id,

@@ -8,7 +8,7 @@ from service.edge.web import handling, inbox, items, live, runs, sign_ins
 from service.edge.web.additions import Addition
 from service.edge.web.languages import speak_language
 from service.edge.web.sessions import check_origin
-from service.features import alike, forwards, notes, phone, previews, saved_views, sdk
+from service.features import alike, forwards, notes, phone, previews, reversals, saved_views, sdk
 from service.features.archive import api as archive
 from service.features.break_glass import pages as break_glass
 from service.features.codes import pages as codes
@@ -38,6 +38,7 @@ ADDITIONS = (
     Addition(run=notes.add_to_run),
     Addition(item=forwards.add_to_item),
     Addition(item=outsiders.add_to_item),
+    Addition(run=reversals.add_to_run, section=reversals.add_to_inbox),
     Addition(run=forecast.add_to_run),
     Addition(item=permissions.add_to_item, decision=permissions.GRANTING, section=permissions.add_to_inbox),
 )
@@ -61,6 +62,7 @@ _MODULES = (
     previews,
     forwards,
     outsiders,
+    reversals,
     operate,
     control,
     break_glass,

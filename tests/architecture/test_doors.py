@@ -49,12 +49,13 @@ DECIDE = Act(
         "API": (f"{API}/suspensions.py:decide_item",),
         "page": (f"{PAGES}/items.py:_decide",),
         "page of several items": ("service/features/alike.py:_decide_all",),
+        "page of calls to undo": ("service/features/reversals.py:undo",),
         "Slack": (f"{SLACK}:press", f"{SLACK}:submit"),
         "Teams": (f"{TEAMS}:_act",),
         "Telegram": (f"{TELEGRAM}:_press", f"{TELEGRAM}:_answer"),
         "card of any channel": ("service/channels/deciding.py:decide_on_card",),
         "webhook": ("service/features/webhooks/inbound.py:_decide",),
-        "command line": (f"{CLI}/reviews.py:_decide", f"{CLI}/reversals.py:undo"),
+        "command line": (f"{CLI}/reviews.py:_decide", "sayso/features/reversals.py:undo"),
     },
 )
 ACTS: Mapping[str, Act] = {

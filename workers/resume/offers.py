@@ -36,7 +36,6 @@ def make_offer(agent: Agent, record: SuspensionRecord, entry: BatchCall, key: st
         agent=agent.name,
         owner=OWNER,
         thread_id=run_id,
-        title=f"Undo {entry.call.name}",
         who=who.model_copy(update={"owner": who.owner or record.run.owner}),
         key_maker=record.run.key_maker,
     )

@@ -303,11 +303,6 @@ class Item(_ItemFields):
         return (self.tool.name,) if self.reverses is None else (self.tool.name, self.reverses.tool)
 
     @property
-    def is_apart(self) -> bool:
-        """Whether it asks about no call of an agent, but about a plan, or offers to undo a call."""
-        return self.mandate is not None or self.reverses is not None
-
-    @property
     def is_void(self) -> bool:
         """Whether there is no call to run: the item is a drill, or asks about a plan."""
         return self.drill is not None or self.mandate is not None

@@ -37,7 +37,8 @@ OFFER_S = 86_400
 def find_grants(policy: Policy, item: Item) -> Grants | None:
     """Return what reviewers may grant beside an approval of the item; None if nothing."""
     rule = find_granting(policy.rules, item.terms.rule_id)
-    plain = item.kind is ItemKind.APPROVAL and item.doubt is None and not item.is_apart and not item.resembles
+    apart = item.doubt is not None or item.mandate is not None or item.reverses is not None
+    plain = item.kind is ItemKind.APPROVAL and not apart and not item.resembles
     same_rules = item.terms.rule_version == policy.version
     return rule.grants if rule is not None and plain and same_rules else None
 

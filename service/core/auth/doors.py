@@ -106,6 +106,7 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
     ),
     "decide": (
         "POST /runs/{run_id}/notes",
+        *("GET /undo", "POST /undo/{suspension_id}"),
         *("POST /batch", "GET /second-looks", "POST /second-looks", "POST /items/{suspension_id}/{item_id}"),
         *(
             f"POST /items/{{suspension_id}}/{{item_id}}/{act}"

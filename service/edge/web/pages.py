@@ -72,6 +72,7 @@ OTHERS = (
     Place("/operate", mark("Operate")),
     Place("/grants", mark("Grants")),
     Place("/second-looks", mark("Second looks")),
+    Place("/undo", mark("Undo")),
     Place("/groups", mark("Groups")),
     Place("/who", mark("Who is asked")),
     Place("/people", mark("People")),

@@ -283,6 +283,8 @@ _PLAIN: Mapping[str, tuple[str, str, str]] = {
     EventType.OUTSIDER_CODE_SENT: ("quiet", mark("A code for %(item)s was mailed to %(address)s"), ""),
     EventType.OUTSIDER_PROVEN: ("quiet", mark("%(who)s entered the mailed code and saw %(item)s"), ""),
     EventType.NOTE_WRITTEN: ("plain", mark("%(who)s wrote to the agent"), "text"),
+    EventType.UNDO_OFFERED: ("wait", mark("A call ran at once, and can be undone"), "tool_name"),
+    EventType.CALL_UNDONE: ("plain", mark("%(who)s had a call undone"), "error"),
     EventType.NOTE_DELIVERED: ("quiet", mark("The agent got the note of %(who)s"), ""),
     EventType.ASKED_AGAIN: ("wait", mark("%(item)s needs a new decision"), "reason"),
     EventType.RESULT_REPORTED: ("good", mark("The worker that started %(item)s reported its result"), ""),

@@ -47,7 +47,17 @@ async def test_bar_of_a_reviewer_has_three_pages_and_no_menu(settings: Settings)
     bar, menu, me = await read_as(settings, "reviewer")
     assert (bar, menu) == (["/", "/history", "/me"], [])
     others = _list_links(me.split('id="more-h"')[1].split("</nav>")[0])
-    assert others == ["/runs", "/rules", "/insights", "/operate", "/grants", "/second-looks", "/groups", "/who"]
+    assert others == [
+        "/runs",
+        "/rules",
+        "/insights",
+        "/operate",
+        "/grants",
+        "/second-looks",
+        "/undo",
+        "/groups",
+        "/who",
+    ]
 
 
 async def test_menu_of_an_auditor_has_all_that_they_read_and_nothing_to_set_up(settings: Settings) -> None:
