@@ -9,6 +9,7 @@ def test_claim_and_release(desk: Desk, sayso: Run) -> None:  # noqa: F811
     waiting = ask(desk)
     assert "You claimed refund." in sayso("claim", waiting).stdout
     assert "anna claimed this item" in sayso("claim", waiting, key=desk[3]).stderr
+    assert "is no active reviewer" in sayso("forward", waiting, "nobody", "--note", "Why?").stderr
     assert "refund is released." in sayso("release", waiting).stdout
 
 

@@ -12,7 +12,7 @@ import structlog
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor, ActorKind
-from sayso.core.records.items import MOST_INQUIRIES, Doubt, Inquiry, ItemTool, Prompt
+from sayso.core.records.items import MOST_INQUIRIES, Doubt, Forward, Inquiry, ItemTool, Prompt
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import Quorum
 from sayso.core.text.invisible import UNCHECKED, write_signs
@@ -127,7 +127,8 @@ class ChannelConformance(ABC):
         )
         actors = [Actor(id=name, kind=ActorKind.HUMAN, channel="web", for_person="p" * 64) for name in names[:8]]
         decisions = tuple(word(record).model_copy(update={"id": one.id, "by": one}) for one in actors)
-        changed = {"inquiries": asked, "terms": terms, "decisions": decisions, "doubt": DOUBT}
+        given = Forward(id="f", by=actors[0], to=f"group:{'g' * 64}", note="Why? " * 100, at_ms=T0)
+        changed = {"inquiries": asked, "forwards": (given,), "terms": terms, "decisions": decisions, "doubt": DOUBT}
         item = record.items[0].model_copy(update=changed)
         card = card_of(record.model_copy(update={"run": run, "items": (item,)}))
         for one in (card, replace(card, live=False, closing="Over. " * 400)):
