@@ -44,7 +44,7 @@ from tests.proofs.record_states import RecordStates
 from tests.proofs.scenarios import ALLOWED, Scenario
 from tests.sayso.samples import T0
 
-AFTER_THE_END = ("record_deliveries", "take_second_look")
+AFTER_THE_END = ("record_deliveries", "take_second_look", "note_undone")
 """Steps that an ended suspension may take."""
 
 

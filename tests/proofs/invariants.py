@@ -19,7 +19,9 @@ FINAL = (Status.RESUMED, Status.CANCELLED)
 _TABLE_EVENTS = frozenset().union(*(step.events for step in LEGAL.values()))
 """The event kinds of the table; all others come from the run itself."""
 
-_NOT_ANNOUNCED = ("record_deliveries", "take_second_look", "write_note", "redrive", "hold", "shift_deadlines")
+_NOT_ANNOUNCED = (
+    *("record_deliveries", "take_second_look", "note_undone", "write_note", "redrive", "hold", "shift_deadlines"),
+)
 """Steps of decided suspensions that add nothing to the ready list."""
 
 _COMBINED = {"hand_over": ("lease", "redeem"), "take_back": ("return_permits", "release")}
@@ -131,7 +133,7 @@ def _without_deliveries(record: SuspensionRecord) -> SuspensionRecord:
 
 def _check_record(step: Step, before: SuspensionRecord, after: SuspensionRecord) -> Iterable[str]:
     looked_again = before.model_copy(update={"updated_at_ms": after.updated_at_ms})
-    kept = looked_again if step.verb == "take_second_look" else before
+    kept = looked_again if step.verb in ("take_second_look", "note_undone") else before
     if before.status in FINAL and _without_deliveries(kept) != _without_deliveries(after):
         yield f"a suspension that was {before.status} was changed by {step.verb}"
     if after.updated_at_ms < before.updated_at_ms:

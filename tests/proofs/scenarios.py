@@ -13,6 +13,7 @@ from sayso.core.records.previews import Preview
 from sayso.core.records.run_state import SealedState, seal_state
 from sayso.core.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
+from sayso.core.records.undoing import Reversal
 from sayso.core.transitions import (
     deadlines,
     deciding,
@@ -25,7 +26,7 @@ from sayso.core.transitions import (
 from sayso.core.transitions.execution import MAX_TRIES, Fence
 from sayso.core.transitions.permits import Choice, put_in_doubt, read_choice
 from sayso.core.transitions.quorum import find_args
-from sayso.core.transitions.second_look import Opinion, Seen
+from sayso.core.transitions.second_look import Opinion, Seen, Undone
 from tests.sayso.samples import draft, person
 
 GRID_MS = 3_000
@@ -41,6 +42,10 @@ STATES = {
 PHASES = {state.ref.digest: phase for phase, state in STATES.items()}
 _RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
 _SEEN = Seen(seq=2, tool="refund", rule_id=None, verdict="approved", reviewers=(), deciders=("anna",))
+_UNDONE = Undone(
+    Reversal(run_id="run_1", suspension_id="sus_1", tool="refund", call_id="c", index=0, at_ms=0),
+    *(True, None, person("ben"), "sus_offer"),
+)
 _OPINION = Opinion(agrees=False, reason="too much")
 ALLOWED = "-"
 """The id of the call that the rules allow."""
@@ -85,6 +90,7 @@ class Transitions:
     request_preview: Callable[..., Change] = inquiring.request_preview
     store_preview: Callable[..., Change] = inquiring.store_preview
     take_second_look: Callable[..., Change] = second_look.take_second_look
+    note_undone: Callable[..., Change] = second_look.note_undone
     void_decisions: Callable[..., Change] = deciding.void_decisions
     retract: Callable[..., Change] = deciding.retract
     report: Callable[..., Change] = deciding.report
@@ -193,6 +199,7 @@ class Scenario:
             "move_cards": lambda: apply.move_cards(record, {"reviewer 1": ("reviewer 2",)}, now_ms),
             "lease": lambda: apply.lease(record, verb[1], self.lease_ms, now_ms),
             "record_deliveries": lambda: apply.record_deliveries(record, _reports(record, about), now_ms),
+            "note_undone": lambda: apply.note_undone(record, _UNDONE, now_ms),
             "take_second_look": lambda: apply.take_second_look(record, _SEEN, _OPINION, person("ben"), now_ms),
             "void_decisions": lambda: apply.void_decisions(record, (f"reviewer {about}",), now_ms),
             "report": lambda: apply.report(record, about, verb[1], _RESULT, now_ms),

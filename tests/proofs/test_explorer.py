@@ -225,10 +225,10 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
             "somebody takes a second look at any time",
             (REFUND,),
             CONFLICTING,
-            owner_steps=("take_second_look", "cancel"),
+            owner_steps=("take_second_look", "note_undone", "cancel"),
             crashes=2,
         ),
-        {*DRIVEN, "take_second_look", "cancel"},
+        {*DRIVEN, "take_second_look", "note_undone", "cancel"},
     ),
     (Scenario("cancelled at any time", (REFUND,), CONFLICTING, owner_steps=("cancel",)), {*DRIVEN, "cancel"}),
     (
