@@ -41,7 +41,7 @@ KNOWN_TAGS = frozenset(
         r"\w+",
         "html head meta title link script body a header div svg path nav span form input button main footer p h1 h2 h3 "
         "section table thead tbody tr th td details summary pre code strong ol ul li dl dt dd time label textarea "
-        "select option blockquote noscript kbd fieldset legend aside del ins tfoot em",
+        "select option datalist blockquote noscript kbd fieldset legend aside del ins tfoot em",
     )
 )
 OWN_SCRIPT = re.compile(
