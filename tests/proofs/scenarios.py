@@ -10,6 +10,7 @@ from sayso.core.records.deliveries import DeliveryReport, DeliveryState
 from sayso.core.records.freezes import ALL, Freeze
 from sayso.core.records.items import Doubt, Item, ItemDraft
 from sayso.core.records.previews import Preview
+from sayso.core.records.proofs import Invitation
 from sayso.core.records.run_state import SealedState, seal_state
 from sayso.core.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.records.tools import ToolCall, ToolResult
@@ -21,13 +22,14 @@ from sayso.core.transitions import (
     execution,
     freezing,
     inquiring,
+    outsiders,
     second_look,
 )
 from sayso.core.transitions.execution import MAX_TRIES, Fence
 from sayso.core.transitions.permits import Choice, put_in_doubt, read_choice
 from sayso.core.transitions.quorum import find_args
 from sayso.core.transitions.second_look import Opinion, Seen, Undone
-from tests.sayso.samples import draft, person
+from tests.sayso.samples import T0, draft, person
 
 GRID_MS = 3_000
 """All times of a scenario are multiples of this, the delay before a decided run is due again."""
@@ -46,6 +48,8 @@ _UNDONE = Undone(
     Reversal(run_id="run_1", suspension_id="sus_1", tool="refund", call_id="c", index=0, at_ms=0),
     *(True, None, person("ben"), "sus_offer"),
 )
+_INVITED, _TOKEN, _CODE, _PROOF = "inv_1", "t" * 64, "c" * 64, "f" * 64
+OUTSIDE = "jane@partner.example"
 _OPINION = Opinion(agrees=False, reason="too much")
 ALLOWED = "-"
 """The id of the call that the rules allow."""
@@ -95,6 +99,11 @@ class Transitions:
     retract: Callable[..., Change] = deciding.retract
     report: Callable[..., Change] = deciding.report
     move_cards: Callable[..., Change] = deliveries.move_cards
+    invite: Callable[..., Change] = outsiders.invite
+    revoke_invitation: Callable[..., Change] = outsiders.revoke_invitation
+    send_code: Callable[..., Change] = outsiders.send_code
+    enter_code: Callable[..., Change] = outsiders.enter_code
+    decide_outside: Callable[..., Change] = outsiders.decide_outside
     cancel: Callable[..., Change] = deciding.cancel
     keep_time: Callable[..., Change] = deadlines.keep_time
     redrive: Callable[..., Change] = execution.redrive
@@ -258,6 +267,10 @@ class Scenario:
             "write_note": ("note", "Soon.", by),
             "request_preview": (step.item_id, None, by),
             "store_preview": (step.item_id, Preview(content="pays", digest="p" * 64, at_ms=now_ms)),
+            "invite": (step.item_id, _invite(item), by),
+            "revoke_invitation": (step.item_id, _INVITED, by),
+            "send_code": (step.item_id, _TOKEN, _CODE),
+            "enter_code": (step.item_id, _TOKEN, _CODE, _PROOF),
         }
         if step.action in besides:
             return step.action, getattr(self.transitions, step.action)(record, *besides[step.action], now_ms)
@@ -274,7 +287,7 @@ class Scenario:
             suspension_id=record.id,
             suspension_version=record.version,
             item_id=step.item_id,
-            action=DecisionAction("approve" if step.action == "again" else step.action),
+            action=DecisionAction("approve" if step.action in ("again", "decide_outside") else step.action),
             args=step.args,
             value=step.value,
             args_digest=item.digest,
@@ -283,7 +296,9 @@ class Scenario:
         )
         if step.action == "again":
             return "ask_again", self.transitions.ask_again(record, decision, self.drafts[item.index], now_ms)
-        return "decide", self.transitions.decide(record, decision, now_ms)
+        outside = (self.transitions.decide_outside, (_TOKEN, _PROOF))
+        decide, secrets = outside if step.action == "decide_outside" else (self.transitions.decide, ())
+        return "decide", decide(record, decision, *secrets, now_ms)
 
     def _ask(self, record: SuspensionRecord, item: Item, name: str, by: Actor, now_ms: int) -> Change:
         return self.transitions.ask_requester(record, item.item_id, "inq_1", "Why?", by, now_ms)
@@ -300,6 +315,20 @@ class Scenario:
 
     def _draft(self, number: int) -> SuspensionRecord:
         return draft(id=f"sus_{number}", receipt=Receipt(tries=self.tries))
+
+
+def _invite(item: Item) -> Invitation:
+    return Invitation(
+        id=_INVITED,
+        address=OUTSIDE,
+        by="",
+        at_ms=0,
+        until_ms=T0 + 3_600_000,
+        digest=item.digest,
+        channel="mail",
+        nonce="n",
+        token_hash=_TOKEN,
+    )
 
 
 def _number(record: SuspensionRecord) -> int:

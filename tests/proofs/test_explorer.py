@@ -15,7 +15,7 @@ from sayso.core.transitions.permits import Choice
 from tests.proofs import broken
 from tests.proofs.explorer import Explorer
 from tests.proofs.explorer_states import InvariantViolation
-from tests.proofs.scenarios import ReviewerStep, Scenario, Transitions, decide_doubt
+from tests.proofs.scenarios import OUTSIDE, ReviewerStep, Scenario, Transitions, decide_doubt
 from tests.sayso.samples import ask
 
 APPROVE, DENY = ReviewerStep(1), ReviewerStep(1, action="deny")
@@ -137,6 +137,18 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
             crashes=1,
         ),
         {*DRIVEN, "forward", "escalate"},
+    ),
+    (
+        Scenario(
+            "somebody outside decides while their invitation is revoked",
+            (ask(timeout_s=66, start_by_s=6, outsiders=(OUTSIDE,)),),
+            (
+                tuple(ReviewerStep(1, action=name) for name in ("invite", "send_code", "enter_code", "decide_outside")),
+                (ReviewerStep(1, action="revoke_invitation"), DENY),
+            ),
+            crashes=2,
+        ),
+        {*DRIVEN, "invite", "send_code", "enter_code", "revoke_invitation"},
     ),
     (
         Scenario(
