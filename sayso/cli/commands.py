@@ -49,6 +49,7 @@ COMMANDS: Commands = {
     "preview": ("cli.reviews:preview", "Ask a worker what a call would do; its answer appears on the item."),
     "undo": ("features.reversals:undo", "List the calls that can still be undone, or undo one."),
     "forward": ("cli.asking:forward", "Ask another reviewer or a group to decide an item."),
+    "invite": ("features.outsiders:invite", "Invite somebody outside to decide an item, or end an invitation."),
     "ask": ("cli.asking:ask", "Put a question about an item to its requester."),
     "reply": ("cli.asking:reply", "Answer the oldest open question about a suspension, as the owner of its run."),
     "preferences": ("cli.duty:preferences", "Show how you are notified, and change what the options give."),

@@ -132,6 +132,29 @@ ACTS: Mapping[str, Act] = {
             "command line": (f"{CLI}/asking.py:forward",),
         },
     ),
+    "invite somebody outside": Act(
+        REVIEWERS,
+        ("operations.invite", "outsiders.invite"),
+        {
+            "API": ("service/features/outsiders/api.py:invite_outsider",),
+            "page": ("service/features/outsiders/pages.py:invite",),
+            "command line": ("sayso/features/outsiders.py:invite",),
+        },
+    ),
+    "revoke an invitation": Act(
+        f"who invited, or {REVIEWERS}",
+        ("desk.revoke_invitation", "outsiders.revoke_invitation"),
+        {
+            "API": ("service/features/outsiders/api.py:revoke_invitation",),
+            "page": ("service/features/outsiders/pages.py:uninvite",),
+            "command line": ("sayso/features/outsiders.py:invite",),
+        },
+    ),
+    "decide outside": Act(
+        "who was invited, by the link and a mailed code",
+        ("_desk.decide_outside",),
+        {"page": ("service/features/outsiders/inviting.py:decide",)},
+    ),
     "ask for a preview": Act(
         REVIEWERS,
         ("desk.request_preview", "client.preview"),

@@ -13,6 +13,14 @@ def test_claim_and_release(desk: Desk, sayso: Run) -> None:  # noqa: F811
     assert "refund is released." in sayso("release", waiting).stdout
 
 
+def test_invite_lists_and_refuses(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    waiting = ask(desk)
+    assert "Nobody outside was invited." in sayso("invite", waiting).stdout
+    assert "No mail channel is configured" in sayso("invite", waiting, "jane@partner.example").stderr
+    assert "has no invitation 'inv_1'" in sayso("invite", waiting, "--revoke", "inv_1").stderr
+    assert "not both" in sayso("invite", waiting, "jane@partner.example", "--revoke", "inv_1").stderr
+
+
 def test_retract_needs_a_decision(desk: Desk, sayso: Run) -> None:  # noqa: F811
     waiting = ask(desk, "wipe")
     assert "no decision on this item to take back" in sayso("retract", waiting).stderr

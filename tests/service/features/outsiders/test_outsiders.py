@@ -9,8 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from httpx import AsyncClient, Response
+from httpx import ASGITransport, AsyncClient, Response
 
+from sayso import AsyncClient as Client
+from sayso.client import outsiders
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import RuleTerms
@@ -292,3 +294,15 @@ async def test_secrets_are_masked_for_outsiders(settings: Settings, mail: MailSe
         page, _ = await outside.prove(await outside.get_link())
         assert "Secret values are masked." in page
         assert str(outside.record.items[0].tool.args["order"]) not in page
+
+
+async def test_client_invites_lists_and_revokes(outside: Outside) -> None:
+    transport = ASGITransport(app=outside.world.app)
+    async with Client("http://sayso.test", outside.world.tokens["anna"], transport=transport) as anna:
+        item = (await anna.find(outside.record.id)).items[0]
+        made = await anna.exchange(outsiders.invite(outside.record.id, item, JANE, "Is it right?", 3_600))
+        (invited,) = made.invitations
+        assert (invited.address, invited.note, invited.by, invited.state) == (JANE, "Is it right?", "anna", "open")
+        assert await anna.exchange(outsiders.list_invitations(outside.record.id, "i1")) == made
+        left = await anna.exchange(outsiders.revoke_invitation(outside.record.id, "i1", invited.id))
+        assert [known.state for known in left.invitations] == ["revoked"]
