@@ -163,6 +163,8 @@ def describe_deadline(record: SuspensionRecord, item: Item) -> Sentence:
         return compose(_("Runs with the value “%(value)s” at %(when)s if nobody answers"), value=value, when=at)
     if action is FallbackAction.FAIL:
         return compose(_("The run fails at %(when)s if nobody answers"), when=at)
+    if item.reverses is not None:
+        return compose(_("Stays as it is from %(when)s if nobody undoes it"), when=at)
     return compose(_("Denied at %(when)s if nobody answers"), when=at)
 
 

@@ -64,3 +64,5 @@ async def test_page_of_an_offer_names_its_answers(settings: Settings) -> None:
     assert ">Undo</button>" in page
     assert "Keep…" in page
     assert "Edit" not in page.partition("Your decision")[2].partition("</section>")[0]
+    assert "Stays as it is from" in page
+    assert "if nobody answers" not in page
