@@ -19,6 +19,7 @@ from service.core.outgoing import http as posts
 from service.core.settings import Settings
 from service.core.wiring import Wiring
 from tests.receivers import Receiver, make_certificate, receiving
+from tests.shares import keep_share
 
 # By itself structlog prints the local variables of every frame, which takes seconds where one is a record.
 structlog.configure(
@@ -35,11 +36,12 @@ hypothesis.settings.load_profile("untimed")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Mark the tests that need the browser, so that `make pages` runs them and `make test` does not."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
+    """Mark the tests that need the browser, so that `make pages` runs them and `make test` does not; keep a share."""
     for one in items:
         if "browser" in one.fixturenames:
             one.add_marker(pytest.mark.browser)
+    keep_share(config, items)
 
 
 @pytest.hookimpl(trylast=True)

@@ -6,7 +6,6 @@ repeated, and several changes in a row run them all.
 
 import os
 from functools import cache
-from pathlib import Path
 from zlib import crc32
 
 import pytest
@@ -15,17 +14,29 @@ from service.core.settings import CHECKOUT
 
 SHARE = int(os.environ.get("SHARE") or "1")
 
+_SINGLE = CHECKOUT / "tests" / "frameworks"
+"""The tests below are chosen one by one, all others by file: the tests of a file share a browser or an installation."""
+
+_WHOLE = CHECKOUT / "tests" / "proofs"
+"""The tests below run always. The mutations choose for themselves."""
+
+
+def keep_share(config: pytest.Config, items: list[pytest.Function]) -> None:
+    """Deselect the tests that are not in the share."""
+    others = [item for item in items if not _is_chosen(item)]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if _is_chosen(item)]
+
 
 def is_in_share(name: str) -> bool:
-    """Return whether the test of this name runs."""
-    return crc32(name.encode(), _read_sources()) % SHARE == 0
+    """Return whether what has this name runs."""
+    return SHARE == 1 or crc32(name.encode(), _read_sources()) % SHARE == 0
 
 
-def keep_share(config: pytest.Config, items: list[pytest.Item], folder: Path) -> None:
-    """Deselect the tests below a folder that are not in the share."""
-    others = [item for item in items if folder in item.path.parents and not is_in_share(item.nodeid)]
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if item not in others]
+def _is_chosen(item: pytest.Function) -> bool:
+    if _WHOLE in item.path.parents:
+        return True
+    return is_in_share(item.nodeid if _SINGLE in item.path.parents else item.nodeid.partition("::")[0])
 
 
 @cache

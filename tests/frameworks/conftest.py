@@ -8,7 +8,6 @@ import pytest
 
 from tests.frameworks.installations import Installation, running_installation
 from tests.frameworks.kinds import AGUI, CLAUDE, IS_LOWEST, KINDS, MCP, SDK, TRPC_AGENT_GO, Kind
-from tests.shares import keep_share
 
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
 CHOSEN = [one for one in KINDS if one.name in _NAMES]
@@ -37,9 +36,8 @@ if CLAUDE not in _NAMES:
 
 
 @pytest.hookimpl(tryfirst=True)  # before the groups are read
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the tests that use the same installation in one process."""
-    keep_share(config, items, Path(__file__).parent)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests that share an installation in one process."""
     for item in items:
         callspec = getattr(item, "callspec", None)
         kind = callspec.params.get("running") if callspec is not None else None
