@@ -161,11 +161,12 @@ def describe_deadline(record: SuspensionRecord, item: Item) -> Sentence:
     if action is FallbackAction.VALUE:
         value = write_leaf(item.terms.fallback.value)
         return compose(_("Runs with the value “%(value)s” at %(when)s if nobody answers"), value=value, when=at)
-    if action is FallbackAction.FAIL:
-        return compose(_("The run fails at %(when)s if nobody answers"), when=at)
+    end = _("Denied at %(when)s if nobody answers")
     if item.reverses is not None:
-        return compose(_("Stays as it is from %(when)s if nobody undoes it"), when=at)
-    return compose(_("Denied at %(when)s if nobody answers"), when=at)
+        end = _("Stays as it is from %(when)s if nobody undoes it")
+    elif action is FallbackAction.FAIL:
+        end = _("The run fails at %(when)s if nobody answers")
+    return compose(end, when=at)
 
 
 def describe_next_step(record: SuspensionRecord, item: Item) -> Sentence:

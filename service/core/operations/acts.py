@@ -195,7 +195,7 @@ NO_PAGE_ACTS = frozenset(
         *("/sign-in", "/sign-in/{provider}", "/sign-in/{provider}/logout", "/me/display", "/welcome/demo"),
         "/items/{suspension_id}/{item_id}/sign",
         *("/sign-in/-/passkey", "/sign-in/-/passkey/options", "/me/passkeys/options"),
-        *("/views", "/views/delete", "/batch", "/second-looks"),
+        *("/views", "/views/delete", "/batch", "/second-looks", "/undo/{suspension_id}"),
         *("/items/{suspension_id}/{item_id}", "/items/{suspension_id}/{item_id}/claim", "/welcome/skip"),
         "/items/{suspension_id}/{item_id}/retract",
         *("/runs/{run_id}/notes", "/items/{suspension_id}/{item_id}/preview"),

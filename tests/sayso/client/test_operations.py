@@ -43,7 +43,7 @@ async def test_report_outcome_of_a_failure_async(desk: InProcessDesk) -> None:
     ("word", "use"),
     [
         ("action='aprove' is unknown. Give one of 'approve', 'deny', 'value'.", "decide"),
-        ("status='open' is unknown. Give one of 'pending', 'decided'.", "waiting"),
+        ("status='open' is unknown. Give one of 'pending', 'decided', 'undoable'.", "waiting"),
         ("status='aprove' is unknown. Give one of 'running', 'suspended', ", "runs"),
     ],
 )
