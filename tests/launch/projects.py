@@ -7,7 +7,7 @@ SAMPLE = Path(__file__).parent / "sample"
 WRONG = {
     "client.find_run(7)": 'has incompatible type "int"; expected "str"',
     'client.decide("sus_1", item, "aprove")': "expected \"Literal['approve', 'deny', 'value']\"",
-    'client.waiting("open")': "expected \"Literal['pending', 'decided']\"",
+    'client.waiting("open")': "expected \"Literal['pending', 'decided', 'undoable']\"",
     'client.runs("suspnded")': "incompatible type \"Literal['suspnded']\"",
     'gate(on_doubt="aks")(print)': "No overload variant",
 }
