@@ -46,6 +46,7 @@ def test_call_of_three_arguments_fits_one_screen(site: Site, open_as: Open) -> N
             "Terms",
             "The agent says · not checked",
             "Ask or handle",
+            "Forward",
             "Comments",
             "Files of reviewers",
             "Timeline",
