@@ -88,7 +88,13 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/deliveries.py": TABLE
         + _tests("transitions/test_deliveries transitions/test_forwarding transitions/test_stages")
         + OUTSIDERS,
-        "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT + UNDO + PREVIEWS,
+        "transitions/closing.py": DECIDING
+        + EXECUTION
+        + TABLE
+        + CLIENT
+        + UNDO
+        + PREVIEWS
+        + _tests("transitions/test_typed_secrets"),
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + COUNTERS + HANDING + PREVIEWS,
         "transitions/freezing.py": FREEZES + TABLE + UNDO + REVERSALS + _tests("desk/test_freezing"),
         "transitions/due.py": _tests("test_due test_doubted_time test_restoring desk/test_freezing desk/test_desk"),
@@ -118,6 +124,12 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("part", "key.ends_at_ms is None"): "a key with a successor was rotated, so it has an end",
         ("edge", "passed_ms < 0"): "without time between two readings nothing ran ahead",
     },
+    "transitions/closing.py": {
+        ("filter", "item.outcome is not None"): "every item of a leased record has an outcome",
+        ("part", "item.terms.secrets"): "a rule without secrets names none to redact",
+        ("guard", "item.terms.secrets"): "a rule without secrets names none to redact",
+        ("part", "given.value is not None"): "no value is no secret",
+    },
     "transitions/quorum.py": {
         ("guard", "quorum.approve == 1 and not quorum.each_of"): "counting gives the same result"
     },
@@ -135,7 +147,6 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("guard", "not begun"): "without calls under way nothing is noted",
         ("part", "item.permit is None"): "the permit of a call under way is redeemed",
     },
-    "transitions/closing.py": {("filter", "item.outcome is not None"): "every item of a leased record has an outcome"},
     "transitions/permits.py": {
         ("part", "outcome is None"): "callers pass decided suspensions only",
         ("filter", "item.permit is not None"): "a lost start has a permit",
