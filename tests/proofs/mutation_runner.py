@@ -33,7 +33,8 @@ class MutationRunner:
     """The client of a runner process."""
 
     def __init__(self) -> None:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        own = ("PYTEST_", "SHARE")  # of the process that asks; the runner always has all tests
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.proofs.mutation_runner"],
             cwd=ROOT,
