@@ -98,6 +98,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "grant_id": "gra_none",
             "seq": "2",
             "mandate_id": "man_none",
+            "invitation_id": "inv_none",
             "version": "none",
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest
