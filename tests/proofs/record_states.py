@@ -76,7 +76,7 @@ def _describe_item(item: Item, left: Callable[[int | None], int | None]) -> tupl
     soon = (item.undoable.by.id, item.undoable.action, left(item.undoable.until_ms)) if item.undoable else None
     decisions = counted, tuple(one.by.id for one in item.voided), soon
     if outcome is None:
-        invited = tuple((one.codes, one.proof_hash, one.ended) for one in item.invitations)
+        invited = tuple((known.codes, known.proof_hash, known.ended) for known in item.invitations)
         return decisions, left(item.terms.deadline_at_ms), item.reminded, item.escalated, item.seen_by is None, invited
     start_by = left(item.start_by_ms) if outcome.may_run else None
     return decisions, outcome.verdict, outcome.by.id, start_by, item.permit is None

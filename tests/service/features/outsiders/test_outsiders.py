@@ -87,17 +87,17 @@ class Outside:
         return answer.text
 
     def read_code(self, address: str = JANE) -> str:
-        found = re.search(r"^\d{6}$", text_of(self.mail.to(address)[-1]), re.MULTILINE)
-        assert found
-        return found[0]
+        code = re.search(r"^\d{6}$", text_of(self.mail.to(address)[-1]), re.MULTILINE)
+        assert code
+        return code[0]
 
     async def prove(self, path: str) -> tuple[str, str]:
         """Have a code mailed and enter it; return the page of the item, and the proof in its forms."""
         await self.send(path, act="send")
         page = await self.send(path, act="enter", code=self.read_code())
-        found = re.search(r'name="proof" value="([0-9a-f]{64})"', page)
-        assert found, page
-        return page, found[1]
+        proof = re.search(r'name="proof" value="([0-9a-f]{64})"', page)
+        assert proof, page
+        return page, proof[1]
 
 
 @pytest.fixture
@@ -304,5 +304,5 @@ async def test_client_invites_lists_and_revokes(outside: Outside) -> None:
         (invited,) = made.invitations
         assert (invited.address, invited.note, invited.by, invited.state) == (JANE, "Is it right?", "anna", "open")
         assert await anna.exchange(outsiders.list_invitations(outside.record.id, "i1")) == made
-        left = await anna.exchange(outsiders.revoke_invitation(outside.record.id, "i1", invited.id))
-        assert [known.state for known in left.invitations] == ["revoked"]
+        closed = await anna.exchange(outsiders.revoke_invitation(outside.record.id, "i1", invited.id))
+        assert [known.state for known in closed.invitations] == ["revoked"]
