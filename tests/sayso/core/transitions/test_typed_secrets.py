@@ -1,5 +1,7 @@
 """Secrets that people type, as a value or in an edit, are masked in what runs report afterwards."""
 
+from typing import Any
+
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import ItemKind
 from sayso.core.records.suspensions import RunEnd, RunStatus, SuspensionRecord
@@ -12,19 +14,19 @@ from tests.sayso.samples import T0, ask, intent, pending, word
 TYPED = "hunter-22"
 
 
-def given_value(**terms: object) -> SuspensionRecord:
+def given_value(**terms: Any) -> SuspensionRecord:
     """Return a record whose item got a value."""
     asked = pending(ask(kind=ItemKind.INPUT, **terms))
     return decide(asked, word(asked, "value", value=TYPED), T0).record
 
 
-def edited(**terms: object) -> SuspensionRecord:
+def edited(**terms: Any) -> SuspensionRecord:
     """Return a record of which one of two reviewers edited the call."""
     asked = pending(ask(quorum={"approve": 2}, **terms))
     return decide(asked, word(asked, args={"order": TYPED, "amount": 1}), T0).record
 
 
-def ended(record: SuspensionRecord, **end: object) -> SuspensionRecord:
+def ended(record: SuspensionRecord, **end: Any) -> SuspensionRecord:
     return record.model_copy(update={"end": RunEnd(status=RunStatus.FAILED, **end)})
 
 

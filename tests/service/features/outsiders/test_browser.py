@@ -1,37 +1,22 @@
 """A customer decides on a phone: a reviewer invites them, they open the mailed link, and enter the mailed code."""
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sayso.core.records.terms import RuleTerms
 from service.channels.kinds import open_channels
-from service.core.settings import Settings
 from service.core.wiring import Wiring
 from tests.browser import PHONE
 from tests.channels import Book
-from tests.fakes.smtp import MailServer, links_of, serving_mail, text_of
+from tests.fakes.smtp import MailServer, links_of, text_of
 from tests.service.edge.web.sites import Site
 from tests.service.edge.web.stories import asked, make_ask, place_of
-from tests.service.features.phone.worlds import settings_with_channels
 from workers.notify.attempts import Gate
 from workers.notify.notifier import Notifier
 
 JANE = "jane@partner.example"
-
-
-@pytest.fixture
-def mail() -> Iterator[MailServer]:
-    with serving_mail() as server:
-        yield server
-
-
-@pytest.fixture
-def settings(clean_store_url: str, tmp_path: Path, mail: MailServer) -> Settings:
-    return settings_with_channels(clean_store_url, tmp_path, mail)
 
 
 async def deliver(wiring: Wiring) -> None:

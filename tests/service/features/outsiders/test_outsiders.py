@@ -1,10 +1,9 @@
 """Somebody outside decides one item by a mailed link and a mailed code, and by nothing less."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,8 +21,7 @@ from service.core.settings import Settings
 from service.core.wiring import Wiring
 from tests.builders import approve, ask, make_pending, make_person, person
 from tests.channels import Book
-from tests.fakes.smtp import MailServer, html_of, links_of, serving_mail, text_of
-from tests.service.features.phone.worlds import settings_with_channels
+from tests.fakes.smtp import MailServer, html_of, links_of, text_of
 from tests.service.worlds import World, read_store
 from workers.notify.attempts import Gate
 from workers.notify.notifier import Notifier
@@ -32,17 +30,6 @@ JANE = "jane@partner.example"
 RULE = (JANE, "*@customer.example")
 SAME = {"Sec-Fetch-Site": "same-origin"}
 WRONG = "This code is not right"
-
-
-@pytest.fixture
-def mail() -> Iterator[MailServer]:
-    with serving_mail() as server:
-        yield server
-
-
-@pytest.fixture
-def settings(clean_store_url: str, tmp_path: Path, mail: MailServer) -> Settings:
-    return settings_with_channels(clean_store_url, tmp_path, mail)
 
 
 @dataclass
