@@ -29,5 +29,5 @@ def invite(
         elif revoke:
             request = outsiders.revoke_invitation(suspension.id, picked.item_id, revoke)
         known = client.exchange(request).invitations
-    rows = ((one.id, one.address, one.state, one.by, format_time(one.until)) for one in known)
+    rows = ((sent.id, sent.address, sent.state, sent.by, format_time(sent.until)) for sent in known)
     print_list(known, json, ("id", "address", "state", "by", "until"), rows, empty="Nobody outside was invited.")

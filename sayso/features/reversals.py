@@ -66,10 +66,10 @@ def _read_offers(client: Client) -> list[SuspensionView]:
 
 def _find_offer(client: Client, id_: str) -> SuspensionView:
     if id_.startswith("sus_") and len(id_) >= 36:
-        found = client.find(id_)
-        if all(item.reverses is None for item in found.items):
+        suspension = client.find(id_)
+        if all(item.reverses is None for item in suspension.items):
             raise Conflict(f"{id_} offers to undo no call. `sayso undo` lists the offers.")
-        return found
+        return suspension
     matches = [offer for offer in _read_offers(client) if id_ in offer.id]
     if len(matches) != 1:
         raise NotFound(f"{len(matches) or 'No'} offers match {id_!r}. Give more of an id from `sayso undo`.")
