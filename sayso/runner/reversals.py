@@ -59,8 +59,8 @@ def offer_undo(agent: Agent, record: SuspensionRecord, entry: BatchCall, at_ms: 
         raise InvalidInput(f"No rule lets {call.name} run with a veto.")
     definition = _define_undo(tool)
     body = (
-        f"{call.name} ran at once, without asking, because a rule allows it with a veto. Approved, it is undone; "
-        "denied, or without a decision in time, it stays."
+        f"{call.name} ran at once, without asking, because a rule allows it with a veto. "
+        "Undo (approve) has it undone. Keep (deny), or no decision in time: it stays as it is."
     )
     return ItemDraft(
         call_id=call.call_id,

@@ -20,13 +20,15 @@ from service.channels.config import ChannelConfig
 class CardAction(StrEnum):
     """A control on a card. Every card has `open`, the link to the item's page; `ask` asks the requester.
 
-    `undo` takes a decision back before it takes effect, and is all that a card then has beside `open`.
+    `changes` denies and requests changes. `undo` takes a decision back before it takes effect, and is all that a card
+    then has beside `open`.
     """
 
     OPEN = "open"
     APPROVE = "approve"
     EDIT = "edit"
     DENY = "deny"
+    CHANGES = "changes"
     VALUE = "value"
     ASK = "ask"
     UNDO = "undo"
@@ -138,10 +140,32 @@ def allowed_actions(card: Card, *, complete: bool, decides: frozenset[CardAction
         return frozenset({CardAction.OPEN})
     if card.undoable:
         return frozenset({CardAction.OPEN, *({CardAction.UNDO} & decides)})
-    wanted = {CardAction.ASK, *(CardAction(answer) for answer in card.answers)} & decides
+    wanted = {CardAction(answer) for answer in card.answers}
+    if not card.reverses:  # nobody answers questions about an offer to undo a call
+        wanted.add(CardAction.ASK)
+    if card.takes_changes and CardAction.DENY in wanted:
+        wanted.add(CardAction.CHANGES)
     if not complete:
         wanted -= {CardAction.APPROVE, CardAction.EDIT, CardAction.VALUE}
-    return frozenset({CardAction.OPEN, *wanted})
+    return frozenset({CardAction.OPEN, *(wanted & decides)})
+
+
+_NAMES = {
+    CardAction.OPEN: "Open",
+    CardAction.APPROVE: "Approve",
+    CardAction.EDIT: "Edit…",
+    CardAction.DENY: "Deny…",
+    CardAction.CHANGES: "Request changes…",
+    CardAction.VALUE: "Enter value…",
+    CardAction.ASK: "Ask…",
+    CardAction.UNDO: "Undo",
+}
+_NAMES_OF_OFFERS = {CardAction.APPROVE: "Undo", CardAction.DENY: "Keep…", CardAction.UNDO: "Take it back"}
+
+
+def name_action(card: Card, action: CardAction) -> str:
+    """Return the name of a control. One that first opens a form or asks for a text ends in `…`."""
+    return _NAMES_OF_OFFERS.get(action, _NAMES[action]) if card.reverses else _NAMES[action]
 
 
 GRACE_S = 10

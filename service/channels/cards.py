@@ -15,6 +15,7 @@ from sayso.core.records.previews import find_preview
 from sayso.core.records.proofs import StepUp
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
+from sayso.core.records.undoing import is_offer
 from sayso.core.sentences import items, name_reviewers, outcomes
 from sayso.core.sentences.deadlines import describe_fallback, write_sentence
 from sayso.core.sentences.stages import describe_stages
@@ -22,15 +23,21 @@ from sayso.core.text.invisible import write_signs
 from sayso.core.text.language import cut
 from sayso.core.text.redaction import Redacted, redact
 from sayso.core.text.summaries import summarize, write_pretty
+from sayso.core.transitions.decision_checks import takes_changes
 from sayso.core.transitions.deliveries import card_version, is_live
 from sayso.core.transitions.permits import shows_effect
 from sayso.core.transitions.superseding import is_superseded
 from service.core.operations.masking import collect_secrets
 
 _DEADLINE = "Decide before"
+_UNDO_DEADLINE = "Can be undone until"
+_UNLESS_UNDONE = "If nobody undoes it"
+DEADLINE_LABELS = frozenset({_DEADLINE, _UNDO_DEADLINE, _UNLESS_UNDONE})
+"""The labels of facts that say when an item closes, and how an offer to undo a call does. They quote nothing."""
+
 _STEP_UPS: dict[StepUp, tuple[str, str]] = {
-    "code": ("Code", "Approve on the item's page, with a code of your authenticator app or with a passkey."),
-    "passkey": ("Passkey", "Approve on the item's page, where your passkey signs it."),
+    "code": ("Code", "on the item's page, with a code of your authenticator app or with a passkey."),
+    "passkey": ("Passkey", "on the item's page, where your passkey signs it."),
 }
 _EFFECT_CHARS = 300
 _LATEST = 3  # how many questions to the requester a card shows, so that every card fits into a message
@@ -50,6 +57,8 @@ class Card:
     `facts` were computed by Sayso; `claims` come from the agent and are not checked. `args` are the arguments that will
     run, with secrets masked if `masked`. `live` says whether the item can still be decided, and `closing` how it ended.
     `ended` is `closing` without the reason that a person wrote. `undoable` says that a decision takes effect soon.
+    An offer to undo a call names that call in `reverses`, and `tool` and `args` are those of it, with its result.
+    `takes_changes` says that a denial may request changes.
     """
 
     suspension_id: str
@@ -75,6 +84,8 @@ class Card:
     live: bool = False
     urgent: bool = False
     undoable: bool = False
+    reverses: str = ""
+    takes_changes: bool = False
 
     def for_confirmation(self, person: str) -> "Card":
         """Return the card for the acting user, who confirms the call on its page; without buttons."""
@@ -84,7 +95,25 @@ class Card:
     @property
     def deadline(self) -> str:
         """The deadline as the card's facts state it; empty without one."""
-        return next((fact.text for fact in self.facts if fact.label == _DEADLINE), "")
+        return next((fact.text for fact in self.facts if fact.label in (_DEADLINE, _UNDO_DEADLINE)), "")
+
+    @property
+    def title(self) -> str:
+        """What the agent asks, or did: a line without arguments."""
+        if not self.reverses:
+            return f"{self.agent} asks: {self.tool}"
+        return f"{self.agent} ran {self.tool}.{' Undo it?' if self.live else ''}"
+
+    @property
+    def masked_note(self) -> str:
+        """What a card says that shows a masked value."""
+        act = "undo it" if self.reverses else "approve"
+        return f"Secret values are masked, so this card cannot {act}. Open the item to decide."
+
+    @property
+    def args_title(self) -> tuple[str, str]:
+        """What its arguments are: in a few words, and more of it."""
+        return ("What ran", "its arguments and its result") if self.reverses else ("Arguments", "exactly what will run")
 
     @cached_property
     def args_text(self) -> str:
@@ -110,7 +139,8 @@ def build_card(
         return Line(label, write_signs(secrets.scrub(text)))
 
     live = is_live(record, item)
-    leaves = ", ".join(f"{leaf.path}: {leaf.text}" for leaf in summarize(args).shown)
+    tool, call = _name_call(item, args)
+    offers = is_offer(item)
     warnings = [items.describe_resemblance(item.resembles), *items.describe_characters({item.tool.name: args})]
     if item.doubt is not None:
         warnings.append("This call may already have run.")
@@ -119,8 +149,8 @@ def build_card(
         item_id=item.item_id,
         digest=item.digest,
         version=card_version(record, item),
-        headline=cut(write_signs(f"{item.tool.name}({leaves})"), 120),
-        tool=write_signs(item.tool.name),
+        headline=f"Undo {cut(call, 114)}?" if offers else cut(call, 120),
+        tool=tool,
         agent=write_signs(record.run.agent),
         facts=tuple(write(label, text) for label, text in _list_facts(record, item) if text),
         claims=tuple(
@@ -146,7 +176,19 @@ def build_card(
         link=item_link(public_url, record.id, item.item_id),
         urgent=item.terms.urgent,
         undoable=item.undoable is not None,
+        reverses=cut(call, 120) if offers else "",
+        takes_changes=takes_changes(item),
     )
+
+
+def _name_call(item: Item, args: JsonObject) -> tuple[str, str]:
+    """Return the tool and the call in one line; of an offer to undo a call, those of the call that ran."""
+    tool, shown = item.tool.name, args
+    if is_offer(item) and item.reverses is not None:
+        ran = args.get("arguments")
+        tool, shown = item.reverses.tool, ran if isinstance(ran, dict) else {}
+    leaves = ", ".join(f"{leaf.path}: {leaf.text}" for leaf in summarize(shown).shown)
+    return write_signs(tool), write_signs(f"{tool}({leaves})")
 
 
 def _list_answers(item: Item) -> tuple[Answer, ...]:
@@ -180,19 +222,19 @@ def describe_end(record: SuspensionRecord, item: Item) -> str:
 
 
 def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
-    earlier = len(item.inquiries) - _LATEST
+    earlier, offers = len(item.inquiries) - _LATEST, is_offer(item)
     return [
         Line("What it would do", _describe_effect(item)),
         Line("Question", item.prompt.title or ""),
         Line("Details", item.prompt.body or ""),
         Line("Reason", item.prompt.reason or ""),
         Line("Agent", record.run.agent + (f", sub-agent {item.subagent}" if item.subagent else "")),
-        Line("Requested by", record.run.owner),
+        Line("Requested by", items.list_requesters(record, item)[0]),
         Line("Rule", item.terms.rule_id or "no rule"),
         Line("Reviewers", items.describe_reviewers(record, item)),
         Line("Forwarded by", _describe_forward(item)),
-        Line(_DEADLINE, iso_utc(item.terms.deadline_at_ms)),
-        Line("If nobody answers", describe_fallback(record, item)),
+        Line(_UNDO_DEADLINE if offers else _DEADLINE, iso_utc(item.terms.deadline_at_ms)),
+        Line(_UNLESS_UNDONE if offers else "If nobody answers", describe_fallback(record, item)),
         Line("Stages", describe_stages(item)),
         Line("Quorum", items.describe_quorum(item)),
         Line("Confirmation", items.describe_confirmation(item)),
@@ -206,12 +248,17 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Decided", items.describe_undo(item.undoable) if item.undoable is not None else ""),
         Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),
         *(Line(f"Question of {inquiry.by.id}", inquiry.text) for inquiry in item.inquiries[-_LATEST:]),
-        *((Line(*_STEP_UPS[item.terms.step_up]),) if item.terms.step_up is not None else ()),
+        *((_describe_step_up(item, item.terms.step_up),) if item.terms.step_up is not None else ()),
         Line(
             "Number",
             f"{items.describe_number(record, item)}, and type them on its page." if item.terms.match_number else "",
         ),
     ]
+
+
+def _describe_step_up(item: Item, proof: StepUp) -> Line:
+    label, place = _STEP_UPS[proof]
+    return Line(label, f"{'Undo it' if is_offer(item) else 'Approve'} {place}")
 
 
 def _describe_forward(item: Item) -> str:
@@ -262,7 +309,10 @@ def build_digest(cards: Sequence[Card], most: int, size: Callable[[Entry], int])
     """Return the digest of open items, the most pressing first: as many as fit into `most` by their `size`."""
     count, entries = len(cards), list[Entry]()
     for card in sorted(cards, key=lambda card: card.deadline):
-        entry = Entry(f"{card.agent} asks: {card.headline}, before {card.deadline}", card.link)
+        text = f"{card.agent} asks: {card.headline}, before {card.deadline}"
+        if card.reverses:
+            text = f"{card.agent} ran {card.reverses}, which can be undone until {card.deadline}"
+        entry = Entry(text, card.link)
         most -= size(entry)
         if most < 0:
             break

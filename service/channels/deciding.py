@@ -8,10 +8,19 @@ from pydantic import JsonValue
 from sayso.core.canonical_json import canonical_json, parse_json
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor, DecisionRequest
+from sayso.core.records.envelopes import ChangeRequest
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
-from sayso.core.sentences.deliveries import ASKED, LINKED, UNDONE
+from sayso.core.records.undoing import is_offer
+from sayso.core.sentences.deliveries import (
+    ASKED,
+    LINKED,
+    LONGEST_REASON,
+    UNDONE,
+    WRITE_CHANGES,
+    describe_long_reason,
+)
 from sayso.core.sentences.items import describe_quorum
 from sayso.core.sentences.stages import describe_stages
 from sayso.core.transitions.deciding import find_item
@@ -64,6 +73,17 @@ def read_value(typed: str, item: Item, definition: ToolDefinition | None) -> Jso
         return typed
 
 
+def read_denial(typed: str, digest: str, *, changes: bool) -> DecisionRequest:
+    """Return a denial with this reason, or one that requests these changes; raises `InvalidInput`."""
+    typed = typed.strip()
+    if len(typed) > LONGEST_REASON:
+        raise InvalidInput(describe_long_reason(typed))
+    if changes and not typed:
+        raise InvalidInput(WRITE_CHANGES)
+    requested = ChangeRequest() if changes else None
+    return DecisionRequest(action="deny", digest=digest, message=typed or None, changes=requested)
+
+
 class CardRef(NamedTuple):
     """What a control of a card names: the item, and the digest that the card showed."""
 
@@ -93,13 +113,18 @@ async def decide_on_card(
     record = (await parts.desk.suspensions.read(card.suspension_id)).record
     item = find_item(record, card.item_id)
     if is_live(record, item) and item.undoable is None:  # the desk knows the same decision again
-        action = CardAction.EDIT if request.args is not None else CardAction(request.action)
-        await _check_offered(parts, channel, record, item, action)
+        await _check_offered(parts, channel, record, item, _find_action(request))
     saved = await parts.desk.decide(
         card.suspension_id, card.item_id, request, by, key=f"{channel.name}:{key}", asker=channel.name
     )
     item = find_item(saved.record, card.item_id)
     return Decided(saved.record, item, describe_result(saved.record, item))
+
+
+def _find_action(request: DecisionRequest) -> CardAction:
+    if request.changes is not None:
+        return CardAction.CHANGES
+    return CardAction.EDIT if request.args is not None else CardAction(request.action)
 
 
 async def undo_on_card(parts: Wiring, card: CardRef, by: Actor) -> str:
@@ -123,7 +148,8 @@ def describe_result(record: SuspensionRecord, item: Item) -> str:
     if not item.open:
         return describe_closing(record, item)
     if item.undoable is not None:
-        return f"Your decision takes effect at {iso_utc(item.undoable.until_ms)}. Until then, Undo takes it back."
+        way = "you can take it back" if is_offer(item) else "Undo takes it back"
+        return f"Your decision takes effect at {iso_utc(item.undoable.until_ms)}. Until then, {way}."
     return f"Your decision is recorded. {describe_quorum(item) or describe_stages(item)}."
 
 

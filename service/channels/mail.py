@@ -78,6 +78,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def _fill(card: Card, args_text: str) -> MailBody:
+    what = f"Undo {card.tool}" if card.reverses else card.tool
     context = {
         "card": card,
         "facts": [Line(label, _shorten(text)) for label, text in card.facts],
@@ -86,7 +87,7 @@ def _fill(card: Card, args_text: str) -> MailBody:
         "omitted": len(card.args_text) if not args_text else 0,
         "UNCHECKED": UNCHECKED,
     }
-    return render_body("card", one_line(f"[Sayso] {card.tool} for {card.agent}", LONGEST_SUBJECT_CHARS), context)
+    return render_body("card", one_line(f"[Sayso] {what} for {card.agent}", LONGEST_SUBJECT_CHARS), context)
 
 
 def render_body(template: str, subject: str, context: Mapping[str, object]) -> MailBody:

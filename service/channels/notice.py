@@ -31,7 +31,7 @@ def render_card(card: Card) -> Rendered:
     link = f"Open: {card.link}"
     while count_units("\n".join([*lines, link])) > MESSAGE_UNITS:
         lines.pop()
-    title = _cut(f"{card.agent} asks: {card.tool}", TITLE_CHARS)
+    title = _cut(card.title, TITLE_CHARS)
     text = "\n".join([*lines, link])
     actions = allowed_actions(card, complete=False, decides=frozenset())
     return Rendered({"title": title, "body": text}, f"{title}\n{text}", complete=False, actions=actions)

@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from sayso.core.text.invisible import UNCHECKED
 from service.channels.base import HttpChannel, Recipient, Rendered, allowed_actions, explain_status, request
-from service.channels.cards import Card
+from service.channels.cards import DEADLINE_LABELS, Card
 from service.channels.config import ChannelConfig
 from service.core.settings.receivers import Secret
 
@@ -19,17 +19,15 @@ LINE_BYTES = 200
 URGENT = 5
 NORMAL = 3
 
-_PUBLIC_FACTS = frozenset({"Decide before"})
-
 
 def render_card(card: Card, *, own_broker: bool) -> Rendered:
     """Return the notification, with the link as its only action. Arguments that do not fit are omitted as a whole."""
     lines = list(_write_lines(card, own_broker=own_broker))
-    text = "\n".join([*lines, "Arguments, exactly what will run:", card.args_text])
+    text = "\n".join([*lines, f"{', '.join(card.args_title)}:", card.args_text])
     fits = own_broker and count_bytes(text) <= MESSAGE_BYTES
     if not fits:
         text = cut("\n".join([*lines, "Open the item to read its arguments."]), MESSAGE_BYTES)
-    title = cut(f"{'Urgent: ' if card.urgent and card.live else ''}{card.agent} asks: {card.tool}", TITLE_BYTES)
+    title = cut(f"{'Urgent: ' if card.urgent and card.live else ''}{card.title}", TITLE_BYTES)
     body: dict[str, Any] = {
         "title": title.replace("\n", "↵"),
         "message": text,
@@ -60,7 +58,7 @@ def _write_lines(card: Card, *, own_broker: bool) -> Iterator[str]:
     if own_broker:
         yield from (cut(f"Warning: {warning}", LINE_BYTES) for warning in card.warnings)
     for label, text in card.facts:
-        if own_broker or label in _PUBLIC_FACTS:
+        if own_broker or label in DEADLINE_LABELS:
             yield cut(f"{label}: {text}", LINE_BYTES)
     if own_broker and card.claims:
         yield UNCHECKED

@@ -36,7 +36,10 @@ LONGEST_TEXT_CHARS = 300
 def render_card(card: Card, *, alert: bool = True) -> Rendered:
     """Return the card as JSON for the service worker, in place of the item's last; `alert` makes a sound."""
     if card.live:
-        title, body = "Decide before it runs" if not card.urgent else "Urgent: decide before it runs", card.headline
+        purpose, body = "decide before it runs", card.headline
+        if card.reverses:
+            purpose, body = "it ran at once, undo it?", f"{body}\nUntil {card.deadline}; after that it stays as it is."
+        title = f"Urgent: {purpose}" if card.urgent else f"{purpose[:1].upper()}{purpose[1:]}"
     else:
         title, body = "Closed", f"{cut(card.closing, LONGEST_TEXT_CHARS)}\n{card.headline}"
     payload: dict[str, JsonValue] = {

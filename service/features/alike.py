@@ -258,7 +258,7 @@ async def _gather(
         "ticked": {line.card.row_id for line in lines if not line.reasons} if ticked is None else {*ticked},
         "typed": reason,
         "pick": PICK,
-        "denial": describe_denial(first.record) if first is not None else "",
+        "denial": describe_denial(first.record, first.item) if first is not None else "",
         "problem": "",
         "results": [],
         "counts": [],

@@ -12,6 +12,7 @@ from sayso.core.records.envelopes import ARGUMENT_PATTERN
 from sayso.core.records.items import Answer, Item
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.sentences import join_words
+from sayso.core.sentences.deliveries import WRITE_CHANGES
 from sayso.core.text.language import _
 from sayso.core.transitions.decision_checks import takes_changes
 from sayso.errors import InvalidInput, SaysoError, TooLarge
@@ -44,6 +45,7 @@ class Forms(NamedTuple):
     returned: bool = False  # whether they have
 
 
+RETURNS = "returns"  # the field of a denial that requests changes
 _MARK = "change."
 _MOST_MARKED = 20
 
@@ -78,7 +80,7 @@ def refill(forms: Forms, post: Post) -> Forms:
         chosen=chosen,
         message=normalize(post.get("message", "")),
         marked=frozenset(_list_marked(post)),
-        returned="returns" in post,
+        returned=RETURNS in post,
         args=read_fields(forms.args, post).fields if chosen == Answer.EDIT else forms.args,
         value=read_fields(forms.value, post).fields if chosen == Answer.VALUE else forms.value,
     )
@@ -138,9 +140,9 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
     code = "".join(post.get("code", "").split()) or None
     if code is not None and not re.fullmatch("[0-9]{6}", code):
         raise InvalidInput(_("The code of your app has six digits. Type it again."))
-    changes = {"paths": _list_marked(post)[:_MOST_MARKED]} if "returns" in post and answer == Answer.DENY else None
+    changes = {"paths": _list_marked(post)[:_MOST_MARKED]} if RETURNS in post and answer == Answer.DENY else None
     if changes is not None and message is None:
-        raise InvalidInput(_("Write what to change. The agent gets this text."))
+        raise InvalidInput(_(WRITE_CHANGES))
     try:
         return DecisionRequest.model_validate(
             {

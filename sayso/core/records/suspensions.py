@@ -19,6 +19,7 @@ from sayso.core.records.permissions import Grant, Mandate
 from sayso.core.records.run_state import SealedState, StateRef
 from sayso.core.records.terms import Terms
 from sayso.core.records.tools import ToolResult
+from sayso.core.records.undoing import is_offer
 
 DUE_AGAIN_MS = 3_000  # the delay before a decided suspension without a lease is put on the ready list again
 
@@ -298,7 +299,7 @@ class SuspensionRecord(Stored):
     @property
     def offers_undo(self) -> bool:
         """Whether it offers to undo a call that ran. Nothing waits for it, so it is in no inbox."""
-        return any(item.reverses is not None and item.doubt is None for item in self.items)
+        return any(map(is_offer, self.items))
 
     @property
     def approved(self) -> bool:

@@ -1,5 +1,7 @@
 """Frozen models of what people can undo: a decision before it takes effect, and a call that ran."""
 
+from typing import Protocol
+
 from pydantic import Field, JsonValue
 
 from sayso.core.canonical_json import JsonObject
@@ -46,6 +48,20 @@ class Reversal(Immutable):
     index: int
     at_ms: int
     by: Actor | None = Field(None, exclude_if=is_empty)
+
+
+class _Asked(Protocol):
+    """A stored item, or one from an API response."""
+
+    @property
+    def reverses(self) -> object | None: ...
+    @property
+    def doubt(self) -> object | None: ...
+
+
+def is_offer(item: _Asked) -> bool:
+    """Return whether an item offers to undo a call that ran; one that asks whether an undo ran does not."""
+    return item.reverses is not None and item.doubt is None
 
 
 class UndoneCall(Immutable):

@@ -13,6 +13,7 @@ from sayso.core.records.freezes import TIME, Freeze
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import FallbackAction
+from sayso.core.records.undoing import is_offer
 from sayso.core.sentences import name_reviewers
 from sayso.core.text.language import _, ngettext, translate_count
 from sayso.core.text.summaries import write_leaf
@@ -162,7 +163,7 @@ def describe_deadline(record: SuspensionRecord, item: Item) -> Sentence:
         value = write_leaf(item.terms.fallback.value)
         return compose(_("Runs with the value “%(value)s” at %(when)s if nobody answers"), value=value, when=at)
     end = _("Denied at %(when)s if nobody answers")
-    if item.reverses is not None:
+    if is_offer(item):
         end = _("Stays as it is from %(when)s if nobody undoes it")
     elif action is FallbackAction.FAIL:
         end = _("The run fails at %(when)s if nobody answers")
@@ -182,6 +183,8 @@ def describe_next_step(record: SuspensionRecord, item: Item) -> Sentence:
 def describe_fallback(record: SuspensionRecord, item: Item) -> str:
     """Return the effect of the deadline without its time, as the end of the sentence `If nobody answers, …`."""
     fallback = item.terms.fallback
+    if is_offer(item):
+        return _("it stays as it is")
     if names := _find_asked_at_deadline(record, item):
         span = describe_span(escalation_time_ms(record, item))
         return ngettext(

@@ -123,6 +123,7 @@ PRIVATE_ONLY = "Decisions are taken in the private chat with this bot only."
 NOT_A_CARD = "Reply to a card's question, or press a button on a card. To link this chat send: {}"
 ASKED = "Your question was sent to {}. The answer appears on the card and on the item's page."
 UNDONE = "Your decision was taken back, and nothing ran. You can decide anew."
+WRITE_CHANGES = mark("Write what to change. The agent gets this text.")
 UNKNOWN_BUTTON = "This button belongs to no item. Open the item's page to decide."
 
 _MOST_CHOICES = 20
@@ -136,6 +137,16 @@ def describe_long_reason(reason: str) -> str:
 def request_reason(headline: str) -> str:
     """Return the request for the reason of a denial, which the denial waits for."""
     return f"Why do you deny {headline}? Reply with the reason, or with {NO_REASON} for none. Until then it stays open."
+
+
+def request_keep_reason(call: str) -> str:
+    """Return the request for the reason to keep a call that can be undone, which the decision waits for."""
+    return f"Why do you keep {call}? Reply with the reason, or with {NO_REASON} for none. Until then it can be undone."
+
+
+def request_changes(headline: str) -> str:
+    """Return the request for what the agent should change in its call, which the decision waits for."""
+    return f"What should change in {headline}? Reply with it; the agent gets your text. Until then it stays open."
 
 
 def request_question(headline: str, owner: str) -> str:

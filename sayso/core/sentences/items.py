@@ -12,7 +12,7 @@ from sayso.core.records.decisions import Actor, Decision, DecisionAction, list_f
 from sayso.core.records.items import Answer, Item, ItemKind
 from sayso.core.records.suspensions import Progress, RunRef, SuspensionRecord
 from sayso.core.records.terms import Quorum, group_of, may_reach
-from sayso.core.records.undoing import UndoableDecision
+from sayso.core.records.undoing import UndoableDecision, is_offer
 from sayso.core.sentences import join_words, name_each, name_reviewers
 from sayso.core.sentences.deadlines import describe_fallback
 from sayso.core.text.language import _, mark, ngettext
@@ -84,13 +84,17 @@ def describe_number(record: SuspensionRecord, item: Item) -> str:
     return _("Ask %(who)s for the two digits of this item", who=record.run.owner)
 
 
-def describe_denial(record: SuspensionRecord) -> str:
-    """Return the effect of a denial on the run."""
+def describe_denial(record: SuspensionRecord, item: Item) -> str:
+    """Return the effect of a denial on the run, or on the call that it would undo."""
+    if is_offer(item):
+        return _("If you keep it, nobody can undo it any more.")
     return _(_AFTER_DENIAL[record.on_deny])
 
 
 def name_denial(record: SuspensionRecord, item: Item) -> str:
     """Return the name of the button that denies, with the effect on the run if this denial decides."""
+    if is_offer(item):
+        return _("Keep it")
     denials = sum(decision.action == "deny" for decision in item.current)
     if denials + 1 < item.terms.quorum.deny:
         return _("Deny")
@@ -107,8 +111,14 @@ def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
         reviewers = _("%(reviewers)s, except %(maker)s, who made the key", reviewers=reviewers, maker=join_words(made))
     if not item.terms.no_self_approval:
         return reviewers
-    owner = join_words(requesters, "or")
+    owner = join_words(list_requesters(record, item), "or")
     return _("%(reviewers)s, except %(owner)s, who requested it", reviewers=reviewers, owner=owner)
+
+
+def list_requesters(record: SuspensionRecord, item: Item) -> tuple[str, ...]:
+    """Return who requested the call. No key asks to undo one, so there it is who is behind the key of its run."""
+    names = record.run.requesters
+    return names[1:] or names if item.reverses is not None else names
 
 
 def describe_quorum(item: Item) -> str:
@@ -258,7 +268,7 @@ def _describe_undoable(decision: Decision, by: Actor) -> str:
 def describe_undo(undoable: UndoableDecision) -> str:
     """Return for cards, which many may read, that somebody has decided, and when it takes effect."""
     who = undoable.by.id
-    return f"by {who}, from {iso_utc(undoable.until_ms)} on, unless {who} undoes it before"
+    return f"by {who}, from {iso_utc(undoable.until_ms)} on, unless {who} takes it back before"
 
 
 def describe_resemblance(names: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from sayso.core.records.decisions import (
 )
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import RunStatus, SuspensionRecord
+from sayso.core.records.undoing import is_offer
 from sayso.core.sentences.deadlines import Moment, Sentence, compose, describe_span
 from sayso.core.text.language import _, mark, ngettext
 from sayso.core.text.summaries import count_changes
@@ -42,6 +43,20 @@ _LATE: dict[str, tuple[str, str]] = {
     Verdict.FAILED: (mark("Failed: nobody answered in time"), mark("Failed at %(when)s: nobody answered in time")),
 }
 """What a deadline has decided, without and with its time."""
+
+_OFFER_DECISIONS: dict[str, str] = {
+    DecisionAction.APPROVE: mark("%(who)s chose to undo it"),
+    DecisionAction.DENY: mark("%(who)s chose to keep it"),
+}
+_OFFER_VERDICTS: dict[str, str] = {
+    Verdict.APPROVED: _OFFER_DECISIONS[DecisionAction.APPROVE],
+    Verdict.DENIED: _OFFER_DECISIONS[DecisionAction.DENY],
+}
+_OFFER_LATE = (
+    mark("Stays as it is: nobody undid it in time"),
+    mark("Stays as it is from %(when)s on"),
+)
+"""The same of an offer to undo a call, which a worker undoes after the decision."""
 
 _RETURNED = mark("%(who)s requested changes")
 
@@ -131,6 +146,8 @@ class _Decided(Protocol):
     @property
     def doubt(self) -> object | None: ...
     @property
+    def reverses(self) -> object | None: ...
+    @property
     def outcome(self) -> _Outcome | None: ...
 
 
@@ -147,6 +164,8 @@ def describe_actor(actor: _Actor) -> str:
 def describe_decision(item: Item, decision: Decision) -> str:
     """Return one reviewer's decision: `ben approved with 1 change`."""
     template = _DECISIONS[decision.action] if decision.changes is None else _RETURNED
+    if is_offer(item):
+        template = _OFFER_DECISIONS.get(decision.action, template)
     made = _(template) % {"who": describe_actor(decision.by)}
     if decision.args is not None:
         made = _("%(decision)s with %(changes)s", decision=made, changes=_count(item.tool.args, decision.args))
@@ -230,7 +249,7 @@ def describe_outcome(item: _Decided) -> str:
     if outcome is None:
         return ""
     if outcome.by.kind == ActorKind.TIMEOUT and outcome.verdict in _LATE:
-        return _(_LATE[outcome.verdict][0])
+        return _(_find_late(item, outcome.verdict)[0])
     if outcome.by.id == COVERED.id and outcome.by.kind == COVERED.kind:
         return _("Closed: a decision on another item was enough")
     name = describe_actor(outcome.by)
@@ -242,6 +261,8 @@ def describe_outcome(item: _Decided) -> str:
         changes = _count(item.tool.args, outcome.args)
         return _("%(who)s approved this with %(changes)s", who=name, changes=changes)
     ended = _VERDICTS.get(outcome.verdict, f"%(who)s {outcome.verdict} this")
+    if is_offer(item):
+        ended = _OFFER_VERDICTS.get(outcome.verdict, ended)
     return _(ended if outcome.changes is None else _RETURNED) % {"who": name}
 
 
@@ -251,8 +272,12 @@ def describe_outcome_when(item: Item) -> Sentence:
     if outcome is None:
         return ()
     if outcome.by.kind is ActorKind.TIMEOUT:
-        return compose(_(_LATE[outcome.verdict][1]), when=Moment(outcome.at_ms))
+        return compose(_(_find_late(item, outcome.verdict)[1]), when=Moment(outcome.at_ms))
     return (describe_outcome(item),)
+
+
+def _find_late(item: _Decided, verdict: str) -> tuple[str, str]:
+    return _OFFER_LATE if is_offer(item) else _LATE[verdict]
 
 
 def describe_undecided(record: SuspensionRecord, item: Item) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from sayso.core.text.invisible import UNCHECKED, write_signs
 from sayso.core.text.summaries import Leaf, list_values, write_pretty
-from service.channels.base import CardAction, Rendered, allowed_actions
+from service.channels.base import CardAction, Rendered, allowed_actions, name_action
 from service.channels.cards import FRAME_CHARS, Card, Line, build_digest
 from service.channels.slack import blocks as kit
 from service.channels.slack import limits
@@ -26,12 +26,13 @@ NOTE_CHARS = 500  # kept free for the notes about hidden text and masked values
 DECIDES = frozenset(CardAction) - {CardAction.OPEN}
 
 _BUTTONS = (
-    (CardAction.APPROVE, "Approve", "primary"),
-    (CardAction.VALUE, "Enter value…", "primary"),
-    (CardAction.EDIT, "Edit…", ""),
-    (CardAction.DENY, "Deny…", "danger"),
-    (CardAction.ASK, "Ask…", ""),
-    (CardAction.UNDO, "Undo", ""),
+    (CardAction.APPROVE, "primary"),
+    (CardAction.VALUE, "primary"),
+    (CardAction.EDIT, ""),
+    (CardAction.DENY, "danger"),
+    (CardAction.CHANGES, ""),
+    (CardAction.ASK, ""),
+    (CardAction.UNDO, ""),
 )
 
 
@@ -40,13 +41,18 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
     before = [kit.header(card.headline), *kit.rich_texts(_list_facts(card))]
     after = list(_write_rest(card))
     used = sum(limits.count_chars(kit.read_text(block)) for block in (*before, *after))
-    shown, hidden = _fit(list_values(card.args), limits.MESSAGE_CHARS - NOTE_CHARS - used)
+    title = kit.labelled(*card.args_title)
+    shown, hidden = _fit(title, list_values(card.args), limits.MESSAGE_CHARS - NOTE_CHARS - used)
     complete = not hidden and not card.masked
     actions = allowed_actions(card, complete=complete, decides=decides & DECIDES)
     if limits.count_chars(write_pretty(card.args)) > limits.INPUT_CHARS:
         actions -= {CardAction.EDIT}
     value = write_reference(card)
-    buttons = [kit.button(text, action, value, style=style) for action, text, style in _BUTTONS if action in actions]
+    buttons = [
+        kit.button(name_action(card, action), action, value, style="" if card.reverses else style)
+        for action, style in _BUTTONS
+        if action in actions
+    ]
     parts = [
         *before,
         kit.divider(),
@@ -104,12 +110,12 @@ def _write_rest(card: Card) -> Iterator[Block]:
     yield from kit.rich_texts(lines)
 
 
-def _fit(leaves: Sequence[Leaf], free: int) -> tuple[list[Block], int]:
-    """Return the blocks of the values that fit, in order, and how many characters do not.
+def _fit(title: Block, leaves: Sequence[Leaf], free: int) -> tuple[list[Block], int]:
+    """Return the title and the blocks of the values that fit, in order, and how many characters do not.
 
     Two neighbouring blocks hold more than `SECTION_CHARS` together, so `MESSAGE_CHARS` keep within `MESSAGE_BLOCKS`.
     """
-    parts: list[Block] = [kit.labelled("Arguments", "exactly what will run")]
+    parts: list[Block] = [title]
     for place, leaf in enumerate(leaves):
         row = _write_leaf(leaf)
         size = sum(limits.count_chars(kit.read_text(block)) for block in row)
@@ -143,4 +149,4 @@ def _write_notes(card: Card, hidden: int) -> Iterator[Block]:
             "Open the item to read them and decide."
         )
     if card.masked:
-        yield kit.context("Secret values are masked, so this card cannot approve. Open the item to decide.")
+        yield kit.context(card.masked_note)

@@ -20,7 +20,7 @@ from service.channels.slack import blocks as kit
 from service.channels.slack import limits
 from service.channels.slack.blocks import Block
 from service.core.operations.masking import mask_item
-from service.forms.answers import Forms, mark_problems, read_answer, refill
+from service.forms.answers import RETURNS, Forms, mark_problems, read_answer, refill
 from service.forms.controls import Field
 
 CALLBACK = "sayso:"
@@ -31,12 +31,20 @@ _INPUT = "input"
 FORMS = {
     CardAction.EDIT: ("Edit and approve", "Approve edited"),
     CardAction.DENY: ("Deny", "Deny"),
+    CardAction.CHANGES: ("Request changes", "Request changes"),
     CardAction.VALUE: ("Enter a value", "Send value"),
     CardAction.ASK: ("Ask the requester", "Send question"),
 }
 """The actions that open a modal, with the titles of the modal and of its button."""
 
-_LABELS = {CardAction.DENY: "Reason; the agent sees it", CardAction.ASK: "Question to the requester"}
+_KEEP = ("Keep it", "Keep it")  # the same of a denial of an offer to undo a call
+
+_LABELS = {
+    CardAction.DENY: "Reason; the agent sees it",
+    CardAction.CHANGES: "What to change; the agent sees it",
+    CardAction.ASK: "Question to the requester",
+}
+_REQUIRED = frozenset({CardAction.CHANGES, CardAction.ASK})
 
 
 class Origin(NamedTuple):
@@ -51,14 +59,15 @@ class Origin(NamedTuple):
 
 def build_modal(action: CardAction, card: Card, forms: Forms, origin: Origin) -> Block:
     """Return the modal for an action; raises `TooLarge` where a field exceeds what a modal holds."""
-    fields, (title, submit) = _fields_of(action, forms), FORMS[action]
+    keeps = bool(card.reverses) and action is CardAction.DENY
+    fields, (title, submit) = _fields_of(action, forms), _KEEP if keeps else FORMS[action]
     texts = [kit.context(card.headline)]
     texts += [kit.context(f"{fact.label}: {fact.text}") for fact in card.facts if fact.label == "Question"]
-    label = _LABELS.get(action, "Note; the agent sees it")
+    label = "Reason" if keeps else _LABELS.get(action, "Note; the agent sees it")
     element = {"type": "plain_text_input", "action_id": _INPUT, "multiline": True, "max_length": MESSAGE_CHARS}
     inputs = [
         *(_write_field(field) for field in fields),
-        _input(MESSAGE, label, "", element, optional=action is not CardAction.ASK),
+        _input(MESSAGE, label, "", element, optional=action not in _REQUIRED),
     ]
     view = {
         "type": "modal",
@@ -159,9 +168,11 @@ def _input(key: str, label: str, hint: str, element: Block, *, optional: bool) -
 
 
 def _read_post(action: CardAction, forms: Forms, origin: Origin, values: Any) -> dict[str, str]:
-    answer = Answer(action)
     typed = dict(_read_values(_fields_of(action, forms), values))
-    return {"answer": answer, "digest": origin.digest, MESSAGE: _read_typed(values, MESSAGE), **typed}
+    changes = action is CardAction.CHANGES
+    answer = Answer.DENY if changes else Answer(action)
+    post = {"answer": answer, "digest": origin.digest, MESSAGE: _read_typed(values, MESSAGE), **typed}
+    return post | ({RETURNS: "yes"} if changes else {})
 
 
 def _read_values(fields: Sequence[Field], values: Any) -> Iterator[tuple[str, str]]:

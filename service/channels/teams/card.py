@@ -13,7 +13,7 @@ from sayso.core.canonical_json import canonical_json
 from sayso.core.records.items import LONGEST_TEXT
 from sayso.core.text.invisible import UNCHECKED, write_signs
 from sayso.core.text.language import cut
-from service.channels.base import CardAction, Rendered, allowed_actions
+from service.channels.base import CardAction, Rendered, allowed_actions, name_action
 from service.channels.cards import Card, Entry, Line, build_digest
 
 MESSAGE_BYTES = 28_000  # the longest card as JSON, in UTF-16
@@ -24,7 +24,7 @@ DECISIONS = 5
 MOST_CHOICES = 50
 REASON_CHARS = 2000
 
-DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK, CardAction.UNDO})
+DECIDES = frozenset(CardAction) - {CardAction.OPEN, CardAction.EDIT}
 CARD_TYPE = "application/vnd.microsoft.card.adaptive"
 
 _FUNCTIONS = re.compile(r"\{\{\s*(DATE|TIME)\s*\(", re.IGNORECASE)
@@ -92,13 +92,13 @@ def _list_elements(card: Card, args: str) -> Iterator[Element]:
     yield from (_labelled(Line("Warning", warning)) for warning in card.warnings)
     yield from map(_labelled, card.facts)
     if args:
-        yield _text(_run("Arguments, exactly what will run:", weight="Bolder"))
+        yield _text(_run(f"{', '.join(card.args_title)}:", weight="Bolder"))
         yield from (_text(_run(line, fontType="Monospace"), spacing="None") for line in args.split("\n"))
     else:
         count = len(card.args_text)
         yield _text(_run(f"The arguments have {count} characters that cannot be shown here. Open the item to decide."))
     if card.masked:
-        yield _text(_run("Secret values are masked, so this card cannot approve. Open the item to decide."))
+        yield _text(_run(card.masked_note))
     if card.claims:
         yield _text(_run(UNCHECKED, italic=True), separator=True)
         yield from map(_labelled, card.claims)
@@ -108,20 +108,27 @@ def _list_elements(card: Card, args: str) -> Iterator[Element]:
 
 
 def _write_actions(card: Card, actions: frozenset[CardAction]) -> Iterator[Element]:
+    names = {action: name_action(card, action) for action in actions}
     if CardAction.APPROVE in actions:
-        yield {**_execute("Approve", CardAction.APPROVE, card), "style": "positive"}
+        yield _execute(names[CardAction.APPROVE], CardAction.APPROVE, card, "positive")
     if CardAction.VALUE in actions:
-        yield _ask("Enter value…", _write_input(card), _execute("Send", CardAction.VALUE, card))
+        yield _ask(names[CardAction.VALUE], _write_input(card), _execute("Send", CardAction.VALUE, card))
     if CardAction.DENY in actions:
-        reason = {"type": "Input.Text", "id": "reason", "isMultiline": True, "maxLength": REASON_CHARS}
-        asked = {**reason, "label": "Reason, if you give one"}
-        yield _ask("Deny…", asked, {**_execute("Deny", CardAction.DENY, card), "style": "destructive"})
+        deny = "Keep it" if card.reverses else "Deny"
+        asked = _write_field("reason", "Reason, if you give one", REASON_CHARS)
+        yield _ask(names[CardAction.DENY], asked, _execute(deny, CardAction.DENY, card, "destructive"))
+    if CardAction.CHANGES in actions:
+        asked = _write_field("changes", "What to change; the agent gets it", REASON_CHARS)
+        yield _ask(names[CardAction.CHANGES], asked, _execute("Request changes", CardAction.CHANGES, card))
     if CardAction.ASK in actions:
-        question = {"type": "Input.Text", "id": "question", "isMultiline": True, "maxLength": LONGEST_TEXT}
-        asked = {**question, "label": "Question to the requester"}
-        yield _ask("Ask…", asked, _execute("Send question", CardAction.ASK, card))
+        asked = _write_field("question", "Question to the requester", LONGEST_TEXT)
+        yield _ask(names[CardAction.ASK], asked, _execute("Send question", CardAction.ASK, card))
     if CardAction.UNDO in actions:
-        yield _execute("Undo", CardAction.UNDO, card)
+        yield _execute(names[CardAction.UNDO], CardAction.UNDO, card)
+
+
+def _write_field(name: str, label: str, most: int) -> Element:
+    return {"type": "Input.Text", "id": name, "isMultiline": True, "maxLength": most, "label": label}
 
 
 def _write_input(card: Card) -> Element:
@@ -144,9 +151,11 @@ def _ask(title: str, field: Element, action: Element) -> Element:
     return {"type": "Action.ShowCard", "title": title, "card": shown}
 
 
-def _execute(title: str, verb: str, card: Card) -> Element:
+def _execute(title: str, verb: str, card: Card, style: str = "") -> Element:
+    """Return a control that leads to the bot; those of an offer to undo a call have no style."""
     data = {"suspension_id": card.suspension_id, "item_id": card.item_id, "digest": card.digest}
-    return {"type": "Action.Execute", "title": title, "verb": str(verb), "data": data}
+    action = {"type": "Action.Execute", "title": title, "verb": str(verb), "data": data}
+    return {**action, "style": style} if style and not card.reverses else action
 
 
 def _labelled(line: Line) -> Element:

@@ -71,6 +71,7 @@ class ActionData(_Sent):
     reason: str = Field(default="", max_length=20_000)
     value: str = Field(default="", max_length=100_000)
     question: str = Field(default="", max_length=20_000)
+    changes: str = Field(default="", max_length=20_000)
 
 
 class Action(_Sent):
@@ -204,18 +205,21 @@ class Chat:
         if action.verb == CardAction.UNDO:
             await deciding.undo_on_card(self.parts, ref, by)
             return
-        fields: dict[str, Any] = {"action": action.verb, "digest": data.digest}
+        request = await self._read_decision(action)
+        await deciding.decide_on_card(self.parts, self.channel, ref, request, by, self.activity.id)
+
+    async def _read_decision(self, action: Action) -> DecisionRequest:
+        data = action.data
         if action.verb == CardAction.DENY:
-            if len(data.reason) > chats.LONGEST_REASON:
-                raise InvalidInput(chats.describe_long_reason(data.reason))
-            fields["message"] = data.reason.strip() or None
+            return deciding.read_denial(data.reason, data.digest, changes=False)
+        if action.verb == CardAction.CHANGES:
+            return deciding.read_denial(data.changes, data.digest, changes=True)
+        fields: dict[str, Any] = {"action": action.verb, "digest": data.digest}
         if action.verb == CardAction.VALUE:
             _, item = await self._read(action)
-            fields["value"] = deciding.read_value(
-                data.value, item, await self.parts.runs.definition(item.tool.definition)
-            )
-        request = DecisionRequest.model_validate(fields)
-        await deciding.decide_on_card(self.parts, self.channel, ref, request, by, self.activity.id)
+            definition = await self.parts.runs.definition(item.tool.definition)
+            fields["value"] = deciding.read_value(data.value, item, definition)
+        return DecisionRequest.model_validate(fields)
 
     async def _read(self, action: Action) -> tuple[SuspensionRecord, Item]:
         record = (await self.parts.desk.suspensions.read(action.data.suspension_id)).record

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from sayso.core.text.invisible import UNCHECKED
 from sayso.core.text.language import count_units
-from service.channels.base import CardAction, Rendered, allowed_actions
+from service.channels.base import CardAction, Rendered, allowed_actions, name_action
 from service.channels.cards import FRAME_CHARS, Card, Line, build_digest
 
 MESSAGE_UNITS = 4096  # the longest text without its tags, in UTF-16 units
@@ -15,19 +15,19 @@ CALLBACK_BYTES = 64  # the most bytes that a button carries
 LINE_UNITS = 140
 CLOSING_UNITS = 400
 DECISIONS = 3  # with all parts at their longest, the message has room for the note that the arguments do not fit
-DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK, CardAction.UNDO})
+DECIDES = frozenset(CardAction) - {CardAction.OPEN, CardAction.EDIT}
 
-_BUTTONS = (
-    (CardAction.APPROVE, "Approve"),
-    (CardAction.VALUE, "Enter value…"),
-    (CardAction.DENY, "Deny…"),
-    (CardAction.ASK, "Ask…"),
-    (CardAction.UNDO, "Undo"),
+_ROWS = (
+    (CardAction.APPROVE, CardAction.VALUE, CardAction.DENY, CardAction.UNDO),
+    (CardAction.CHANGES, CardAction.ASK),
 )
+"""The rows of buttons; on a phone a row has room for three short names."""
+
 _CODES = {
     CardAction.APPROVE: "a",
     CardAction.VALUE: "v",
     CardAction.DENY: "d",
+    CardAction.CHANGES: "c",
     CardAction.ASK: "q",
     CardAction.UNDO: "u",
 }
@@ -60,7 +60,7 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
     button = {"text": "Open", "url": card.link} if "." in host or ":" in host else None
     if not button:
         after.append(Part(f"<b>Open:</b> {_block('code', card.link).html}", f"Open: {card.link}"))
-    args = [_plain("Arguments, exactly what will run:"), _block("pre", card.args_text)]
+    args = [_plain(f"{', '.join(card.args_title)}:"), _block("pre", card.args_text)]
     whole = _join([*before, *args, *after])
     fits = count_units(whole.text) <= MESSAGE_UNITS
     if not fits:
@@ -70,12 +70,15 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
     actions = allowed_actions(card, complete=complete, decides=decides & DECIDES)
     data = {action: write_data(card, action) for action in actions - {CardAction.OPEN}}
     actions -= {action for action, text in data.items() if not text}
-    decide = [{"text": text, "callback_data": data[action]} for action, text in _BUTTONS if data.get(action)]
+    rows = [
+        [{"text": name_action(card, action), "callback_data": data[action]} for action in row if data.get(action)]
+        for row in _ROWS
+    ]
     body = {
         "text": whole.html,
         "parse_mode": "HTML",
         "link_preview_options": {"is_disabled": True},
-        "reply_markup": {"inline_keyboard": [row for row in (decide, [button] if button else []) if row]},
+        "reply_markup": {"inline_keyboard": [row for row in (*rows, [button] if button else []) if row]},
     }
     return Rendered(body, whole.text, complete, frozenset(actions))
 
@@ -139,7 +142,7 @@ def _write_facts(card: Card) -> Iterator[Part]:
 
 def _write_rest(card: Card) -> Iterator[Part]:
     if card.masked:
-        yield _plain("Secret values are masked, so this card cannot approve. Open the item to decide.")
+        yield _plain(card.masked_note)
     if card.claims:
         quote = _join([_labelled(claim) for claim in card.claims])
         yield Part(f"<i>{escape(UNCHECKED)}</i>", UNCHECKED)

@@ -20,7 +20,7 @@ from sayso.core.transitions.deliveries import is_live
 from sayso.errors import AlreadyDecided, InvalidInput, NotAllowed, SaysoError, StaleDigest, Unavailable
 from service.channels import deciding
 from service.channels.base import CardAction, DeliveryFailed, Recipient
-from service.channels.cards import describe_closing
+from service.channels.cards import Card, describe_closing
 from service.channels.deciding import CardRef
 from service.channels.telegram.card import Control, cut, escape, matches, read_data
 from service.channels.telegram.outbound import REPLY_UNITS, TelegramChannel
@@ -98,7 +98,12 @@ REPLY_VALID_MS = DAY_MS
 START = "/start CODE"
 
 _AGAIN_AFTER_S = (0.5, 2.0, 5.0)
-_PLACEHOLDERS = {CardAction.DENY: "Reason", CardAction.VALUE: "Value", CardAction.ASK: "Question"}
+_PLACEHOLDERS = {
+    CardAction.DENY: "Reason",
+    CardAction.CHANGES: "Changes",
+    CardAction.VALUE: "Value",
+    CardAction.ASK: "Question",
+}
 _START = re.compile(r"/(?:start|link)(?:@\w+)?\s+([A-Za-z0-9 -]{4,40})")
 _LOG = structlog.get_logger(__name__)
 
@@ -204,12 +209,7 @@ class Inbox:
             action = control.action
             if action is CardAction.UNDO:
                 return await deciding.undo_on_card(self.parts, CardRef(record.id, item.item_id), by)
-            headline = (await deciding.read_card(self.parts, record, item)).headline
-            text = {
-                CardAction.DENY: chats.request_reason(headline),
-                CardAction.VALUE: chats.request_value(headline, item.choices),
-                CardAction.ASK: chats.request_question(headline, record.run.owner),
-            }[action]
+            text = _write_request(action, await deciding.read_card(self.parts, record, item), record.run.owner)
             markup = {"force_reply": True, "input_field_placeholder": _PLACEHOLDERS[action]}
             prompt = await self.channel.reply(
                 str(message.chat.id), message.message_id, escape(cut(text, REPLY_UNITS)), reply_markup=markup
@@ -262,17 +262,28 @@ class Inbox:
             item = find_item(record, awaited.item_id)
             value = deciding.read_value(typed, item, await self.parts.runs.definition(item.tool.definition))
             return DecisionRequest(action="value", digest=awaited.digest, value=value)
-        if len(typed) > chats.LONGEST_REASON:
-            raise InvalidInput(chats.describe_long_reason(typed))
-        return DecisionRequest(
-            action="deny", digest=awaited.digest, message=None if typed == chats.NO_REASON else typed
-        )
+        changes = awaited.action is CardAction.CHANGES
+        reason = "" if typed == chats.NO_REASON else typed
+        return deciding.read_denial(reason, awaited.digest, changes=changes)
 
     async def _find_actor(self, message: Message) -> Actor:
         by = await deciding.find_actor(self.parts, self.channel, str(message.chat.id))
         if by is None:
             raise NotAllowed(chats.LINK_FIRST.format(START))
         return by
+
+
+def _write_request(action: CardAction, card: Card, owner: str) -> str:
+    """Return what a person is asked to reply after a press."""
+    if action is CardAction.DENY and card.reverses:
+        return chats.request_keep_reason(card.reverses)
+    texts = {
+        CardAction.DENY: chats.request_reason(card.headline),
+        CardAction.CHANGES: chats.request_changes(card.headline),
+        CardAction.VALUE: chats.request_value(card.headline, card.choices),
+        CardAction.ASK: chats.request_question(card.headline, owner),
+    }
+    return texts[action]
 
 
 def _name_prompt(message: Message, prompt_id: int) -> str:

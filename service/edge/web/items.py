@@ -329,7 +329,7 @@ def _describe(
         "deadline": deadlines.describe_deadline(record, item),
         "next_step": deadlines.describe_next_step(record, item),
         "number": sentences.describe_number(record, item),
-        "denial": sentences.describe_denial(record) if Answer.DENY in item.allowed else "",
+        "denial": sentences.describe_denial(record, item) if Answer.DENY in item.allowed else "",
         "denial_name": sentences.name_denial(record, item),
         "reviewers": sentences.describe_reviewers(record, item),
         "quorum": sentences.describe_quorum(item),

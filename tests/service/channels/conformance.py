@@ -8,13 +8,15 @@ from typing import Any, Protocol
 
 import pytest
 import structlog
+from pydantic import JsonValue
 
 from sayso.core.canonical_json import JsonObject
 from sayso.core.clock import iso_utc
 from sayso.core.records.decisions import Actor, ActorKind
-from sayso.core.records.items import MOST_INQUIRIES, Doubt, Forward, Inquiry, ItemTool, Prompt
+from sayso.core.records.items import MOST_INQUIRIES, Answer, Doubt, Forward, Inquiry, ItemTool, Prompt
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import Quorum
+from sayso.core.records.undoing import Reversal
 from sayso.core.text.invisible import UNCHECKED, write_signs
 from sayso.core.text.summaries import list_values
 from sayso.core.transitions.deciding import decide
@@ -65,6 +67,14 @@ class Provider(Protocol):
 def record_of(args: JsonObject, **fields: Any) -> SuspensionRecord:
     tool = ItemTool(name="refund", args=args, definition="d" * 64)
     return pending(ask(secrets=("token",)).model_copy(update={"tool": tool, **fields}))
+
+
+def offer_of(args: JsonObject, result: JsonValue = "ok") -> SuspensionRecord:
+    """Return an offer to undo a refund with these arguments."""
+    call = Reversal(run_id="run_0", suspension_id="sus_0", tool="refund", call_id="c0", index=0, at_ms=T0)
+    tool = ItemTool(name="refund:undo", args={"arguments": args, "result": result}, definition="d" * 64)
+    fields = {"tool": tool, "reverses": call, "allowed": (Answer.APPROVE, Answer.DENY)}
+    return pending(ask(rounds=0).model_copy(update=fields))
 
 
 def card_of(record: SuspensionRecord) -> Card:
@@ -165,13 +175,27 @@ class ChannelConformance(ABC):
         assert rendered.actions == {CardAction.OPEN}
         assert "ada approved this over api" in rendered.text
 
+    def test_card_of_a_call_that_ran_names_undo_and_keep(self, channel: Channel) -> None:
+        record = offer_of(ARGS["small"])
+        rendered = channel.render(card_of(record))
+        assert iso_utc(record.items[0].terms.deadline_at_ms) in rendered.text
+        assert "it stays as it is" in rendered.text
+        body = json.dumps(rendered.body, ensure_ascii=False, default=repr)
+        assert "Approve" not in body
+        assert "Deny" not in body
+        assert rendered.actions - {CardAction.APPROVE, CardAction.DENY} == {CardAction.OPEN}
+        assert not self.decides or all(f'"{name}"' in body for name in ("Undo", "Keep…"))
+        for action, ended in (("approve", "ada chose to undo it"), ("deny", "ada chose to keep it")):
+            closed = decide(record, word(record, action=action), T0 + 5).record
+            assert ended in channel.render(card_of(closed)).text
+
     def test_card_offers_at_most_undo_before_a_decision_takes_effect(self, channel: Channel) -> None:
         record = record_of(ARGS["small"])
         terms = record.items[0].terms.model_copy(update={"undo_s": 5})
         record = record.with_item(record.items[0].model_copy(update={"terms": terms}))
         rendered = channel.render(card_of(decide(record, word(record), T0).record))
         assert rendered.actions - {CardAction.UNDO} == {CardAction.OPEN}
-        assert not self.decides or f"by ada, from {iso_utc(T0 + 5_000)} on, unless ada undoes it" in rendered.text
+        assert not self.decides or f"by ada, from {iso_utc(T0 + 5_000)} on, unless ada takes it back" in rendered.text
 
     async def test_sent_card_loses_its_buttons_when_it_closes(
         self, channel: Channel, provider: Provider, recipient: Recipient

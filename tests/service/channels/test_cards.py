@@ -3,16 +3,21 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from sayso.core.records.decisions import EarlierDenial
-from sayso.core.records.items import ItemTool, Prompt
+from sayso.core.records.items import ItemKind, ItemTool, Prompt
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.text.redaction import MASK
 from sayso.core.transitions.deciding import cancel, decide
+from sayso.core.transitions.due import tick
 from sayso.core.transitions.inquiring import claim, release_claim
-from service.channels.base import CardAction, allowed_actions
-from service.channels.cards import Card, build_card, describe_closing
+from service.channels.base import CardAction, allowed_actions, name_action
+from service.channels.cards import Card, build_card, build_digest, describe_closing
+from service.channels.deciding import describe_result
 from tests.sayso.samples import T0, ask, draft, pending, person, word
+from tests.service.channels.conformance import offer_of
 
 URL = "https://sayso.example"
 CANARY = "s3cret-canary-7c1f"
@@ -103,10 +108,41 @@ def test_card_counts_invisible_characters() -> None:
 
 def test_allowed_actions_need_a_complete_card() -> None:
     card = card_of(pending())
-    assert allowed_actions(card, complete=True, decides=ALL) == {"open", "approve", "edit", "deny", "ask"}
-    assert allowed_actions(card, complete=False, decides=ALL) == {"open", "deny", "ask"}
+    assert allowed_actions(card, complete=True, decides=ALL) == {"open", "approve", "edit", "deny", "changes", "ask"}
+    assert allowed_actions(card, complete=False, decides=ALL) == {"open", "deny", "changes", "ask"}
     assert allowed_actions(card, complete=True, decides=frozenset()) == {"open"}
     assert allowed_actions(replace(card, live=False), complete=True, decides=ALL) == {"open"}
+
+
+@pytest.mark.parametrize("fields", [{"rounds": 0}, {"kind": ItemKind.INPUT}])
+def test_changes_are_offered_where_the_item_takes_them(fields: dict[str, Any]) -> None:
+    assert CardAction.CHANGES not in allowed_actions(card_of(pending(ask(**fields))), complete=True, decides=ALL)
+
+
+def test_acting_user_cannot_request_changes_on_a_card() -> None:
+    card = card_of(pending()).for_confirmation("ann")
+    assert CardAction.CHANGES not in allowed_actions(card, complete=True, decides=ALL)
+
+
+def test_offer_names_the_call_that_ran() -> None:
+    record = offer_of({"order": "A-1", "amount": 5})
+    card = card_of(record)
+    assert (card.headline, card.tool) == ("Undo refund(order: A-1, amount: 5)?", "refund")
+    assert (card.title, replace(card, live=False).title) == ("support ran refund. Undo it?", "support ran refund.")
+    assert build_digest([card], 1_000, lambda entry: 1).entries[0].text == (
+        f"support ran refund(order: A-1, amount: 5), which can be undone until {card.deadline}"
+    )
+    late = tick(record, (), T0 + 300_000).record
+    assert card_of(late).ended == "Stays as it is from 2023-11-14T22:18:20.000Z on."
+
+
+def test_decision_on_an_offer_can_be_taken_back() -> None:
+    record = offer_of({"order": "A-1"})
+    terms = record.items[0].terms.model_copy(update={"undo_s": 5})
+    record = record.with_item(record.items[0].model_copy(update={"terms": terms}))
+    held = decide(record, word(record), T0).record
+    assert name_action(card_of(held), CardAction.UNDO) == "Take it back"
+    assert describe_result(held, held.items[0]).endswith("Until then, you can take it back.")
 
 
 def test_card_of_a_quorum_lists_its_decisions() -> None:
@@ -135,7 +171,7 @@ def test_card_of_a_numbered_item_offers_no_approval_and_no_number() -> None:
     card = card_of(record)
     assert card.answers == ("deny",)
     assert dict(card.facts)["Number"] == "Ask bot for the two digits of this item, and type them on its page."
-    assert allowed_actions(card, complete=True, decides=ALL) == {CardAction.OPEN, CardAction.DENY, CardAction.ASK}
+    assert allowed_actions(card, complete=True, decides=ALL) == {"open", "deny", "changes", "ask"}
     assert CANARY not in repr(card)
 
 

@@ -91,13 +91,13 @@ def test_previews_are_the_channels_own_rendering() -> None:
     (one, two) = render_previews([MemoryChannel(name="b"), MemoryChannel(name="a")], card(args={"amount": 5}))
     assert (one.channel, two.channel) == ("a", "b")
     assert one.rendered == MemoryChannel().render(card(args={"amount": 5}))
-    assert one.actions == ("open", "approve", "ask", "deny", "edit")
+    assert one.actions == ("open", "approve", "ask", "changes", "deny", "edit")
 
 
 def test_command_shows_every_kind_and_no_secret(files: list[str]) -> None:
     printed = preview(files, KINDS)
     assert "== memory (memory), incomplete: it does not show everything" in printed
-    assert "it does not show everything that would run; controls: open, ask, deny" in printed
+    assert "it does not show everything that would run; controls: open, ask, changes, deny" in printed
     assert '"amount": 5' in printed
     assert "s3cret" not in printed
 

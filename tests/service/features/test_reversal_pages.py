@@ -63,6 +63,8 @@ async def test_page_of_an_offer_names_its_answers(settings: Settings) -> None:
     assert "Undo refund?" in page
     assert ">Undo</button>" in page
     assert "Keep…" in page
+    assert "If you keep it, nobody can undo it any more." in page
+    assert ">Deny" not in page
     assert "Edit" not in page.partition("Your decision")[2].partition("</section>")[0]
     assert "Stays as it is from" in page
     assert "if nobody answers" not in page

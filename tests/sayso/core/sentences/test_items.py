@@ -132,7 +132,8 @@ def test_describe_deadlock_when_too_few_reviewers_are_left() -> None:
 
 def test_describe_denial_depends_on_the_run() -> None:
     sentences = {
-        describe_denial(make_record(make_item(), on_deny=on_deny)) for on_deny in ("continue", "degrade", "fail")
+        describe_denial(make_record(item := make_item(), on_deny=on_deny), item)
+        for on_deny in ("continue", "degrade", "fail")
     }
     assert len(sentences) == 3
 

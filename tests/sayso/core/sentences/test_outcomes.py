@@ -8,6 +8,7 @@ import pytest
 from sayso.core.records.decisions import COVERED, TIMEOUT, Actor, ActorKind, Outcome, Shown, Verdict
 from sayso.core.records.items import Doubt, ItemTool
 from sayso.core.records.terms import Fallback
+from sayso.core.records.undoing import Reversal
 from sayso.core.sentences.deadlines import describe_clock, write_sentence
 from sayso.core.sentences.outcomes import (
     describe_decision,
@@ -21,6 +22,7 @@ from sayso.wire.terms import TermsView
 from tests.sayso.core.sentences.samples import BEN, NOW, make_decision, make_item, make_outcome
 from tests.sayso.views import view
 
+CALL = Reversal(run_id="run_0", suspension_id="sus_0", tool="pay", call_id="c0", index=0, at_ms=NOW)
 DOUBT = Doubt(begun_at_ms=NOW, holder="host:1", attempt=1, idempotency_key="sus_1:i1")
 
 
@@ -47,6 +49,28 @@ def test_describe_outcome_when_has_the_time_of_a_deadline() -> None:
     assert write(Verdict.DENIED, TIMEOUT) == "Denied at 1970-01-01 00:16:40 UTC: nobody answered in time"
     assert write(Verdict.DENIED, BEN) == "ben denied this"
     assert describe_outcome_when(make_item()) == ()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        (make_outcome(Verdict.APPROVED), "ben chose to undo it"),
+        (make_outcome(Verdict.DENIED), "ben chose to keep it"),
+        (make_outcome(Verdict.DENIED, TIMEOUT), "Stays as it is from 1970-01-01 00:16:40 UTC on"),
+    ],
+)
+def test_describe_outcome_of_an_offer_says_what_stays(outcome: Outcome, sentence: str) -> None:
+    offer = make_item({"reverses": CALL}).model_copy(update={"outcome": outcome})
+    assert write_sentence(describe_outcome_when(offer), describe_clock) == sentence
+
+
+def test_describe_outcome_of_an_offer_that_nobody_took() -> None:
+    late = {"outcome": make_outcome(Verdict.DENIED, TIMEOUT)}
+    assert describe_outcome(make_item({"reverses": CALL}).model_copy(update=late)) == (
+        "Stays as it is: nobody undid it in time"
+    )
+    doubtful = make_item({"reverses": CALL, "doubt": DOUBT}).model_copy(update=late)
+    assert describe_outcome(doubtful) == "Denied: nobody answered in time"
 
 
 def test_describe_outcome_decided_by_a_part_of_sayso() -> None:

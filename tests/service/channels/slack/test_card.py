@@ -90,9 +90,10 @@ def test_claims_stand_in_a_quotation_under_their_mark() -> None:
 
 
 def test_buttons_follow_the_items_answers() -> None:
-    assert buttons_of({"a": 1}) == ["sayso:approve", "sayso:edit", "sayso:deny", "sayso:ask", "sayso:open"]
-    assert buttons_of({"a": "x" * 2_990}) == ["sayso:approve", "sayso:deny", "sayso:ask", "sayso:open"]
-    assert buttons_of({"token": "abcdef"}) == ["sayso:deny", "sayso:ask", "sayso:open"]
+    always = ["sayso:deny", "sayso:changes", "sayso:ask", "sayso:open"]
+    assert buttons_of({"a": 1}) == ["sayso:approve", "sayso:edit", *always]
+    assert buttons_of({"a": "x" * 2_990}) == ["sayso:approve", *always]
+    assert buttons_of({"token": "abcdef"}) == always
 
 
 def test_notice_channel_has_only_the_link() -> None:

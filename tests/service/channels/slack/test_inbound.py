@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sayso.core.records.decisions import ActorKind
+from sayso.core.records.envelopes import RequestedChanges
 from sayso.core.records.items import ItemKind
 from sayso.core.records.terms import Quorum, RuleTerms
 from sayso.core.sentences.deliveries import UNDONE
@@ -14,6 +15,7 @@ from tests.builders import approve, ask, make_person
 from tests.fakes.slack import form_of, sign
 from tests.fakes.slack_api import ANNA
 from tests.service.channels.slack.worlds import NAME, SlackWorld
+from tests.service.features.reversing import offer_undo
 
 BEN = "U0BEN"
 
@@ -81,6 +83,49 @@ async def test_denial_sends_the_reason_of_its_modal(slack_world: SlackWorld) -> 
     assert outcome is not None
     assert (outcome.verdict, outcome.message, outcome.by.id) == ("denied", "Too much.", "anna")
     assert "Reason: Too much." in message.screen
+
+
+async def test_changes_are_requested_in_their_modal(slack_world: SlackWorld) -> None:
+    await slack_world.link()
+    record, message = await slack_world.ask()
+    assert await slack_world.press(message, "changes") == ""
+    typed = {"What to change; the agent sees it": "100 is enough."}
+    await slack_world.interact(slack_world.slack.submit(slack_world.slack.modal(), **typed))
+    outcome = (await slack_world.read(record)).outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.changes) == ("denied", RequestedChanges(round=1, rounds=3))
+    assert "100 is enough." in (outcome.message or "")
+    assert f"Closed: anna requested changes over {NAME} at " in message.screen
+
+
+async def test_forged_changes_are_refused_where_the_item_takes_none(slack_world: SlackWorld) -> None:
+    await slack_world.link()
+    record, message = await slack_world.ask(ask(terms=RuleTerms(rounds=0)))
+    assert "sayso:changes" not in message.buttons
+    payload = slack_world.slack.press(message, "sayso:deny")
+    payload["actions"][0]["action_id"] = "sayso:changes"
+    await slack_world.interact(payload)
+    assert "cannot do that" in slack_world.slack.responses[0]["text"]
+    assert slack_world.slack.views == {}
+    assert (await slack_world.read(record)).open
+
+
+async def test_call_that_ran_is_undone_or_kept(slack_world: SlackWorld) -> None:
+    await slack_world.link()
+    offers = [await offer_undo(slack_world.world.wiring, key) for key in ("k1", "k2")]
+    (undone, first), (kept, second) = [await slack_world.send(offer) for offer in offers]
+    assert {one["text"]["text"] for one in first.buttons.values()} == {"Undo", "Keep…", "Open"}
+    await slack_world.press(first, "approve")
+    assert f"Closed: anna chose to undo it over {NAME} at " in first.screen
+    await slack_world.press(second, "deny")
+    modal = slack_world.slack.modal()
+    assert (modal["title"]["text"], modal["submit"]["text"]) == ("Keep it", "Keep it")
+    await slack_world.interact(slack_world.slack.submit(modal, Reason="Right so."))
+    assert f"Closed: anna chose to keep it over {NAME} at " in second.screen
+    for record, verdict in ((undone, "approved"), (kept, "denied")):
+        outcome = (await slack_world.read(record)).outcome
+        assert outcome is not None
+        assert outcome.verdict == verdict
 
 
 async def test_edit_is_corrected_in_its_modal_then_recorded(slack_world: SlackWorld) -> None:

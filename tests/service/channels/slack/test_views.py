@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sayso.core.canonical_json import JsonObject
+from sayso.core.records.envelopes import ChangeRequest
 from sayso.core.records.items import Answer, Item, ItemKind
 from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions.deciding import find_item
@@ -107,6 +108,17 @@ def test_denial_sends_its_reason() -> None:
     values = untouched(view, **{"Reason; the agent sees it": "Too much.\r\nSorry."})
     sent = read_submission(CardAction.DENY, forms, origin, values, LIMIT)
     assert (sent.action, sent.message) == ("deny", "Too much.\nSorry.")
+
+
+def test_requested_changes_are_a_denial_with_a_text() -> None:
+    view, forms, origin = open_modal(CardAction.CHANGES)
+    (block,) = [one for one in view["blocks"] if one["type"] == "input"]
+    assert (view["submit"]["text"], block["block_id"], block["optional"]) == ("Request changes", "message", False)
+    values = untouched(view, **{"What to change; the agent sees it": "100 is enough."})
+    sent = read_submission(CardAction.CHANGES, forms, origin, values, LIMIT)
+    assert (sent.action, sent.message, sent.changes) == ("deny", "100 is enough.", ChangeRequest())
+    with pytest.raises(InvalidInput, match="Write what to change"):
+        read_submission(CardAction.CHANGES, forms, origin, untouched(view), LIMIT)
 
 
 @pytest.mark.parametrize(

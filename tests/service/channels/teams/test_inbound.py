@@ -9,6 +9,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric import rsa
 from httpx import Response
 
+from sayso.core.records.envelopes import RequestedChanges
 from sayso.core.records.items import ItemKind
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.records.terms import Quorum, RuleTerms
@@ -122,6 +123,28 @@ async def test_press_of_deny_takes_the_reason(office: Office, reason: str, messa
     assert (outcome.verdict, outcome.message) == ("denied", message)
 
 
+async def test_press_of_changes_takes_what_to_change(office: Office) -> None:
+    await office.link("anna", ANNA)
+    record = await make_pending(office.world.wiring)
+    for typed, refusal in ((" ", "Write what to change"), ("x" * 2001, "2001 characters")):
+        refused = await office.post(office.press(record, "changes", changes=typed))
+        assert refusal in refused.json()["value"]
+    card = (await office.post(office.press(record, "changes", changes="100 is enough."))).json()["value"]
+    assert "anna requested changes over office at " in read_text(card)
+    outcome = (await office.read(record)).items[0].outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.changes) == ("denied", RequestedChanges(round=1, rounds=3))
+    assert "100 is enough." in (outcome.message or "")
+
+
+async def test_changes_that_the_item_does_not_take_are_refused(office: Office) -> None:
+    await office.link("anna", ANNA)
+    record = await make_pending(office.world.wiring, ask(terms=RuleTerms(rounds=0)))
+    answer = (await office.post(office.press(record, "changes", changes="Less."))).json()
+    assert "does not offer 'changes'" in answer["value"]
+    assert await office.is_open(record)
+
+
 async def test_value_is_validated(office: Office) -> None:
     await office.link("anna", ANNA)
     record = await make_pending(office.world.wiring, ask(kind=ItemKind.INPUT))
@@ -161,7 +184,7 @@ async def test_refresh_shows_the_card_and_decides_nothing(office: Office) -> Non
     await office.link("anna", ANNA)
     record = await make_pending(office.world.wiring)
     card = (await office.post(office.press(record, "refresh"))).json()["value"]
-    assert list_verbs(card) == {"approve", "deny", "ask"}
+    assert list_verbs(card) == {"approve", "deny", "changes", "ask"}
     assert await office.is_open(record)
 
 

@@ -70,7 +70,7 @@ def test_text_with_a_function_of_the_client_has_no_approve(channel: TeamsChannel
 def test_controls_carry_item_and_digest(channel: TeamsChannel) -> None:
     card = card_of(record_of(ARGS["small"]))
     actions = list_actions(channel.render(card).body)
-    assert set(actions) == {"approve", "deny", "ask"}
+    assert set(actions) == {"approve", "deny", "changes", "ask"}
     for one in actions.values():
         assert one["data"] == {"suspension_id": "sus_1", "item_id": "i1", "digest": card.digest}
 

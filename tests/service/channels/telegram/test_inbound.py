@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sayso.core.records.envelopes import RequestedChanges
 from sayso.core.records.items import ItemKind
 from sayso.core.records.terms import Quorum, RuleTerms
 from sayso.core.sentences.deliveries import UNDONE
@@ -14,6 +15,7 @@ from service.channels.telegram.card import write_data
 from service.channels.telegram.inbound import Inbox, Update
 from tests.builders import REFUND, answer_question, approve, ask, make_pending, person
 from tests.service.channels.telegram.bots import ANNA, BEN, Bot
+from tests.service.features.reversing import offer_undo
 
 
 async def test_code_links_the_chat_to_its_person(bot: Bot) -> None:
@@ -72,6 +74,33 @@ async def test_deny_waits_for_the_reason(bot: Bot, reply: str, reason: str | Non
     outcome = (await bot.read(record)).items[0].outcome
     assert outcome is not None
     assert (outcome.verdict, outcome.message) == ("denied", reason)
+
+
+async def test_changes_wait_for_what_to_change(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    await bot.press(await bot.show(record), "Request changes…")
+    prompt = bot.telegram.messages[-1]
+    assert prompt.text.startswith("What should change in refund(")
+    assert "Write what to change" in await bot.say(ANNA, "-", prompt.message_id)
+    assert (await bot.read(record)).items[0].open
+    assert "anna requested changes over tg" in await bot.say(ANNA, "100 is <enough>.", prompt.message_id)
+    outcome = (await bot.read(record)).items[0].outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.changes) == ("denied", RequestedChanges(round=1, rounds=3))
+    assert "100 is <enough>." in (outcome.message or "")
+
+
+async def test_call_that_ran_is_kept_after_the_reason(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    offer = await offer_undo(bot.wiring)
+    message = await bot.show(offer)
+    assert list(message.data) == ["Undo", "Keep…"]
+    await bot.press(message, "Keep…")
+    prompt = bot.telegram.messages[-1]
+    assert prompt.text.startswith("Why do you keep refund(order: A-5")
+    assert "anna chose to keep it over tg" in await bot.say(ANNA, "-", prompt.message_id)
+    assert (await bot.read(offer)).items[0].outcome is not None
 
 
 async def test_too_long_reason_is_refused_and_asked_for_again(bot: Bot) -> None:
@@ -207,7 +236,7 @@ async def test_approve_that_the_card_does_not_offer_is_refused(bot: Bot) -> None
     await bot.link("anna", ANNA)
     record = await make_pending(bot.wiring, ask(terms=RuleTerms(secrets=("order",))))
     message = await bot.show(record)
-    assert list(message.data) == ["Deny…", "Ask…"]
+    assert list(message.data) == ["Deny…", "Request changes…", "Ask…"]
     forged = write_data(build_card(record, record.items[0], REFUND, ""), CardAction.APPROVE)
     notice, _ = await bot.press(message, "Deny…", data=forged)
     assert "does not offer 'approve'" in notice
