@@ -35,39 +35,39 @@ end
 
 local kinds = {}
 
-function kinds.text(body, probe)
-  return body:find(probe.name, 1, true), false
+function kinds.text(value, start, probe)
+  return value:find(probe.name, start, true), false
 end
 
-function kinds.number(body, probe)
-  local maybe, first, last = false, body:find(probe.ending, 1, true)
+function kinds.number(value, start, probe)
+  local maybe, first, last = false, value:find(probe.ending, start, true)
   while first do
-    local before = body:byte(first - 1)
+    local before = value:byte(first - 1)
     if before == 30 or before == 46 then
-      local fitting, open = fit(body:sub(last + 1, (body:find('\30', last + 1, true) or 0) - 1), probe)
+      local fitting, open = fit(value:sub(last + 1, (value:find('\30', last + 1, true) or 0) - 1), probe)
       if fitting and not open then
         return true, false
       end
       maybe = maybe or fitting
     end
-    first, last = body:find(probe.ending, last + 1, true)
+    first, last = value:find(probe.ending, last + 1, true)
   end
   return maybe, true
 end
 
 -- Return whether a text has a mark, and whether only the record can say so: that of an earlier version, or of much text.
-local function check(body, marks, mark)
+local function check(value, start, marks, mark)
   local checked = marks:find('c', 1, true) ~= nil
-  local fitting = marks:find(mark) or not checked and body:find('[%z\1-\8\11-\29\127-\255]')
+  local fitting = marks:find(mark) or not checked and value:find('[%z\1-\8\11-\29\127-\255]', start)
   return fitting, not checked, checked
 end
 
-function kinds.lookalike(body, _, marks)
-  return check(body, marks, '[lr]')
+function kinds.lookalike(value, start, _, marks)
+  return check(value, start, marks, '[lr]')
 end
 
-function kinds.hidden(body, _, marks)
-  return check(body, marks, 'h')
+function kinds.hidden(value, start, _, marks)
+  return check(value, start, marks, 'h')
 end
 
 local probes = {}
@@ -94,11 +94,11 @@ local function may_follow(filter, probe)
   return true
 end
 
--- Return whether a text fits, and whether only its record can say so.
-local function fits(body, marks)
+-- Return whether the text that starts there fits, and whether only its record can say so. It is not copied.
+local function fits(value, start, marks)
   local uncertain, own, rest = false, marks:match('^([^+]*)%+(.*)$')
   for _, probe in ipairs(probes) do
-    local fitting, open, decided = probe.fits(body, probe, own or marks)
+    local fitting, open, decided = probe.fits(value, start, probe, own or marks)
     if not fitting and (decided or not (rest and may_follow(rest, probe))) then
       return false
     end
@@ -113,11 +113,11 @@ while passed < #KEYS and read < budget do
   cursor = page[1]
   for i = 1, #page[2], 2 do
     read = read + 1
-    local member = page[2][i]
-    local deadline, marks, body = page[2][i + 1]:match('^(%d+)\31([^\31]*)\31(.*)$')
+    local member, value = page[2][i], page[2][i + 1]
+    local deadline, marks, start = value:match('^(%d+)\31([^\31]*)\31()')
     local at = tonumber(deadline)
     if at <= to then
-      local fitting, open = fits(body, marks)
+      local fitting, open = fits(value, start, marks)
       if fitting then
         certain, uncertain = certain + (open and 0 or 1), uncertain + (open and 1 or 0)
         if at > from or at == from and member > after then
