@@ -120,12 +120,18 @@ def write_key(key: str) -> str:
     return _scalar(key) if not key or key != key.strip() or '"' in key or not key.isprintable() else key
 
 
+_FIRST_OF_JSON = frozenset("-0123456789tfnNI")
+"""How numbers, true, false, null, NaN and Infinity begin."""
+
+
 def _is_ambiguous(text: str) -> bool:
     body = text.rstrip("\r\n")  # line breaks at the end have their sign
     if "\n" in body and body.strip():
         return False  # neither a literal nor a quoted text has several lines
     if body != body.strip() or not body or body[0] in "\"'{[":
         return True
+    if body[0] not in _FIRST_OF_JSON:
+        return False
     try:
         json.loads(text)
     except ValueError:

@@ -26,7 +26,7 @@ from sayso.core.sentences.outcomes import describe_state
 from sayso.core.text.invisible import UNCHECKED, write_signs
 from sayso.core.text.language import _, find_numbers, mark, speaking, translate, translate_count
 from sayso.core.text.numbers import write_number
-from sayso.core.text.summaries import collapse, list_values, write_pretty
+from sayso.core.text.summaries import list_values, write_pretty
 from sayso.core.transitions.freezing import describe_scope
 from sayso.errors import NotFound, SaysoError
 from service.core.auth.doors import PAGES, opens
@@ -36,6 +36,7 @@ from service.core.operations.queries import LONGEST_SEARCH
 from service.core.settings import Settings
 from service.edge.http.assets import STATIC, asset, compress
 from service.edge.web.content.blocks import FIRST_ROWS, make_blocks
+from service.edge.web.content.texts import write_text
 from service.edge.web.content.trees import group_digits, make_tree, reads_backwards
 from service.edge.web.languages import COOKIE as LANGUAGE_COOKIE
 from service.edge.web.languages import DEFAULT, choose_language, list_languages, load_catalogue, write_script_words
@@ -226,7 +227,6 @@ def _make_environment() -> Environment:
     environment.install_gettext_callables(translate, translate_count, newstyle=True)  # type: ignore[attr-defined]
     environment.policies["ext.i18n.trimmed"] = True
     environment.filters |= {
-        "reveal": collapse,
         "odd": describe_characters,
         "signs": write_signs,
         "ago": deadlines.describe_ago,
@@ -256,7 +256,7 @@ def _make_environment() -> Environment:
     }
     environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "longest_search": LONGEST_SEARCH}
     environment.globals |= {"FIRST_ROWS": FIRST_ROWS, "numbers": find_numbers, "zone_name": deadlines.name_zone}
-    environment.globals |= {"freeze": FREEZE}
+    environment.globals |= {"freeze": FREEZE, "write_text": write_text}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment
 
