@@ -1,10 +1,13 @@
-"""The share of a long suite that `.ci/run` takes: another one with each change of the product.
+"""The share of the long suites that `.ci/run` takes: another one with each change of the product.
 
-With `SHARE=3` in the environment a third of the tests run. Which ones follows from the sources alone, so a run can be
-repeated, and several changes in a row run them all.
+With `SHARE=3` in the environment every third browser's file, journey, mutation and framework is taken. Where the count
+begins follows from the sources alone, so a run can be repeated, and several changes in a row run all.
+`python -m tests.shares NAME...` prints which of the names are taken.
 """
 
 import os
+import sys
+from collections.abc import Iterable
 from functools import cache
 from zlib import crc32
 
@@ -14,29 +17,23 @@ from service.core.settings import CHECKOUT
 
 SHARE = int(os.environ.get("SHARE") or "1")
 
-_SINGLE = CHECKOUT / "tests" / "frameworks"
-"""The tests below are chosen one by one, all others by file: the tests of a file share a browser or an installation."""
+_WHOLE = tuple(CHECKOUT / "tests" / folder for folder in ("proofs", "frameworks"))
+"""The tests below run always: mutations and frameworks are chosen before their tests are collected."""
 
-_WHOLE = CHECKOUT / "tests" / "proofs"
-"""The tests below run always. The mutations choose for themselves."""
+
+def take_share(names: Iterable[str]) -> list[str]:
+    """Return the names that are taken, sorted."""
+    return sorted(names)[_read_sources() % SHARE :: SHARE]
 
 
 def keep_share(config: pytest.Config, items: list[pytest.Function]) -> None:
-    """Deselect the tests that are not in the share."""
-    others = [item for item in items if not _is_chosen(item)]
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if _is_chosen(item)]
-
-
-def is_in_share(name: str) -> bool:
-    """Return whether what has this name runs."""
-    return SHARE == 1 or crc32(name.encode(), _read_sources()) % SHARE == 0
-
-
-def _is_chosen(item: pytest.Function) -> bool:
-    if _WHOLE in item.path.parents:
-        return True
-    return is_in_share(item.nodeid if _SINGLE in item.path.parents else item.nodeid.partition("::")[0])
+    """Deselect the tests that are not in the share. Those of a file, which share what they start, stay together."""
+    if SHARE == 1:
+        return
+    files = {item.path for item in items if not any(folder in item.path.parents for folder in _WHOLE)}
+    others = files - {CHECKOUT / name for name in take_share(str(file.relative_to(CHECKOUT)) for file in files)}
+    config.hook.pytest_deselected(items=[item for item in items if item.path in others])
+    items[:] = [item for item in items if item.path not in others]
 
 
 @cache
@@ -46,3 +43,7 @@ def _read_sources() -> int:
     for path in sorted(sources):
         code = crc32(path.read_bytes(), code)
     return code
+
+
+if __name__ == "__main__":
+    print(*take_share(sys.argv[1:]))

@@ -24,9 +24,12 @@ from tests.frameworks.kinds import (
     SCENARIOS,
     SDK,
     TRPC_AGENT_GO,
-    Kind,
 )
 from tests.frameworks.tables import replace_table, write_table
+from tests.shares import take_share
+
+OTHERS = (MCP, AGUI, CLAUDE, SDK)
+EVERY = (*(kind.name for kind in KINDS), *OTHERS, TRPC_AGENT_GO)
 
 PAGE = CHECKOUT / "docs" / "frameworks.md"
 LOCKS = CHECKOUT / "tests" / "frameworks" / "locks"
@@ -36,12 +39,13 @@ UV = CHECKOUT / ".venv" / "bin" / "uv"
 
 def main() -> int:
     """Return 0 if every scenario passed and the page has the resulting table."""
-    names = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
-    kinds = [kind for kind in KINDS if not names or kind.name in names]
-    others = [name for name in (MCP, AGUI, CLAUDE, SDK) if not names or name in names]
-    go = [TRPC_AGENT_GO] if not names or TRPC_AGENT_GO in names else []  # builds its server itself
+    names = [arg for arg in sys.argv[1:] if not arg.startswith("--")] or EVERY
     if "--lowest" in sys.argv:
-        return run_lowest(kinds, others)
+        return run_lowest(take_share(name for name in names if find_lowest(name).exists()))
+    names = take_share(names)
+    kinds = [kind for kind in KINDS if kind.name in names]
+    others = [name for name in OTHERS if name in names]
+    go = [name for name in names if name == TRPC_AGENT_GO]  # builds its server itself
     agents = AGUI_AGENTS if AGUI in others else ()
     for environment in [*sorted({kind.environment for kind in kinds if kind.environment}), *others, *agents]:
         make_environment(environment)
@@ -63,13 +67,17 @@ def main() -> int:
     return code
 
 
-def run_lowest(kinds: Sequence[Kind], others: Sequence[str]) -> int:
+def run_lowest(names: Sequence[str]) -> int:
     """Run the scenarios without a server with the oldest packages that the SDK and its extras allow."""
-    kinds = [kind for kind in kinds if (LOWEST / f"{kind.environment}.lock").exists()]
-    others = [name for name in others if (LOWEST / f"{name}.lock").exists()]
-    for environment in [*sorted({kind.environment for kind in kinds}), *others]:
+    for environment in sorted({find_lowest(name).stem for name in names}):
         make_environment(environment, LOWEST, f"lowest_{environment}")
-    return run_scenarios([*(kind.name for kind in kinds), *others], lowest=True)
+    return run_scenarios(names, lowest=True)
+
+
+def find_lowest(name: str) -> Path:
+    """Return where the lock file of the oldest packages of a framework is, if it has any."""
+    environments = {kind.name: kind.environment for kind in KINDS}
+    return LOWEST / f"{environments.get(name, name)}.lock"
 
 
 def make_environment(name: str, locks: Path = LOCKS, folder: str = "") -> None:
@@ -86,7 +94,7 @@ def make_environment(name: str, locks: Path = LOCKS, folder: str = "") -> None:
     installed.write_bytes(lock.read_bytes())
 
 
-def run_scenarios(names: list[str], report: Path | None = None, *, lowest: bool = False) -> int:
+def run_scenarios(names: Sequence[str], report: Path | None = None, *, lowest: bool = False) -> int:
     """Run the tests, or with `AGAIN=1` alone those that failed before; write their report, if asked for."""
     again = ("--last-failed", "--last-failed-no-failures", "none", "-n", "0")
     command = [
