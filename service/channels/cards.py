@@ -203,9 +203,14 @@ def item_link(public_url: str, suspension_id: str, item_id: str) -> str:
 
 
 def describe_closing(record: SuspensionRecord, item: Item) -> str:
-    """Return how the item ended, with the reason of its reviewer. Secrets in the reason are masked."""
-    message = collect_secrets([record]).scrub(item.outcome.message or "") if item.outcome is not None else ""
-    return describe_end(record, item) + (f" Reason: {write_signs(message)}" if message else "")
+    """Return how the item ended, with what its reviewer wrote: a reason, or what to change. Secrets are masked."""
+    outcome, label = item.outcome, "Reason"
+    typed = outcome.message if outcome is not None else None
+    if outcome is not None and outcome.changes is not None:  # its message is the text that the agent gets
+        label = "To change"
+        typed = next((made.message for made in reversed(item.decisions) if made.changes is not None), typed)
+    message = collect_secrets([record]).scrub(typed or "")
+    return describe_end(record, item) + (f" {label}: {write_signs(message)}" if message else "")
 
 
 def describe_end(record: SuspensionRecord, item: Item) -> str:

@@ -96,6 +96,7 @@ async def test_changes_are_requested_in_their_modal(slack_world: SlackWorld) -> 
     assert (outcome.verdict, outcome.changes) == ("denied", RequestedChanges(round=1, rounds=3))
     assert "100 is enough." in (outcome.message or "")
     assert f"Closed: anna requested changes over {NAME} at " in message.screen
+    assert "To change: 100 is enough." in message.screen
 
 
 async def test_forged_changes_are_refused_where_the_item_takes_none(slack_world: SlackWorld) -> None:
