@@ -1,5 +1,13 @@
 """Offers to undo a call over the API: listed apart, seen by people alone, taken once, and masked."""
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from httpx import Response
+
+from service.core.settings import Settings
+from tests.service.edge.web.sites import CSRF, OWN, Visit, visit
 from tests.service.features.reversing import offer_undo
 from tests.service.worlds import World
 
@@ -41,3 +49,21 @@ async def test_only_reviewers_of_the_rule_undo(world: World) -> None:
     async with world.client("anna") as client:
         refused = await client.post(f"/api/v1/suspensions/{offer.id}/items/i1/decision", json=body)
         assert refused.status_code == 403
+
+
+async def test_two_pages_pressed_at_the_same_time_undo_once(settings: Settings) -> None:
+    async with visit(settings) as anna, visit(settings, "ben") as ben:
+        offer = await offer_undo(anna.wiring)
+        form = {"csrf": CSRF, "digest": offer.items[0].digest}
+
+        def press(who: Visit) -> Coroutine[Any, Any, Response]:
+            return who.client.post(f"/undo/{offer.id}", data=form, headers=OWN)
+
+        answers = await asyncio.gather(press(anna), press(ben))
+        assert sorted(answer.status_code for answer in answers) == [303, 409]
+        (decision,) = (await anna.wiring.desk.suspensions.read(offer.id)).record.items[0].decisions
+        (refused,) = (answer.text for answer in answers if answer.status_code == 409)
+        assert f"{decision.by.id} approved this" in refused
+        again = await asyncio.gather(*(press(anna if decision.by.id == "anna" else ben) for _ in range(2)))
+        assert [answer.status_code for answer in again] == [303, 303], "the same form again"
+        assert len((await anna.wiring.desk.suspensions.read(offer.id)).record.items[0].decisions) == 1

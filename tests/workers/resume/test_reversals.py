@@ -93,10 +93,10 @@ async def find_offer(wiring: Wiring) -> SuspensionRecord:
     return (await wiring.desk.suspensions.read(str(offered["suspension_id"]))).record
 
 
-async def press(wiring: Wiring, offer: SuspensionRecord, name: str = "ada") -> Saved:
+async def press(wiring: Wiring, offer: SuspensionRecord, name: str = "ada", key: str | None = None) -> Saved:
     item = offer.items[0]
     request = DecisionRequest(action="approve", digest=item.digest)
-    return await wiring.desk.decide(offer.id, item.item_id, request, person(name))
+    return await wiring.desk.decide(offer.id, item.item_id, request, person(name), key)
 
 
 async def reached(wiring: Wiring, offer: SuspensionRecord, *statuses: RunStatus) -> SuspensionRecord:
@@ -147,6 +147,21 @@ async def test_call_runs_at_once_and_a_press_undoes_it_once(wiring: Wiring) -> N
     assert (entries["call_undone"]["by"]["id"], entries["call_undone"]["success"]) == ("ada", True)
     assert entries["note_delivered"]["note_id"] == f"undo_{offer.id}"
     assert len(refunded) == 1
+
+
+@pytest.mark.parametrize("second", ["ben", "ada"])
+async def test_two_presses_at_the_same_time_undo_once(wiring: Wiring, second: str) -> None:
+    """Of two people one is refused, and the same press sent twice counts once; two services take them."""
+    async with assemble(wiring.settings) as other, draining(wiring):
+        offer = await offered(wiring)
+        answers = await asyncio.gather(
+            press(wiring, offer, "ada", "undo"), press(other, offer, second, "undo"), return_exceptions=True
+        )
+        refused = [type(answer) for answer in answers if not isinstance(answer, Saved)]
+        assert refused == ([AlreadyDecided] if second == "ben" else [])
+        record = await settled(wiring, offer)
+    assert len(record.items[0].decisions) == 1
+    assert len(undone) == 1
 
 
 async def test_only_reviewers_of_the_rule_undo(wiring: Wiring) -> None:
