@@ -3,8 +3,7 @@
 import asyncio
 from hashlib import sha256
 
-from fastapi import APIRouter, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi import APIRouter
 from pydantic import Field, ValidationError
 
 from sayso.core.records.decisions import DIGEST_PATTERN, LONGEST_FORWARD, Actor, ActorKind, ForwardRequest
@@ -21,11 +20,10 @@ from service.edge.api.dependencies import IdempotencyKey, ItemId, Parts, Person,
 from service.edge.api.routes import SignedInRoute
 from service.edge.api.suspensions import view_suspension
 from service.edge.http.openapi import WRITES
-from service.edge.web.additions import ItemPage
-from service.edge.web.sessions import RecordedRoute, SignedIn, read_post, wiring_of
+from service.edge.web.additions import ItemForm, ItemPage, ItemVisit
+from service.edge.web.sessions import wiring_of
 
 forwards = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
-router = APIRouter(route_class=RecordedRoute)
 
 MOST_SUGGESTED = 200  # names that the form suggests; others can be typed
 
@@ -51,10 +49,9 @@ async def forward_item(
     return view_suspension(saved.record, await parts.freezes.in_force())
 
 
-@router.post("/items/{suspension_id}/{item_id}/forward")
-async def forward(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+async def _send(visit: ItemVisit) -> None:
     """Ask somebody else for the visitor; a form sent twice counts once."""
-    post = await read_post(request, visitor)
+    post, suspension_id, item_id = visit.post, visit.suspension_id, visit.item_id
     note = post.get("note", "").replace("\r\n", "\n")
     sent = {"to": post.get("to", "").strip(), "digest": post.get("digest", ""), "note": note}
     try:
@@ -63,9 +60,10 @@ async def forward(request: Request, visitor: SignedIn, suspension_id: str, item_
         problem = _("Name a reviewer or a group, with a note of at most %(most)s characters.", most=LONGEST_FORWARD)
         raise InvalidInput(problem) from error
     key = sha256(f"{suspension_id} {item_id} {post.get('nonce', '')} {sent}".encode()).hexdigest()
-    by = visitor.principal.reviewer("web")
-    await _forward(wiring_of(request), suspension_id, item_id, wanted, by, f"web-{key}")
-    return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
+    await _forward(wiring_of(visit.request), suspension_id, item_id, wanted, visit.by, f"web-{key}")
+
+
+FORM = ItemForm("forward", ("to", "note"), _send)
 
 
 async def _forward(

@@ -7,7 +7,8 @@
   let sent = null, decides = false, discarded = false;
 
   function isTyped() {
-    if (!decides && document.querySelector("[data-kept]")) return true;
+    const kept = [...document.querySelectorAll("[data-kept]")];
+    if (kept.some((form) => form !== sent && !(decides && form.closest(DECISION)))) return true;
     const fields = [...document.querySelectorAll(FIELDS)].filter((field) => !(decides && field.closest(DECISION)));
     return fields.some((field) => field.form !== sent && window.sayso.changed(field));
   }

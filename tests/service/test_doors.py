@@ -75,7 +75,7 @@ ACTS = {
         "lena",
         "anna",
         lambda asked: (item(asked, "inquiries"), {"text": "Why?"}),
-        lambda asked: (page(asked, "/ask"), {"text": "Why?"}),
+        lambda asked: (page(asked), {"part": "ask", "text": "Why?"}),
     ),
     "extend": Act(
         "lena",
@@ -88,7 +88,7 @@ ACTS = {
         "lena",
         "anna",
         lambda asked: (item(asked, "forward"), {"to": "root", "digest": asked.digest}),
-        lambda asked: (page(asked, "/forward"), {"to": "root", "digest": asked.digest}),
+        lambda asked: (page(asked), {"part": "forward", "to": "root", "digest": asked.digest}),
         tool="share",
     ),
     "ask for a preview": Act(

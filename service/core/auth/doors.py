@@ -111,8 +111,8 @@ _PAGES: Mapping[Permission, tuple[str, ...]] = {
         *(
             f"POST /items/{{suspension_id}}/{{item_id}}/{act}"
             for act in (
-                *("claim", "release", "retract", "ask", "preview", "forward", "attachments", "comments", "sign"),
-                *("invite", "uninvite"),
+                *("claim", "release", "retract", "preview", "attachments", "sign"),
+                "uninvite",
             )
         ),
     ),

@@ -1,6 +1,7 @@
 """What features add to the pages of the edge: sign-in, inbox, an item and its decision, a run, and the live stream."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from fastapi import Request
@@ -38,6 +39,28 @@ class RunPage(NamedTuple):
     secrets: Redacted
     lines: list[Line]
     by: Actor
+
+
+class ItemVisit(NamedTuple):
+    """A person at an item's page, and the form that they sent; empty for none."""
+
+    request: Request
+    visitor: Visitor
+    suspension_id: str
+    item_id: str
+    post: Post = MappingProxyType({})
+
+    @property
+    def by(self) -> Actor:
+        return self.visitor.principal.reviewer("web")
+
+
+class ItemForm(NamedTuple):
+    """A form beside the decision. It sends its name as `part`; a refused one is shown again with its fields."""
+
+    name: str
+    fields: tuple[str, ...]
+    send: Callable[[ItemVisit], Awaitable[None]]
 
 
 class DecisionForm(NamedTuple):
@@ -103,6 +126,7 @@ class Addition(NamedTuple):
     item: Callable[[ItemPage], Awaitable[Mapping[str, object]]] | None = None
     run: Callable[[RunPage], Awaitable[Mapping[str, object]]] | None = None
     decision: DecisionPart | None = None
+    form: ItemForm | None = None
     stream: Callable[[Wiring, str], StreamPart] | None = None
 
 

@@ -9,6 +9,7 @@ from sayso.core.text.language import _
 from sayso.core.transitions.deciding import find_item
 from sayso.errors import InvalidInput
 from service.core.store.channels import ChannelNotes
+from service.edge.web.additions import ItemForm, ItemVisit
 from service.edge.web.content import details
 from service.edge.web.sessions import RecordedRoute, SignedIn, read_post, wiring_of
 
@@ -60,12 +61,11 @@ async def confirm(request: Request, visitor: SignedIn, suspension_id: str, item_
     return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
 
 
-@router.post("/items/{suspension_id}/{item_id}/ask")
-async def ask(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+async def ask(visit: ItemVisit) -> None:
     """Put the visitor's question to the requester; a form sent twice asks once."""
-    text = (await read_post(request, visitor)).get("text", "").replace("\r\n", "\n")
-    by = visitor.principal.reviewer("web")
-    await wiring_of(request).desk.ask_requester(
-        suspension_id, item_id, text, by, f"web {suspension_id} {item_id} {text}"
-    )
-    return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
+    place, text = (visit.suspension_id, visit.item_id), visit.post.get("text", "").replace("\r\n", "\n")
+    key = f"web {visit.suspension_id} {visit.item_id} {text}"
+    await wiring_of(visit.request).desk.ask_requester(*place, text, visit.by, key)
+
+
+QUESTION = ItemForm("ask", ("text",), ask)

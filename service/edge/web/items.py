@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -43,7 +42,14 @@ from service.core.store.channels import ChannelNotes
 from service.core.store.precedents import Precedents, kind_of
 from service.core.store.runs.external_events import ExternalEvents
 from service.core.wiring import Wiring
-from service.edge.web.additions import DecisionForm, DecisionPart, ItemPage, additions_of
+from service.edge.web.additions import (
+    DecisionForm,
+    DecisionPart,
+    ItemForm,
+    ItemPage,
+    ItemVisit,
+    additions_of,
+)
 from service.edge.web.content import details, edits, versions
 from service.edge.web.content.blocks import make_blocks
 from service.edge.web.content.details import SHOW
@@ -51,7 +57,7 @@ from service.edge.web.content.edits import describe_precedents
 from service.edge.web.content.effects import make_effect
 from service.edge.web.content.facts import MAX_ENTRIES, read_trail
 from service.edge.web.content.runs import describe_both, read_external_events
-from service.edge.web.content.stages import list_stages, write_banner
+from service.edge.web.content.stages import list_stages, write_banner, write_refusal
 from service.edge.web.pages import render, show, show_again
 from service.edge.web.sessions import (
     REFRESH_HEADER,
@@ -64,32 +70,16 @@ from service.edge.web.sessions import (
 )
 from service.edge.web.sign_ins import receive_form
 from service.forms.answers import Forms, change_forms, make_forms, mark_problems, read_answer, refill
+from service.forms.controls import normalize
 from service.forms.fields import is_change
 
 router = APIRouter(route_class=RecordedRoute)
 
 
-class _Visit(NamedTuple):
-    """A person at an item's page, and the form that they sent; empty for none."""
-
-    request: Request
-    visitor: Visitor
-    suspension_id: str
-    item_id: str
-    post: Post = MappingProxyType({})
-
-    @property
-    def by(self) -> Actor:
-        return self.visitor.principal.reviewer("web")
-
-    async def show(self, **changes: object) -> Response:
-        return await show(self.request, self.visitor, "pages/item.html", **{**await _gather(self), **changes})
-
-
 @router.get("/items/{suspension_id}/{item_id}")
 async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
     """Show the item."""
-    visit = _Visit(request, visitor, suspension_id, item_id)
+    visit = ItemVisit(request, visitor, suspension_id, item_id)
     context = await _gather(visit)
     ahead = "prefetch" in request.headers.get("sec-purpose", "")
     by_itself = "quiet" in request.query_params  # it follows a decision beside the inbox; see split.js
@@ -104,20 +94,15 @@ async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id:
 async def decide(request: Request, suspension_id: str, item_id: str) -> Response:
     """Record a decision, or extend the deadline; a repeated form counts once."""
     post, visitor = await receive_form(request)
-    visit = _Visit(request, visitor, suspension_id, item_id, post)
+    visit = ItemVisit(request, visitor, suspension_id, item_id, post)
+    form = _find_form(visit)
     try:
         check_session(post, visitor)
-        if post.get(SHOW) == "only":
-            return await visit.show()
-        step = edits.find_step(post)
-        for part in _list_parts(request):
-            if part.asks(post):
-                item, decision, _shown = await _read_decision(visit)
-                return await visit.show(**await part.preview(_make_form(visit, item, decision)))
-        if step == "ask":
-            return await visit.show(sure=True)
-        if step:
-            return await _show_edit(visit, step)
+        if form is not None:
+            await form.send(visit)
+            return RedirectResponse(f"{request.url.path}#{form.name}", 303)
+        if (shown := await _show_step(visit)) is not None:
+            return shown
         await (_extend if "until" in post else _decide)(visit)
     except SaysoError as error:
         await _show_again(visit, error)
@@ -126,11 +111,35 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
         forms: Forms = (await _gather(visit))["forms"]
         typed = refill(forms, post)
         if typed != forms._replace(chosen=typed.chosen):  # the form also has an unfinished decision
-            return await visit.show(forms=typed, editing=typed.chosen == Answer.EDIT)
+            return await _show(visit, forms=typed, editing=typed.chosen == Answer.EDIT)
     return RedirectResponse(request.url.path, 303)
 
 
-async def _extend(visit: _Visit) -> None:
+async def _show_step(visit: ItemVisit) -> Response | None:
+    """Return the page after a step that records nothing; None for a form that decides."""
+    post, step = visit.post, edits.find_step(visit.post)
+    if post.get(SHOW) == "only":
+        return await _show(visit)
+    for part in _list_parts(visit.request):
+        if part.asks(post):
+            item, decision, _shown = await _read_decision(visit)
+            return await _show(visit, **await part.preview(_make_form(visit, item, decision)))
+    if step == "ask":
+        return await _show(visit, sure=True)
+    return await _show_edit(visit, step) if step else None
+
+
+async def _show(visit: ItemVisit, **changes: object) -> Response:
+    return await show(visit.request, visit.visitor, "pages/item.html", **{**await _gather(visit), **changes})
+
+
+def _find_form(visit: ItemVisit) -> ItemForm | None:
+    """Return the form beside the decision that was sent, if it was none with a decision."""
+    forms = (addition.form for addition in additions_of(visit.request) if addition.form is not None)
+    return next((form for form in forms if form.name == visit.post.get("part")), None)
+
+
+async def _extend(visit: ItemVisit) -> None:
     desk, until = wiring_of(visit.request).desk, visit.post["until"]
     suspension = await desk.suspensions.read(visit.suspension_id)
     item = find_item(suspension.record, visit.item_id)
@@ -144,7 +153,7 @@ async def _extend(visit: _Visit) -> None:
     await desk.extend(visit.suspension_id, visit.item_id, int(until), visit.by)
 
 
-async def _show_edit(visit: _Visit, step: str) -> Response:
+async def _show_edit(visit: ItemVisit, step: str) -> Response:
     """Show what an edit changes and what the rules say of it, or its fields again. Records nothing."""
     review = None
     if step in edits.REVIEWS:
@@ -160,10 +169,10 @@ async def _show_edit(visit: _Visit, step: str) -> Response:
     edit["review"] = review if Answer.EDIT in forms.allowed else None
     if review is not None:
         edit["display"] = edits.compare_display((*review.changes, *review.same)).hash
-    return await visit.show(**edit)
+    return await _show(visit, **edit)
 
 
-def _make_form(visit: _Visit, item: Item, decision: DecisionRequest) -> DecisionForm:
+def _make_form(visit: ItemVisit, item: Item, decision: DecisionRequest) -> DecisionForm:
     wiring, principal = wiring_of(visit.request), visit.visitor.principal
     return DecisionForm(wiring, visit.suspension_id, item, decision, principal, visit.post)
 
@@ -172,7 +181,7 @@ def _list_parts(request: Request) -> list[DecisionPart]:
     return [addition.decision for addition in additions_of(request) if addition.decision is not None]
 
 
-async def _decide(visit: _Visit) -> None:
+async def _decide(visit: ItemVisit) -> None:
     item, decision, shown = await _read_decision(visit)
     # A reviewer decides once per digest, and again after a decision was taken out; a repeated form is the same request.
     turn, replaced = (visit.post.get(name, "")[:60] for name in ("turn", "replaced"))
@@ -185,12 +194,12 @@ async def _decide(visit: _Visit) -> None:
 
 async def read_form(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> DecisionForm:
     """Return the decision of an item's form; raises as sending it does."""
-    visit = _Visit(request, visitor, suspension_id, item_id, post)
+    visit = ItemVisit(request, visitor, suspension_id, item_id, post)
     item, decision, _shown = await _read_decision(visit)
     return _make_form(visit, item, decision)
 
 
-async def _read_decision(visit: _Visit) -> tuple[Item, DecisionRequest, Shown | None]:
+async def _read_decision(visit: ItemVisit) -> tuple[Item, DecisionRequest, Shown | None]:
     wiring, post = wiring_of(visit.request), visit.post
     suspension = await wiring.desk.suspensions.read(visit.suspension_id)
     item = find_item(suspension.record, visit.item_id)
@@ -207,17 +216,21 @@ async def _read_decision(visit: _Visit) -> tuple[Item, DecisionRequest, Shown | 
     return item, decision, shown
 
 
-async def _show_again(visit: _Visit, error: SaysoError) -> None:
-    context = await _gather(visit)
+async def _show_again(visit: ItemVisit, error: SaysoError) -> None:
+    context, form = await _gather(visit), _find_form(visit)
     forms: Forms = context["forms"]
     record: SuspensionRecord = context["record"]
     item: Item = context["item"]
-    typed = await asyncio.to_thread(lambda: mark_problems(refill(forms, visit.post), error, item.target_arg))
-    context |= {"forms": typed, "editing": context["editing"] or visit.post.get("answer") == Answer.EDIT}
+    if form is None:
+        forms = await asyncio.to_thread(lambda: mark_problems(refill(forms, visit.post), error, item.target_arg))
+        context |= {"forms": forms, "editing": context["editing"] or visit.post.get("answer") == Answer.EDIT}
+    else:
+        typed = {name: normalize(visit.post.get(name, "")) for name in form.fields}
+        context["refused"] = {"part": form.name, "typed": typed, "text": write_refusal(error, record, item)}
     pending = await count_mine(wiring_of(visit.request), visit.by)
 
     def again(problem: Problem) -> Response:
-        context["banner"] = write_banner(error, problem, record, item, typed)
+        context["banner"] = write_banner(error, problem, record, item, forms) if form is None else None
         code, visitor = problem.status, visit.visitor
         return render(visit.request, "pages/item.html", code=code, visitor=visitor, pending=pending, **context)
 
@@ -230,7 +243,7 @@ async def _follow(wiring: Wiring, run_id: str) -> dict[str, Any]:
     return {"run": await wiring.runs.read(run_id), "run_id": run_id, "run_seen": seen}
 
 
-async def _gather(visit: _Visit) -> dict[str, Any]:
+async def _gather(visit: ItemVisit) -> dict[str, Any]:
     """Return what the page shows. Secrets are masked unless the form asks for them, which is logged."""
     request, post, wiring = visit.request, visit.post, wiring_of(visit.request)
     suspension = await wiring.desk.suspensions.read(visit.suspension_id)
@@ -321,6 +334,7 @@ def _describe(
     return {
         "review": None,
         "banner": None,
+        "refused": None,
         "sure": False,
         "item_state": find_item_state(record, item),
         "extensions": details.list_extensions(item) if record.status is Status.PENDING else [],

@@ -129,7 +129,7 @@ async def receive_form(request: Request) -> tuple[Post, Visitor]:
 
 def keep_input(post: Post) -> Post:
     """Return the input of a form that was sent without a session; empty for a form without input."""
-    if "answer" not in post and "reason" not in post:
+    if not {"answer", "reason", "part"} & post.keys():
         return {}
     return {name: text for name, text in post.items() if name not in _OWN_FIELDS}
 

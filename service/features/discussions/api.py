@@ -33,6 +33,7 @@ from service.edge.api.dependencies import (
 from service.edge.api.routes import SignedInRoute
 from service.edge.http.middleware import SANDBOX
 from service.edge.http.openapi import READS, WRITES
+from service.edge.web.additions import ItemForm, ItemVisit
 from service.edge.web.sessions import RecordedRoute, SignedIn, check_session, read_post, wiring_of
 from service.features.discussions.discussing import (
     LONGEST_NAME,
@@ -171,14 +172,15 @@ async def serve_file(
     )
 
 
-@router.post("/items/{suspension_id}/{item_id}/comments")
-async def comment(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+async def _comment(visit: ItemVisit) -> None:
     """Save the visitor's comment; a form sent twice comments once."""
-    post = await read_post(request, visitor)
-    text = post.get("text", "").replace("\r\n", "\n").strip()
-    key = f"web {suspension_id} {item_id} {post.get('nonce', '')} {text}"
-    await add_comment(wiring_of(request), suspension_id, item_id, text, visitor.name, key)
-    return RedirectResponse(f"/items/{suspension_id}/{item_id}#comments", 303)
+    text = visit.post.get("text", "").replace("\r\n", "\n").strip()
+    place = visit.suspension_id, visit.item_id
+    key = f"web {visit.suspension_id} {visit.item_id} {visit.post.get('nonce', '')} {text}"
+    await add_comment(wiring_of(visit.request), *place, text, visit.visitor.name, key)
+
+
+COMMENT = ItemForm("comments", ("text",), _comment)
 
 
 class Others:

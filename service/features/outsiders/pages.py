@@ -24,7 +24,7 @@ from sayso.errors import Conflict, InvalidInput, NotAllowed, SaysoError, TooMany
 from sayso.wire.outsiders import DAY_S, InviteRequest
 from service.channels.base import DeliveryFailed
 from service.channels.kinds import Channels
-from service.edge.web.additions import ItemPage
+from service.edge.web.additions import ItemForm, ItemPage, ItemVisit
 from service.edge.web.content import details
 from service.edge.web.content.blocks import make_blocks
 from service.edge.web.content.effects import make_effect
@@ -86,11 +86,9 @@ async def add_to_item(page: ItemPage) -> Mapping[str, object]:
     return {"invitations": known, "outsiders": allowed, "invitation_spans": spans, "default_span": DAY_S}
 
 
-@router.post("/items/{suspension_id}/{item_id}/invite")
-async def invite(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+async def invite(visit: ItemVisit) -> None:
     """Invite an address; a form sent twice invites once."""
-    post = await read_post(request, visitor)
-    span = post.get("expires", "")
+    post, span = visit.post, visit.post.get("expires", "")
     if span not in [str(span_s) for span_s in _SPANS_S]:
         raise InvalidInput(_("Choose how long the invitation is valid."))
     sent = InviteRequest.model_construct(
@@ -99,10 +97,12 @@ async def invite(request: Request, visitor: SignedIn, suspension_id: str, item_i
         note=post.get("note", "").replace("\r\n", "\n"),
         expires_in_s=int(span),
     )
-    by, key = visitor.principal.reviewer("web"), f"web {item_id} {post.get('nonce', '')[:60]}"
-    operations = wiring_of(request).feature(Outsiders)
-    await operations.invite(_channels(request), (suspension_id, item_id), sent, by, key)
-    return RedirectResponse(f"/items/{suspension_id}/{item_id}#outside", 303)
+    operations, key = wiring_of(visit.request).feature(Outsiders), f"web {visit.item_id} {post.get('nonce', '')[:60]}"
+    place = visit.suspension_id, visit.item_id
+    await operations.invite(_channels(visit.request), place, sent, visit.by, key)
+
+
+FORM = ItemForm("outside", ("address", "note", "expires"), invite)
 
 
 @router.post("/items/{suspension_id}/{item_id}/uninvite")

@@ -1,5 +1,7 @@
 """Forwards over the API and on the page: who is refused, who sees what, and that a repeated one counts once."""
 
+import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ from httpx import Response
 
 from sayso.core.records.suspensions import SuspensionRecord
 from service.core.settings import Settings
-from tests.builders import make_pending, make_person
+from tests.builders import approve, make_pending, make_person
 from tests.service.edge.api.test_requesters import ask, decide
 from tests.service.edge.api.test_undo import list_events, read_item
 from tests.service.edge.web.sites import Visit, visit
@@ -80,9 +82,9 @@ async def test_recipients_are_read_from_the_directory(world: World) -> None:
     assert (await read_item(world, "anna", suspension))["forwarded"] is None
 
 
-async def forward_by_form(anna: Visit, record: SuspensionRecord, to: str, status: int = 303) -> str:
-    sent = {"to": to, "digest": record.items[0].digest, "note": NOTE, "nonce": "n"}
-    return await anna.send(f"/items/{record.id}/i1/forward", status, **sent)
+async def forward_by_form(anna: Visit, record: SuspensionRecord, to: str, status: int = 303, **fields: str) -> str:
+    sent = {"part": "forward", "to": to, "digest": record.items[0].digest, "note": NOTE, "nonce": "n", **fields}
+    return await anna.send(f"/items/{record.id}/i1", status, **sent)
 
 
 async def test_page_and_list_say_who_forwarded_it(settings: Settings) -> None:
@@ -104,4 +106,36 @@ async def test_page_and_list_say_who_forwarded_it(settings: Settings) -> None:
         assert "you forwarded it to ben: Look at the &lt;b&gt;order&lt;/b&gt;, please." in listed
         saved = (await anna.wiring.desk.suspensions.read(record.id)).record
         assert len(saved.items[0].forwards) == 1
-        assert "Name a reviewer" in await forward_by_form(anna, record, " ", status=422)
+
+
+async def test_refused_forward_keeps_what_was_typed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await make_pending(anna.wiring)
+        await make_person(anna.wiring, "ben")
+        kept = "Look at the &lt;b&gt;order&lt;/b&gt;, please.</textarea>"
+        for to, status, why in (
+            (" ", 422, "Name a reviewer"),
+            ("b<i>", 403, "Choose another."),
+            ("anna", 422, "yourself"),
+        ):
+            page = await forward_by_form(anna, record, to, status)
+            assert re.search(rf'id="forward-problem" role="alert">[^<]*.*{why}', page), page
+            assert 'id="forward" open' in page
+            assert f'value="{escape(to)}" list="forward-names"' in page
+            assert kept in page
+        stale = await forward_by_form(anna, record, "ben", 409, digest="0" * 64)
+        assert "The request has changed. Check it again" in stale
+        assert kept in await forward_by_form(anna, record, "ben", 403, csrf="0" * 128)
+        await approve(anna.wiring, record)
+        page = await forward_by_form(anna, record, "ben", 409)
+        assert 'id="forward-problem"' not in page
+        assert "Your input was not used" in page
+        assert "Look at the &lt;b&gt;order&lt;/b&gt;, please.</p>" in page
+
+
+async def test_forward_survives_a_session_that_has_ended(settings: Settings) -> None:
+    async with visit(settings, None) as stranger:
+        record = await make_pending(stranger.wiring)
+        page = await forward_by_form(stranger, record, "ben", 401)
+        assert '<textarea name="part" hidden>\nforward</textarea>' in page
+        assert "Look at the &lt;b&gt;order&lt;/b&gt;, please." in page

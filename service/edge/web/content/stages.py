@@ -15,7 +15,7 @@ from sayso.core.transitions.states import ItemState, find_item_state
 from sayso.core.transitions.superseding import is_superseded
 from sayso.errors import DeadlinePassed, InvalidInput, SaysoError
 from service.edge.web.content.details import Result
-from service.edge.web.sessions import SEND_AGAIN, EarlierSignIn
+from service.edge.web.sessions import SEND_AGAIN, EarlierSignIn, describe_refusal
 from service.forms.answers import Forms, describe_problems
 
 
@@ -134,6 +134,13 @@ def write_banner(
     return {"heading": _heading(error, problem, item), "text": _sentence(error, record, item, forms)}
 
 
+def write_refusal(error: SaysoError, record: SuspensionRecord, item: Item) -> str:
+    """Return why a form beside the decision was refused."""
+    if isinstance(error, errors.StaleDigest) and item.open:
+        return _("The request has changed. Check it again, then send this again.")
+    return _describe_end(error, record, item) or describe_refusal(error)
+
+
 def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
     if item.outcome is not None and item.outcome.by.kind is ActorKind.TIMEOUT:
         return _("The deadline has passed")
@@ -141,6 +148,12 @@ def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
 
 
 def _sentence(error: SaysoError, record: SuspensionRecord, item: Item, forms: Forms) -> str:
+    known = next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), "")
+    return _describe_end(error, record, item) or _(known) or describe_problems(forms, error) or _(error.message)
+
+
+def _describe_end(error: SaysoError, record: SuspensionRecord, item: Item) -> str:
+    """Return why the item takes no decision any longer; empty if it does."""
     if not item.open:
         return _("%(outcome)s. Nothing was changed.", outcome=describe_outcome(item))
     if is_superseded(record):
@@ -150,5 +163,4 @@ def _sentence(error: SaysoError, record: SuspensionRecord, item: Item, forms: Fo
     if isinstance(error, DeadlinePassed):
         effect = deadlines.describe_fallback(record, item)
         return _("The deadline has passed: %(effect)s. Nothing was changed.", effect=effect)
-    known = next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), "")
-    return _(known) or describe_problems(forms, error) or _(error.message)
+    return ""

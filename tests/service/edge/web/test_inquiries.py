@@ -1,8 +1,10 @@
 """From an item's page reviewers claim it and ask its requester."""
 
+import re
+
 from sayso.core.records.decisions import Actor, ActorKind
 from service.core.settings import Settings
-from tests.builders import make_pending
+from tests.builders import approve, make_pending
 from tests.service.edge.web.sites import visit
 
 
@@ -18,7 +20,7 @@ async def test_reviewer_claims_releases_and_asks(settings: Settings) -> None:
         await anna.send(f"{place}/release")
         assert "I handle this" in await anna.read(place)
         for _ in range(2):
-            await anna.send(f"{place}/ask", text="Which <b>order</b>?")
+            await anna.send(place, part="ask", text="Which <b>order</b>?")
         page = await anna.read(place)
         assert "Which &lt;b&gt;order&lt;/b&gt;?" in page
         assert "demo has not answered yet." in page
@@ -33,5 +35,13 @@ async def test_reviewer_claims_releases_and_asks(settings: Settings) -> None:
 async def test_question_without_text_is_refused(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await make_pending(anna.wiring)
-        page = await anna.send(f"/items/{record.id}/i1/ask", status=422, text=" ")
-        assert "1 to 2000 characters" in page
+        page = await anna.send(f"/items/{record.id}/i1", status=422, part="ask", text=" ")
+        assert re.search('id="ask-problem".*1 to 2000 characters', page)
+
+
+async def test_question_to_a_closed_item_is_shown_again(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await approve(anna.wiring, await make_pending(anna.wiring))
+        page = await anna.send(f"/items/{record.id}/i1", status=409, part="ask", text="Which <b>order</b>?")
+        assert "Your input was not used" in page
+        assert "Which &lt;b&gt;order&lt;/b&gt;?</p>" in page

@@ -1,5 +1,6 @@
 """Comments on the item's page, in the timeline and on the run's page."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -18,13 +19,14 @@ async def test_comment_is_shown_on_item_and_run(settings: Settings) -> None:
         place = place_of(record)
         assert "The agent and the requester do not see it." in await anna.read(place)
         for _ in range(2):
-            sent = await anna.send(f"{place}/comments", nonce="n1", text="Is <b>order</b> A-1932 real?\r\nI doubt it.")
+            text = "Is <b>order</b> A-1932 real?\r\nI doubt it."
+            sent = await anna.send(place, part="comments", nonce="n1", text=text)
             assert sent == f"{place}#comments"
         page = await anna.read(place)
         assert page.count("Is &lt;b&gt;order&lt;/b&gt; A-1932 real?") == 3  # the list, its folded line and the timeline
         assert "anna commented on refund_payment" in page
         await finish(anna.wiring, await decide(anna.wiring, record, "approve"))
-        await anna.send(f"{place}/comments", nonce="n2", text="Audited")
+        await anna.send(place, part="comments", nonce="n2", text="Audited")
         page = await anna.read(f"/runs/{record.run.id}")
         assert page.index("anna commented on refund_payment") < page.index("ben approved refund_payment")
         assert page.rindex("Audited") > page.index("The run completed")
@@ -34,8 +36,9 @@ async def test_comment_without_text_is_refused(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         for typed in ("  ", "x" * 2001):
-            page = await anna.send(f"{place_of(record)}/comments", 422, nonce="n", text=typed)
-            assert "1 to 2000 characters" in page
+            page = await anna.send(place_of(record), 422, part="comments", nonce="n", text=typed)
+            assert re.search('id="comments-problem".*1 to 2000 characters', page)
+            assert f"{typed}</textarea>" in page
 
 
 def test_comment_of_another_reviewer_appears_while_one_types(site: Site, open_as: Callable[..., Page]) -> None:

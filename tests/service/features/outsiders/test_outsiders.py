@@ -23,6 +23,8 @@ from tests.builders import approve, ask, make_pending, make_person, person
 from tests.channels import Book
 from tests.fakes.smtp import MailServer, html_of, links_of, text_of
 from tests.service.worlds import World, read_store
+from service.edge.web.sessions import cookie_name
+from service.features.control.drills import plant_drill
 from workers.notify.attempts import Gate
 from workers.notify.notifier import Notifier
 
@@ -285,6 +287,34 @@ async def test_secrets_are_masked_for_outsiders(settings: Settings, mail: MailSe
 
 async def test_client_invites_lists_and_revokes(outside: Outside) -> None:
     transport = ASGITransport(app=outside.world.app)
+async def test_refused_invitation_keeps_what_was_typed(settings: Settings, outside: Outside) -> None:
+    token, digest = outside.world.tokens["anna"], outside.record.items[0].digest
+    csrf = "0" * 64 + (await outside.wiring.credentials.identify(token)).csrf
+    sent = {"csrf": csrf, "part": "outside", "digest": digest, "note": "Is it <b>?", "expires": "14400"}
+    place, cookie = f"/items/{outside.record.id}/i1", {"Cookie": f"{cookie_name(settings)}={token}"}
+
+    async def send(address: str, status: int, nonce: str = "n") -> str:
+        form = {**sent, "address": address, "nonce": nonce}
+        answer = await outside.client.post(place, data=form, headers={**SAME, **cookie})
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    for address, status, why in (("x@else.example", 403, "does not let x@else.example"), ("x", 422, "mail address")):
+        page = await send(address, status)
+        assert re.search(rf'id="outside-problem" role="alert">.*{why}', page), page
+        assert f'type="email" value="{address}"' in page
+        assert "Is it &lt;b&gt;?</textarea>" in page
+        assert '<option value="14400" selected>' in page
+    await send(JANE, 303)
+    await outside.invite("a@customer.example")
+    assert "is invited already" in await send(JANE, 409, "m")
+    await approve(outside.wiring, outside.record)
+    page = await send(JANE, 409, "m")
+    assert "Your input was not used" in page
+    assert "Is it &lt;b&gt;?</p>" in page
+    assert [known.address for known in (await outside.read()).invitations] == [JANE, "a@customer.example"]
+
+
     async with Client("http://sayso.test", outside.world.tokens["anna"], transport=transport) as anna:
         item = (await anna.find(outside.record.id)).items[0]
         made = await anna.exchange(outsiders.invite(outside.record.id, item, JANE, "Is it right?", 3_600))
@@ -293,3 +323,46 @@ async def test_client_invites_lists_and_revokes(outside: Outside) -> None:
         assert await anna.exchange(outsiders.list_invitations(outside.record.id, "i1")) == made
         closed = await anna.exchange(outsiders.revoke_invitation(outside.record.id, "i1", invited.id))
         assert [known.state for known in closed.invitations] == ["revoked"]
+
+
+async def test_evidence_and_history_say_who_approved(outside: Outside) -> None:
+    path = await outside.get_link()
+    _, proof = await outside.prove(path)
+    await outside.send(path, 303, act="decide", action="approve", proof=proof)
+    outside.world.tokens["root"] = await make_person(outside.wiring, "root", "admin")
+    (known,) = (await outside.read()).invitations
+    invited = {"id": known.id, "address": JANE, "by": "anna", "proven": ["link", "mailed code"]}
+    said = f"outsider:{JANE} approved, invited by anna and proven by a mailed code"
+    async with outside.world.client("root") as root:
+        text = (await root.get("/api/v1/evidence", params={"run": outside.record.run.id})).json()["text"]
+        exact = (await root.get("/api/v1/history/export")).json()
+        table = (await root.get("/api/v1/history/export", params={"format": "csv"})).text
+    lines = [json.loads(line) for line in text.splitlines()]
+    (item,) = (line for line in lines if line["kind"] == "item")
+    assert item["view"]["decisions"][0]["invited"] == invited
+    assert said in item["html"]
+    events = {line["type"]: line["hashed"] for line in lines if line["kind"] == "event"}
+    assert JANE in events["outsider_invited"]
+    assert json.loads(events["decision_recorded"])[3]["invited"] == invited
+    assert json.loads(events["outsider_proven"])[3]["by"]["id"] == f"outsider:{JANE}"
+    (row,) = csv.DictReader(io.StringIO(table, newline=""))
+    (listed,) = exact["items"]
+    assert (row["decided_by"], listed["decided_by"]) == (f"outsider:{JANE}",) * 2
+    assert json.loads(row["invited"]) == listed["invited"] == [invited]
+
+
+async def test_drill_takes_an_invitation_and_mails_nobody(settings: Settings, mail: MailServer, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(DRILLED)
+    (tmp_path / "drills.yaml").write_text(DRILL)
+    drilled = settings.model_copy(update={"policy": tmp_path / "rules.yaml", "drills": tmp_path / "drills.yaml"})
+    async with opened(drilled, mail) as desk:
+        outside = replace(desk, record=await plant_drill(desk.wiring, "false-refund", "anna", "root"))
+        place = f"/items/{outside.record.id}/i1"
+        headers = {"Cookie": f"{cookie_name(drilled)}={outside.world.tokens['anna']}"}
+        assert 'id="outsider"' in (await outside.client.get(place, headers=headers)).text
+        assert (await outside.invite()).status_code == 200
+        await outside.deliver()
+        (delivery,) = (await outside.read()).deliveries
+        assert (delivery.state, delivery.references, mail.to(JANE)) == ("sent", {}, [])
+        await approve(outside.wiring, outside.record)
+        assert "Nobody outside got a mail about it." in (await outside.client.get(place, headers=headers)).text
