@@ -7,7 +7,8 @@ from pydantic import Field, JsonValue
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Verdict
 from sayso.core.records.events import WebhookEvent
-from sayso.wire.models import Timestamp, View
+from sayso.core.records.proofs import Invited
+from sayso.wire.models import Later, Timestamp, View
 
 Range = Literal["24h", "7d", "30d", "90d"]  # the time of a report; it ends now
 
@@ -92,6 +93,9 @@ class HistoryItem(View):
     item_id: str
     look_ms: int | None
     comments: list[JsonObject] = Field(description="What people remarked on it: `at`, `author` and `text`.")
+    invited: Later[tuple[Invited, ...]] = Field(
+        description="Of those outside who decided: the address, who invited it, and what has proven it."
+    )
 
 
 class HistoryPage(View):

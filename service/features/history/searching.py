@@ -297,6 +297,7 @@ async def view_match(wiring: Wiring, match: Found) -> HistoryItem | None:
         suspension_id=record.id,
         item_id=item.item_id,
         look_ms=row.look_ms,
+        invited=tuple(decision.invited for decision in item.decisions if decision.invited is not None),
         comments=[remark.export for remark in list_remarks(comments, [], match.secrets) if remark.href == row.href],
     )
 
