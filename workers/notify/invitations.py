@@ -26,6 +26,8 @@ async def send_invitation(
     """Mail the link of an invitation; return the delivery as it is then. Raises `Deferred`."""
     if not isinstance(channel, MailChannel):
         return fail(delivery, f"There is no mail channel named {delivery.channel}.", None)
+    if item.drill is not None:  # its page looks like any other, and nobody outside gets a mail about a false call
+        return _mark_sent(delivery, now_ms, {})
     invitation = find_invitation(item, delivery.invitation)
     to, first = Recipient("", invitation.address), delivery.state is DeliveryState.QUEUED
     mail = partial(mail_invitation, wiring, channel, record, item, invitation)
@@ -36,5 +38,9 @@ async def send_invitation(
         final = failure.permanent or wait_ms is None
         later_ms = None if final else now_ms + max(wait_ms or 0, int(failure.retry_after_s * 1000))
         return fail(delivery, failure.reason, later_ms)
-    sent = {"state": DeliveryState.SENT, "sent_at_ms": now_ms, "references": {invitation.address: reference}}
+    return _mark_sent(delivery, now_ms, {invitation.address: reference})
+
+
+def _mark_sent(delivery: CardDelivery, now_ms: int, references: dict[str, str]) -> CardDelivery:
+    sent = {"state": DeliveryState.SENT, "sent_at_ms": now_ms, "references": references}
     return delivery.model_copy(update={**sent, "tries": 0, "reason": None, "next_try_at_ms": None})

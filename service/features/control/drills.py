@@ -173,7 +173,6 @@ def _find_terms(wiring: Wiring, drill: DrillTemplate) -> RuleTerms:
     terms = merge_stages(next(asking, RuleTerms(timeout_s=_TIMEOUT_S)))
     named = tuple(name for name in terms.reviewers if name not in MANAGERS)
     update: dict[str, object] = {"channels": (), "match_number": False, "notify_requester": False, "sample": None}
-    update |= {"outsiders": ()}  # nobody outside is mailed about a false call
     update |= {"reviewers": named} if len(named) < len(terms.reviewers) else {}
     update |= {"timeout_s": drill.timeout_s, "timeout": None} if drill.timeout_s is not None else {}
     return without_confirmation(terms.model_copy(update=update))

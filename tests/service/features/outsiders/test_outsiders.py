@@ -1,9 +1,13 @@
 """Somebody outside decides one item by a mailed link and a mailed code, and by nothing less."""
 
+import csv
+import io
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,17 +23,27 @@ from service.app import create_app
 from service.channels.kinds import open_channels
 from service.core.settings import Settings
 from service.core.wiring import Wiring
+from service.edge.web.sessions import cookie_name
+from service.features.control.drills import plant_drill
 from tests.builders import approve, ask, make_pending, make_person, person
 from tests.channels import Book
 from tests.fakes.smtp import MailServer, html_of, links_of, text_of
 from tests.service.worlds import World, read_store
-from service.edge.web.sessions import cookie_name
-from service.features.control.drills import plant_drill
 from workers.notify.attempts import Gate
 from workers.notify.notifier import Notifier
 
 JANE = "jane@partner.example"
 RULE = (JANE, "*@customer.example")
+DRILLED = f"""
+version: 1
+default: request_approval
+rules:
+  - {{id: refunds, tool: refund, action: request_approval, terms: {{outsiders: [{JANE}], reviewers: [anna]}}}}
+"""
+DRILL = """
+drills:
+  - {id: false-refund, agent: shop, requested_by: bot, tool: refund, args: {order: A-7}, rule: refunds, signs: [None]}
+"""
 SAME = {"Sec-Fetch-Site": "same-origin"}
 WRONG = "This code is not right"
 
@@ -273,20 +287,6 @@ async def test_only_allowed_addresses_are_invited_by_reviewers(outside: Outside)
     assert (await outside.read()).invitations == ()
 
 
-async def test_rule_without_outsiders_lets_nobody_be_asked(settings: Settings, mail: MailServer) -> None:
-    async with opened(settings, mail, outsiders=()) as outside:
-        assert (await outside.invite()).status_code == 403
-
-
-async def test_secrets_are_masked_for_outsiders(settings: Settings, mail: MailServer) -> None:
-    async with opened(settings, mail, secrets=("order",)) as outside:
-        page, _ = await outside.prove(await outside.get_link())
-        assert "Secret values are masked." in page
-        assert str(outside.record.items[0].tool.args["order"]) not in page
-
-
-async def test_client_invites_lists_and_revokes(outside: Outside) -> None:
-    transport = ASGITransport(app=outside.world.app)
 async def test_refused_invitation_keeps_what_was_typed(settings: Settings, outside: Outside) -> None:
     token, digest = outside.world.tokens["anna"], outside.record.items[0].digest
     csrf = "0" * 64 + (await outside.wiring.credentials.identify(token)).csrf
@@ -315,6 +315,20 @@ async def test_refused_invitation_keeps_what_was_typed(settings: Settings, outsi
     assert [known.address for known in (await outside.read()).invitations] == [JANE, "a@customer.example"]
 
 
+async def test_rule_without_outsiders_lets_nobody_be_asked(settings: Settings, mail: MailServer) -> None:
+    async with opened(settings, mail, outsiders=()) as outside:
+        assert (await outside.invite()).status_code == 403
+
+
+async def test_secrets_are_masked_for_outsiders(settings: Settings, mail: MailServer) -> None:
+    async with opened(settings, mail, secrets=("order",)) as outside:
+        page, _ = await outside.prove(await outside.get_link())
+        assert "Secret values are masked." in page
+        assert str(outside.record.items[0].tool.args["order"]) not in page
+
+
+async def test_client_invites_lists_and_revokes(outside: Outside) -> None:
+    transport = ASGITransport(app=outside.world.app)
     async with Client("http://sayso.test", outside.world.tokens["anna"], transport=transport) as anna:
         item = (await anna.find(outside.record.id)).items[0]
         made = await anna.exchange(outsiders.invite(outside.record.id, item, JANE, "Is it right?", 3_600))
