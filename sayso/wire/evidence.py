@@ -63,7 +63,10 @@ class EvidenceView(View):
 
 
 class OverrideView(View):
-    """A call that people edited, returned or denied; of an unreadable record only its suspension and the reason."""
+    """A call that people edited, returned or denied; of an unreadable record only its suspension and the reason.
+
+    Of an unreadable part of the archive it has the reason alone.
+    """
 
     kind: Literal["edit", "changes", "denial", "unreadable"]
     asked_at: Timestamp | None = None
@@ -71,7 +74,7 @@ class OverrideView(View):
     agent: str = ""
     requester: str = ""
     run_id: str = ""
-    suspension_id: str
+    suspension_id: str = ""
     item_id: str = ""
     tool: str = ""
     args: JsonObject | None = Field(

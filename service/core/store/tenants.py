@@ -1,6 +1,6 @@
 """Connections of one process to its store, and the share of one tenant in them."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from itertools import cycle, islice
 from math import inf
 from typing import Any, NamedTuple, Protocol
@@ -17,7 +17,7 @@ from sayso.core.records.permissions import Grant, Mandate
 from sayso.core.records.proofs import Proof
 from sayso.core.records.suspensions import Change, SuspensionRecord
 from sayso.core.transitions.deciding import decide
-from sayso.errors import StepUpRequired
+from sayso.errors import StepUpRequired, Unreadable
 from service.core.cache import Refresher
 from service.core.store.connection.commits import Commit, Observer, Update, Writer
 from service.core.store.connection.connecting import as_ms, macs_of, texts
@@ -84,6 +84,17 @@ class Archive:
     async def list_runs(self, begin_ms: int, end_ms: int) -> dict[str, int]:
         """Return archived runs that began in a time, with their beginnings, ms."""
         return {}
+
+    async def list_decided(
+        self, begin_ms: int, end_ms: int, owner: str | None
+    ) -> AsyncIterator[SuspensionRecord | Unreadable]:
+        """Yield the archived suspensions that were decided in a time; with an `owner` those of its runs alone.
+
+        What cannot be read is an error among them.
+        """
+        nothing: tuple[SuspensionRecord, ...] = ()
+        for record in nothing:
+            yield record
 
     async def may_hold(self, run_id: str) -> bool:
         """Return whether a segment may hold this run."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from hashlib import sha256
 
@@ -10,6 +10,7 @@ import structlog
 
 from sayso.core.clock import DAY_MS, HOUR_MS, monotonic_ms, new_id
 from sayso.core.records.decisions import Actor, ActorKind
+from sayso.core.records.suspensions import SuspensionRecord
 from sayso.errors import Altered, Conflict, NotFound, Unavailable, Unreadable
 from service.core.store.runs.erasures import PROMISED_MS, Age, Why
 from service.core.store.tenants import Archive, EndedRun, TenantStore
@@ -20,6 +21,7 @@ from service.features.archive.store import ArchiveIndex, Entry, Hot, HotRuns, de
 
 MOST_RUNS, MOST_BYTES = 2_000, 16 * 1024 * 1024  # of one segment, before compression
 MOST_RECALLED = 1_000
+MOST_SEARCHED = 200  # the most segments that are opened for one day
 _RECALLED_MS = 600_000  # how long a run that is read back stays in the store, at least
 _WRITING_MS = 3_600_000  # how long a segment may take from its name to its runs
 _CACHED = 2
@@ -85,6 +87,36 @@ class RunArchive(Archive):
                     if begin_ms <= run.started_ms < end_ms:
                         summaries.setdefault(run.id, run)
         return sorted(summaries.values(), key=lambda run: (run.started_ms, run.id))[skip : skip + limit]
+
+    async def list_decided(
+        self, begin_ms: int, end_ms: int, owner: str | None
+    ) -> AsyncIterator[SuspensionRecord | Unreadable]:
+        live, seen = await self.list_live(), set[str]()
+        held = [name for name, entry in live.items() if entry.starts[0] < end_ms and entry.ends[1] >= begin_ms]
+        held.sort(key=lambda name: -live[name].made_at_ms)  # of a run in two segments, the later one counts
+        for name in held[:MOST_SEARCHED]:
+            try:
+                segment = await self.open(name)
+            except (Unreadable, Unavailable) as error:
+                yield Unreadable(error.message)
+                continue
+            for run in segment.summaries:
+                if run.id in seen:
+                    continue
+                seen.add(run.id)
+                if owner in (None, run.owner) and run.started_ms < end_ms and run.ended_ms >= begin_ms:
+                    for record in await asyncio.to_thread(self._read_decided, segment, run.id, begin_ms, end_ms):
+                        yield record
+        if len(held) > MOST_SEARCHED:
+            yield Unreadable(f"Cut: {len(held)} archived segments may hold this day, and {MOST_SEARCHED} are searched.")
+
+    def _read_decided(
+        self, segment: Segment, run_id: str, begin_ms: int, end_ms: int
+    ) -> list[SuspensionRecord | Unreadable]:
+        run = segment.find(run_id)
+        decided = run.decided.items() if run is not None else ()
+        ids = [id_ for id_, at_ms in decided if begin_ms <= at_ms < end_ms]
+        return self.hot.parse(run, ids) if run is not None else []
 
     async def list_live(self) -> dict[str, Entry]:
         """Return the segments that hold runs."""

@@ -265,6 +265,17 @@ class HotRuns(StorePart):
         commit.write("ZADD", keys.recalled, now_ms, summary.id)
         return await self._send(commit) or bool(await self._redis.exists(keys.run(summary.id)))
 
+    def parse(self, run: ArchivedRun, suspension_ids: Sequence[str]) -> list[SuspensionRecord | Unreadable]:
+        """Return some records of an archived run, the first first; an error for one that cannot be read."""
+        raws = dict(zip(run.summary.suspensions, run.records, strict=True))
+        return [self._parse(id_, raws[id_]) for id_ in reversed(run.summary.suspensions) if id_ in suspension_ids]
+
+    def _parse(self, suspension_id: str, raw: str) -> SuspensionRecord | Unreadable:
+        try:
+            return self._readings.read(suspension_id, raw.encode()).record
+        except Unreadable as error:
+            return error
+
     async def count_recalled(self) -> int:
         return int(await self._redis.zcard(self._keys.recalled))
 

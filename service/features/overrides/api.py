@@ -28,7 +28,8 @@ async def send_overrides(caller: Caller, parts: Parts, day: Day = "") -> Streami
     """Send a JSON line for each call that people edited or denied, of suspensions that were decided on a day.
 
     Each has the call, the difference as a JSON Patch (RFC 6902), and the reason, with secrets masked. Agents see those
-    of their own runs, as often as they may ask for approval. Drills, erased items and archived runs are left out.
+    of their own runs, as often as they may ask for approval. Drills and erased items are left out, and archived runs
+    come last.
     """
     begin_ms, end_ms = _read_day(day) if day else _find_day(await parts.schedule.now_ms())
     if caller.owner is not None:

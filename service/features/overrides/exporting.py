@@ -8,13 +8,16 @@ from sayso.core.records.decisions import ActorKind, Outcome, Verdict
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import SuspensionRecord
 from sayso.core.transitions.permits import approved_args
+from sayso.errors import Unreadable
 from sayso.wire.evidence import OverrideView
 from sayso.wire.models import moment
 from service.core.operations.masking import mask_record, mask_typed
-from service.core.store.suspensions.reading import UnreadableRecord
+from service.core.store.suspensions.reading import UnreadableRecord, id_of
 from service.core.wiring import Wiring
 from service.features.overrides.patches import make_patch
 from service.features.overrides.store import DecidedIndex
+
+_MISSING = "A part of the archive cannot be read, so lines may be missing. Ask the operator to run `sayso doctor`."
 
 
 async def export_overrides(
@@ -22,15 +25,23 @@ async def export_overrides(
 ) -> AsyncGenerator[bytes]:
     """Yield lines for the edits and denials of suspensions that were decided in a time, the first first.
 
-    With an `owner`, those of this agent's runs, as it may see them.
+    Archived ones follow those in the store, with one segment of them open at a time. With an `owner`, those of this
+    agent's runs, as it may see them.
     """
+    read = set[str]()
     async for ids in wiring.part(DecidedIndex).list_pages(begin_ms, end_ms):
         for record in await wiring.desk.suspensions.read_page(ids):
+            read.add(id_of(record))
             if isinstance(record, UnreadableRecord):
                 if owner is None:
                     yield _write_damage(record)
             elif owner in (None, record.run.owner):
                 yield await asyncio.to_thread(_write_lines, record, owner is not None)  # large calls take a while
+    async for archived in wiring.store.archive.list_decided(begin_ms, end_ms, owner):
+        if isinstance(archived, Unreadable):
+            yield _write(OverrideView(kind="unreadable", reason=archived.message if owner is None else _MISSING))
+        elif archived.id not in read:  # one that was read back is in the store, too
+            yield await asyncio.to_thread(_write_lines, archived, owner is not None)
 
 
 def _write_damage(record: UnreadableRecord) -> bytes:

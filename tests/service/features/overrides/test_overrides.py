@@ -11,12 +11,14 @@ from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
 
 from sayso.core.canonical_json import JsonObject
+from sayso.core.records.decisions import DecisionRequest
 from sayso.core.text.redaction import MASK
 from service.core.settings import Settings
 from service.features.overrides.store import DecidedIndex
-from tests.builders import store_of
+from tests.builders import finish, make_pending, person, store_of
 from tests.service.damages import KEYS, tear
 from tests.service.edge.api.test_execution import DEFINITION, ask, decide, post
+from tests.service.features.archive.runs import archive, keep, list_files
 from tests.service.worlds import World
 
 SECRET, TYPED = "hunter2-tr0mbone", "correct-horse-9"
@@ -34,7 +36,8 @@ rules:
 @pytest.fixture
 def settings(request: pytest.FixtureRequest, clean_store_url: str, tmp_path: Path) -> Settings:
     (tmp_path / "policy.yaml").write_text(POLICY)
-    return Settings(redis_url=clean_store_url, policy=tmp_path / "policy.yaml")
+    archive = f"file://{tmp_path}/archive"
+    return Settings(redis_url=clean_store_url, policy=tmp_path / "policy.yaml", archive=archive)
 
 
 async def put(world: World, tool: str, args: JsonObject, **fields: Any) -> dict[str, Any]:
@@ -170,3 +173,28 @@ async def test_request_for_changes_is_a_line_with_what_to_change(world: World) -
     await decide(world, asked, "deny", message="Four is enough.", changes={"paths": ["args.amount"]})
     (line,) = await read(world)
     assert (line["kind"], line["verdict"], line["change_paths"]) == ("changes", "denied", ["args.amount"])
+
+
+async def test_archived_overrides_are_read_back(world: World, tmp_path: Path) -> None:
+    record = await make_pending(world.wiring)
+    no = DecisionRequest(action="deny", digest=record.items[0].digest, message="Not today.")
+    await finish(world.wiring, (await world.wiring.desk.decide(record.id, "i1", no, person("anna"))).record)
+    (line,) = await read(world)
+    await keep(world.wiring)
+    assert await world.wiring.runs.decided(0, 10) == []
+    day = line["decided_at"][:10]
+    assert await read(world, day=day) == await read(world, "demo", day=day) == [line]
+    assert await read(world, "other", day=day) == []
+    assert await read(world, day="2020-02-29") == []
+    assert await archive(world.wiring).recall(record.run.id)
+    assert await read(world, day=day) == [line], "it is in the store and in its segment"
+    await keep(world.wiring)
+    (file,) = list_files(tmp_path)
+    file.write_bytes(file.read_bytes()[:-9])
+    archive(world.wiring).forget_opened()
+    (damaged,) = await read(world, "demo", day=day)
+    assert (damaged["kind"], damaged["suspension_id"], "cannot be read" in damaged["reason"]) == (
+        "unreadable",
+        "",
+        True,
+    )
