@@ -1,6 +1,6 @@
 """Views of suspensions, their runs, leases, receipts and trails."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from pydantic import AliasPath, ConfigDict, Field, JsonValue
@@ -8,7 +8,7 @@ from pydantic import AliasPath, ConfigDict, Field, JsonValue
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Actor
 from sayso.core.records.freezes import Freeze
-from sayso.core.records.suspensions import RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.core.records.suspensions import OperatorNote, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.core.transitions.freezing import find_freeze
 from sayso.core.transitions.states import RunState, find_item_state
 from sayso.wire.items import DecisionView, HoldView, InquiryView, ItemView, OutcomeView
@@ -184,6 +184,9 @@ class NoteView(View):
         validation_alias="delivered_at_ms",
         description="When the model of one of Sayso's own agents got it; null for others, who read it here.",
     )
+    undelivered: bool = Field(
+        default=False, description="Whether the run ended before the next turn of that model, which never gets it."
+    )
 
 
 class NotePage(View):
@@ -337,7 +340,15 @@ def show_suspension(record: SuspensionRecord, freezes: Sequence[Freeze], owner: 
         )
         for entry, item in zip(view.items, record.items, strict=True)
     )
-    return view.model_copy(update={"items": tuple(shown if owner is None else map(_hide_draw, shown))})
+    items = tuple(shown if owner is None else map(_hide_draw, shown))
+    return view.model_copy(update={"items": items, "notes": show_notes(record, record.notes)})
+
+
+def show_notes(record: SuspensionRecord, notes: Iterable[OperatorNote]) -> tuple[NoteView, ...]:
+    """Return the views of notes to the agent of a run, as of this suspension."""
+    missed = record.pushes_notes and record.run_status.ended
+    views = map(NoteView.model_validate, notes)
+    return tuple(view.model_copy(update={"undelivered": missed and view.delivered_at is None}) for view in views)
 
 
 def _hide_draw(item: ItemView) -> ItemView:

@@ -9,11 +9,11 @@ from pydantic import Field
 from sayso.core.clock import new_id
 from sayso.core.records.decisions import Actor
 from sayso.core.records.items import LONGEST_TEXT
-from sayso.core.records.suspensions import OURS, OperatorNote, SuspensionRecord
+from sayso.core.records.suspensions import OperatorNote, SuspensionRecord
 from sayso.core.transitions.inquiring import check_writer
 from sayso.errors import NotAllowed
 from sayso.wire.models import RequestBody
-from sayso.wire.suspensions import NotePage, NoteView
+from sayso.wire.suspensions import NotePage, show_notes
 from service.core.operations.masking import mask_typed
 from service.core.store.suspensions.reading import split_readable
 from service.edge.api.dependencies import (
@@ -56,7 +56,7 @@ async def list_notes(run_id: RunId, caller: Caller, parts: Parts) -> NotePage:
     run = await find_run(parts, caller, run_id)
     records, _ = split_readable(await parts.desk.suspensions.read_chain(run.suspension_id, LONGEST_PAGE))
     written = collect_notes(map(mask_typed, records))
-    return NotePage(notes=[NoteView.model_validate(note) for note in written])
+    return NotePage(notes=list(show_notes(records[-1], written)) if records else [])
 
 
 def collect_notes(records: Iterable[SuspensionRecord]) -> list[OperatorNote]:
@@ -87,7 +87,7 @@ async def add_to_run(page: RunPage) -> dict[str, object]:
         "notes": written,
         "note_nonce": new_id("form") if not ended and _may_write(last, page.by) else "",
         "notes_end": ended,
-        "notes_pushed": last is not None and last.origin.framework == OURS and last.resume.resumer == "runner",
+        "notes_pushed": last is not None and last.pushes_notes,
     }
 
 

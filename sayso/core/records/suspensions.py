@@ -311,6 +311,11 @@ class SuspensionRecord(Stored):
         return tuple(note for note in self.notes if note.delivered_at_ms is None)
 
     @property
+    def pushes_notes(self) -> bool:
+        """Whether the model of its run gets notes by itself: that of one of Sayso's own agents."""
+        return self.origin.framework == OURS and self.resume.resumer == "runner"
+
+    @property
     def stops_calls(self) -> bool:
         return self.on_deny != "continue" and any(item.outcome and item.outcome.refuses for item in self.items)
 

@@ -50,6 +50,7 @@ async def test_note_is_written_once_and_read_by_its_agent_alone(world: World) ->
         assert answer.status_code == 200, answer.text
     (note,) = await read(world, record.run.id)
     assert (note["text"], note["by"]["id"], note["delivered_at"]) == (TEXT, "anna", None)
+    assert not note["undelivered"]
     async with world.client("demo") as demo:
         suspension = (await demo.get(f"/api/v1/suspensions/{record.id}")).json()
     assert suspension["notes"] == [note]
@@ -80,7 +81,10 @@ async def test_note_to_an_ended_run_is_refused(world: World) -> None:
     await finish(world.wiring, record)
     answer = await write(world, record.run.id, "Too late.")
     assert (answer.status_code, "has already ended: completed" in answer.json()["detail"]) == (409, True)
-    assert [note["text"] for note in await read(world, record.run.id)] == [TEXT]
+    (note,) = await read(world, record.run.id)
+    assert (note["text"], note["delivered_at"], note["undelivered"]) == (TEXT, None, True)
+    async with world.client("demo") as demo:
+        assert (await demo.get(f"/api/v1/suspensions/{record.id}")).json()["notes"] == [note]
     page = (await open_page(world, record.run.id)).text
     assert "not delivered: the run ended first" in page
     assert 'id="note"' not in page
