@@ -211,6 +211,11 @@ class ChangesRequested(Denied):
         return tuple(str(self.facts.get("paths", "")).split())
 
     @property
+    def item(self) -> str:
+        """The item of this version, to give as `revises` with the next one."""
+        return f"{self.facts.get('suspension_id', '')}/{self.facts.get('item_id', '')}"
+
+    @property
     def for_model(self) -> str:
         """What a model should read instead of the call's result."""
         return f"{self.message.rstrip().rstrip('.')}. It did not run."

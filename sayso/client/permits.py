@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 OnDoubt = Literal["raise", "ask"]
 
-_CHECK_S = 5
-"""How often a wait for another process of this machine checks that it still runs."""
+_CHECK_S = 5  # how often a wait for another process of this machine checks that it still runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +53,8 @@ class CallOptions:
     """Number of the model's turn, if you know it; the higher of both counts."""
     again: bool = False
     """Ask once more under a key whose item nobody decided in time, or whose approved call did not start in time."""
+    revises: str = ""
+    """The item of which the call is a new version: `ChangesRequested.item`. In a thread, the desk finds it itself."""
     on_behalf_of: str | Callable[[], str | None] | None = field(default=None, repr=False)
     """Signed token that names the person for whom the agent acts, or a function that returns it."""
 
@@ -77,6 +78,7 @@ class GatedCall(CallOptions):
     def request(self) -> Request[SuspensionView]:
         definition = self.definition.model_dump(mode="json", include={"description", "parameters", "idempotent"})
         call: JsonObject = {"tool": self.definition.name, "args": self.args, "definition": definition}
+        call |= {"revises": self.revises} if self.revises else {}
         body: JsonObject = {"mode": "poll", "calls": [call], "title": self.title, "context": self.context}
         body |= {name: value for name in ("thread_id", "step") if (value := getattr(self, name)) is not None}
         body |= {"again": True} if self.again else {}
@@ -177,7 +179,7 @@ def _wait(policy: RetryPolicy, call: GatedCall, suspension: SuspensionView) -> F
             suspension_id=suspension.id,
             tool=name,
             key=call.label,
-            link=build_link(policy.url, suspension, suspension.items[0]),
+            link=build_link(policy.url, suspension),
         )
     return suspension
 
@@ -207,11 +209,9 @@ def _await_report(
     The desk ends the run of a call that is not reported in time.
     """
     if call.notify is not None:
-        begun = permit.redeemed_at.isoformat(timespec="seconds")
-        call.notify(
-            f"{call.definition.name} runs under the same key since {begun}; this call waits for its result "
-            f"({build_link(policy.url, suspension, suspension.items[0])})"
-        )
+        begun, link = permit.redeemed_at.isoformat(timespec="seconds"), build_link(policy.url, suspension)
+        runs = f"{call.definition.name} runs under the same key since {begun}"
+        call.notify(f"{runs}; this call waits for its result ({link})")
 
     def is_over(run: RunView) -> bool:
         return run.ended or run.suspension_id != suspension.id or holders.is_running(permit.holder) is False
@@ -225,12 +225,12 @@ def describe_wait(policy: RetryPolicy, name: str, suspension: SuspensionView) ->
     until = f" until {suspension.deadline_at:%Y-%m-%d %H:%M} UTC" if suspension.deadline_at else ""
     hold = suspension.items[0].freeze
     frozen = f"; {hold.describe(hold.at.isoformat(timespec='seconds'))}" if hold is not None else ""
-    return f"{name} waits for a person{until} ({build_link(policy.url, suspension, suspension.items[0])}){frozen}"
+    return f"{name} waits for a person{until} ({build_link(policy.url, suspension)}){frozen}"
 
 
-def build_link(url: str, suspension: SuspensionView, item: ItemView) -> str:
-    """Return the address of an item's page."""
-    return f"{url}/items/{suspension.id}/{item.item_id}"
+def build_link(url: str, suspension: SuspensionView, item: ItemView | None = None) -> str:
+    """Return the address of the page of an item, by default the first."""
+    return f"{url}/items/{suspension.id}/{(item or suspension.items[0]).item_id}"
 
 
 def _check_item(call: GatedCall, suspension: SuspensionView) -> ItemView:
@@ -257,7 +257,8 @@ def _check_outcome(call: GatedCall, suspension: SuspensionView, item: ItemView) 
         facts |= {"verdict": outcome.verdict, "by_kind": outcome.by.kind} if outcome is not None else {}
         denied, word = errors.Denied, "denied"
         if outcome is not None and outcome.changes is not None:
-            denied, word, facts["paths"] = errors.ChangesRequested, "returned", " ".join(outcome.changes.paths)
+            denied, word = errors.ChangesRequested, "returned"
+            facts |= {"paths": " ".join(outcome.changes.paths), "item_id": item.item_id}
         raise denied(f"{name} was {word} by {by}{why}", by=by, may_have_run=item.doubt is not None, **facts)
     if suspension.end is not None and item.permit is None:
         raise _describe_lateness(call, suspension)
@@ -338,8 +339,7 @@ def _describe_doubt(call: GatedCall, suspension: SuspensionView, item: ItemView)
     return errors.InDoubt(f"{problem} {advice}", suspension_id=suspension.id, key=call.label)
 
 
-MAX_OUTPUT_BYTES = 100_000
-"""The largest result that is stored with the run."""
+MAX_OUTPUT_BYTES = 100_000  # the largest result that is stored with the run
 
 _LOG = logging.getLogger("sayso")
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         thread_id: str | None
         step: int | None
         again: bool
+        revises: str
         on_behalf_of: str | Callable[[], str | None] | None
         quiet: bool
 
@@ -76,7 +77,8 @@ def gate(
     """Require a permit for a function, a method or a block.
 
     The decorated function stays a `def` or `async def` with its signature, so frameworks accept it below their own
-    decorators. Its `with_key` continues an earlier call; its `call` is the gate behind it.
+    decorators. Its `with_key` continues an earlier call, and its `revising` makes a new version of one that a reviewer
+    returned; its `call` is the gate behind it.
 
     `options` are those of `sayso.gating.execution.GateOptions`. `schema` is the JSON Schema of a block's arguments:
     reviewers edit them in a form, and other arguments are refused. `idempotent` declares that a second run of a call

@@ -74,6 +74,8 @@ class GateOptions(permits.CallOptions):
         within_s: Any = self.report_within_s
         if not isinstance(within_s, int) or not 1 <= within_s <= LONGEST_WAIT_S:
             raise InvalidInput(f"report_within_s={within_s!r} is not 1 to {LONGEST_WAIT_S} whole seconds.")
+        if self.revises and not all(self.revises.partition("/")):
+            raise InvalidInput(f"revises={self.revises!r} is no item. Give ChangesRequested.item.")
         if self.step is not None and not 1 <= self.step <= _MAX_STEP:
             raise InvalidInput(f"step={self.step!r} is not the number of a turn. Give 1 to {_MAX_STEP}, or None.")
 
@@ -201,6 +203,12 @@ class Gated(Generic[P, R]):
         options = replace(self.options, key=lambda **_: key)
         return Gated(function, self.tool, options, self.parameters, offloads=self.offloads)
 
+    def revising(self, item: str) -> "Gated[P, R]":
+        """Return the same function, for a new version of a call that a reviewer returned: `ChangesRequested.item`."""
+        function: Callable[P, R] = self.function
+        options = replace(self.options, revises=item)
+        return Gated(function, self.tool, options, self.parameters, offloads=self.offloads)
+
     def to_async(self) -> "Gated[P, Any]":
         """Return a plain def as one to await."""
         return Gated(self.function, self.tool, self.options, self.parameters, offloads=True)
@@ -285,6 +293,9 @@ class GatedFunction(Protocol[P, R]):
     def with_key(self, key: str) -> "GatedFunction[P, R]":
         """Return the same function under this key, such as the one in `Suspended`. A method takes its object first."""
 
+    def revising(self, item: str) -> "GatedFunction[P, R]":
+        """Return the same function, for a new version of a call that a reviewer returned: `ChangesRequested.item`."""
+
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> "GatedFunction[P, R]": ...
 
@@ -319,6 +330,7 @@ def build_function(gated: Gated[P, R]) -> "GatedFunction[P, R]":
     run.__annotations__ = {name: hint for name, hint in annotations.items() if hint is not signature.empty}
     run.call = gated
     run.with_key = lambda key: build_function(gated.with_key(key))
+    run.revising = lambda item: build_function(gated.revising(item))
     run.as_async = run if gated.is_async else build_function(gated.to_async())
     function: GatedFunction[P, R] = note_gated(run)
     return function

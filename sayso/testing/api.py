@@ -17,7 +17,7 @@ from sayso.core.policy.counters.readings import list_mandate_counters
 from sayso.core.policy.external import ExternalCall, describe_calls, evaluate_calls, list_wanted
 from sayso.core.policy.rules import Action
 from sayso.core.records.decisions import Actor, ActorKind, Report
-from sayso.core.records.items import assign_numbers
+from sayso.core.records.items import ItemDraft, assign_numbers
 from sayso.core.records.permissions import MOST_TOOLS, GrantState, MandateState, Plan, PlannedCalls
 from sayso.core.records.suspensions import Change, Progress, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.core.records.terms import REPORT_WITHIN_S
@@ -25,7 +25,7 @@ from sayso.core.records.tools import ToolDefinition
 from sayso.core.transitions import client_execution
 from sayso.core.transitions.deciding import cancel, find_item, suspend
 from sayso.core.transitions.permits import approved_args
-from sayso.core.transitions.superseding import find_reason, is_superseded, list_changes, supersede
+from sayso.core.transitions.superseding import find_reason, find_revision, is_superseded, list_changes, supersede
 from sayso.errors import InvalidInput, NotFound, Withdrawn
 from sayso.features.permissions.making import draft_from, find_changed, find_confining, name_mandate, name_suspension
 from sayso.features.permissions.plans import draft_mandate
@@ -139,6 +139,7 @@ class InProcessApi:
         drafts, judged = evaluate_calls(policy, run, calls, step, readings, progress, described)
         for call, item_draft in zip(calls, drafts, strict=True):
             check_args(call, item_draft)
+        drafts = tuple(self._mark(run, *pair) for pair in zip(calls, drafts, strict=True))
         self._desk.definitions |= {call.definition.digest: call.definition for call in calls}
         draft = draft.model_copy(update={"progress": progress, "step": step})
         numbered = assign_numbers(drafts, new_number)
@@ -148,6 +149,12 @@ class InProcessApi:
             return show_record(self._desk.records[asked.id])
         begun = suspend(draft, numbered, now_ms)
         return show_record(self._desk.save(Change(begun.record, judged + begun.events)))
+
+    def _mark(self, run: RunRef, call: ExternalCall, draft: ItemDraft) -> ItemDraft:
+        if not call.revises:
+            return draft
+        record = self._desk.records.get(call.revises.partition("/")[0])
+        return draft.model_copy(update={"revises": find_revision(record, call.revises, run, call.call.name)})
 
     def _find_existing(
         self, draft: SuspensionRecord, calls: Sequence[ExternalCall], key: str, *, again: bool

@@ -44,6 +44,7 @@ class CallBody(Immutable):
     args: JsonObject = Field(default_factory=dict)
     definition: DefinitionBody
     call_id: str = ""
+    revises: str = ""
 
 
 class SuspendBody(Immutable):
@@ -71,7 +72,8 @@ def draft_suspension(id_: str, run: RunRef, **fields: Any) -> SuspensionRecord:
 def read_call(index: int, body: CallBody) -> ExternalCall:
     """Return the call with its tool's definition."""
     definition = ToolDefinition(name=check_tool_name(body.tool), **dict(body.definition))
-    return ExternalCall(ToolCall(call_id=body.call_id, index=index, name=body.tool, args=body.args), definition)
+    call = ToolCall(call_id=body.call_id, index=index, name=body.tool, args=body.args)
+    return ExternalCall(call, definition, revises=body.revises)
 
 
 def check_args(call: ExternalCall, draft: ItemDraft) -> None:

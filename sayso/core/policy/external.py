@@ -27,7 +27,8 @@ from sayso.errors import PolicyForbids
 class ExternalCall:
     """A client's tool call, with the definition of its tool, which is `known` if a worker registered it.
 
-    An answer counts for the client within `within_s` alone.
+    An answer counts for the client within `within_s` alone. `revises` is the item, as `suspension/item`, of which the
+    client says that this is a new version.
     """
 
     call: ToolCall
@@ -35,6 +36,7 @@ class ExternalCall:
     known: bool = False
     step: int = 1
     within_s: int | None = None
+    revises: str = ""
 
 
 def fit_within(draft: ItemDraft, within_s: int | None) -> ItemDraft:

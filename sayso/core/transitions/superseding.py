@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from sayso.core.canonical_json import canonical_json, digest_json
 from sayso.core.records.decisions import ActorKind
+from sayso.core.records.envelopes import Revision
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import Item, ItemDraft
 from sayso.core.records.suspensions import Change, RunEnd, RunRef, RunStatus, Status, SuspensionRecord
@@ -17,7 +18,7 @@ from sayso.core.records.tools import ToolCall, ToolDefinition
 from sayso.core.transitions.closing import follow, stop
 from sayso.core.transitions.deciding import suspend
 from sayso.core.transitions.legal import check_step
-from sayso.errors import IdempotencyConflict
+from sayso.errors import IdempotencyConflict, InvalidInput
 
 Calls = Sequence[tuple[ToolCall, ToolDefinition]]
 Definitions = Mapping[str, ToolDefinition | None]
@@ -29,6 +30,24 @@ _LONGEST_REASON = 2000
 def is_superseded(record: SuspensionRecord) -> bool:
     """Whether its calls were asked again before any of them started; `following_id` leads to their items."""
     return record.resume.mode == "poll" and record.following_id is not None and not _has_begun(record)
+
+
+def find_revision(record: SuspensionRecord | None, place: str, run: RunRef, tool: str) -> Revision:
+    """Return what a call of a run revises that names an item, as `suspension/item`; `record` is that suspension.
+
+    It must be an item of the same agent and tool, of which a reviewer requested changes. Raises `InvalidInput`.
+    """
+    suspension_id, _, item_id = place.partition("/")
+    outcome = None
+    if record is not None and (record.run.owner, record.run.agent) == (run.owner, run.agent) and not record.is_drill:
+        named = (item for item in record.items if (item.item_id, item.tool.name) == (item_id, tool))
+        outcome = next((item.outcome for item in named), None)
+    if outcome is None or outcome.changes is None:
+        raise InvalidInput(
+            f"{place[:100]!r} is no {tool} call of this agent of which a reviewer requested changes. Ask without "
+            "revises, or name the item of that call as SUSPENSION/ITEM.",
+        )
+    return Revision(suspension_id=suspension_id, item_id=item_id, round=outcome.changes.round)
 
 
 def list_changes(

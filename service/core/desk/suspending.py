@@ -1,6 +1,6 @@
 """Start runs, and suspend them for the calls that people must decide."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from sayso.core.policy.external import (
     list_wanted,
 )
 from sayso.core.records.decisions import Outcome
+from sayso.core.records.envelopes import Revision
 from sayso.core.records.events import Event, EventType
 from sayso.core.records.items import ItemDraft, assign_numbers
 from sayso.core.records.run_state import SealedState
@@ -128,6 +129,7 @@ class Suspending:
         once = key if foreign is None and resume.mode == "poll" else None
         asking = run if once is None else name_run(run, once, request_id="")  # the rules do not see the request's id
         known = await self._admit_reading(asking, calls, for_workers=resume.mode != "poll")
+        revised = await self._find_revised(run, calls)
         state = foreign.state if foreign else None
         in_thread = run.thread_id != run.id  # nobody knows what ran before a call without one
         counted = await self.runs.number_turn(run.owner, run.thread_id, key or run.id) if in_thread else None
@@ -154,6 +156,8 @@ class Suspending:
             known = None
             judging = partial(evaluate_calls, policy, asking, calls, turn, readings, progress, described)
             drafts, judged = await self.evaluations.judge(judging, caller=run.owner)
+            if revised:
+                drafts = tuple(draft.model_copy(update={"revises": revised.get(draft.index)}) for draft in drafts)
             await self._check_calls(draft, calls, drafts, foreign)
             if foreign is None:
                 saved = await self._create(draft, drafts, judged, seen)
@@ -265,6 +269,11 @@ class Suspending:
 
         verb, room = hand_on(begin), self.intake.room if self.intake is not None and bounded else None
         return await self.suspensions.create(draft.id, lambda now_ms: verb(draft, now_ms), seen, room)
+
+    async def _find_revised(self, run: RunRef, calls: Sequence[ExternalCall]) -> Mapping[int, Revision]:
+        """Return what calls revise that name an item, by index; raises `InvalidInput` for one that was not returned."""
+        find = self.suspensions.revisions.find
+        return {call.call.index: await find(call.revises, run, call.call.name) for call in calls if call.revises}
 
     async def _admit(self, run: RunRef, *, for_workers: bool = False) -> None:
         if self.intake is not None:

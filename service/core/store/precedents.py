@@ -24,6 +24,7 @@ from sayso.core.records.items import Item, ItemDraft
 from sayso.core.records.suspensions import RunRef, SuspensionRecord
 from sayso.core.text.redaction import redact
 from sayso.core.transitions.deciding import find_item
+from sayso.core.transitions.superseding import find_revision
 from sayso.errors import NotFound, Unreadable
 from service.core.store.connection.commits import Commit, Update
 from service.core.store.connection.connecting import text
@@ -214,15 +215,28 @@ class Revisions:
         self._redis, self._keys, self._read = store.redis, store.keys, read
 
     async def mark(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
-        """Return the drafts of a run, each with the item of the same tool and thread that it revises, if any."""
-        if not drafts:
+        """Return the drafts of a run, each with the item of the same tool and thread that it revises, if any.
+
+        A draft that says which item it revises stays as it is.
+        """
+        if all(draft.revises is not None for draft in drafts):
             return drafts
         names = [self._keys.returned(run.owner, run.thread_id, draft.tool.name) for draft in drafts]
         places: list[Any] = await self._redis.mget(names)
         return [
-            draft if place is None else draft.model_copy(update={"revises": await self._find(text(place))})
+            draft
+            if place is None or draft.revises is not None
+            else draft.model_copy(update={"revises": await self._find(text(place))})
             for draft, place in zip(drafts, places, strict=True)
         ]
+
+    async def find(self, place: str, run: RunRef, tool: str) -> Revision:
+        """Return what a call of a run revises that names this item, as `suspension/item`; raises `InvalidInput`."""
+        try:
+            record = await self._read(place.partition("/")[0])
+        except NotFound:
+            record = None
+        return find_revision(record, place, run, tool)
 
     async def _find(self, place: str) -> Revision | None:
         suspension_id, _, item_id = place.partition(" ")

@@ -66,6 +66,12 @@ class CallBody(RequestBody):
         default=None, description="The tool's definition; required with `mode: poll`, refused otherwise."
     )
     call_id: str = Field(default="", max_length=200, description="The agent's id of the call.")
+    revises: str | None = Field(
+        default=None,
+        max_length=200,
+        description="The item of the agent, as `{suspension_id}/{item_id}`, of which this is a new version, because a "
+        "reviewer requested changes. Without one, the last such item of its thread.",
+    )
 
 
 class AskedBody(RequestBody):
@@ -196,8 +202,11 @@ async def create_suspension(
 
 
 def _identify(body: SuspensionRequest) -> JsonObject:
-    """Return what makes a request the same as an earlier one; those of releases before had no `expires_at`."""
+    """Return what makes a request the same as an earlier one; older releases had no `expires_at` or `revises`."""
     dumped = body.model_dump(mode="json", exclude={"again"})
+    for call in dumped["calls"]:
+        if call["revises"] is None:
+            del call["revises"]
     return {name: value for name, value in dumped.items() if (name, value) != ("expires_at", None)}
 
 
@@ -256,7 +265,8 @@ def define_call(manifest: AgentManifest, index: int, call: CallBody) -> External
         why = f"The agent {manifest.name!r} has no tool {call.tool!r}. It has: {known}."
         raise _misfit(why, f"$.calls[{index}].tool", "is not a tool of the agent")
     args = settle_object(definition.parameters, call.args)
-    return ExternalCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=args), definition)
+    made = ToolCall(call_id=call.call_id, index=index, name=call.tool, args=args)
+    return ExternalCall(made, definition, revises=call.revises or "")
 
 
 def _misfit(why: str, path: str, fault: str) -> InvalidInput:

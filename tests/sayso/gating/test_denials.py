@@ -40,6 +40,21 @@ def test_requested_changes_tell_what_to_change(desk: InProcessDesk, bank: Bank) 
     assert gated(desk, bank)("A-2", 2.0) == "paid 2 for A-2"
 
 
+def test_new_version_names_the_returned_call(desk: InProcessDesk, bank: Bank) -> None:
+    desk.reviewer.requests_changes("refund", "At most 2.", "args.amount")
+    returned = deny(desk, bank)
+    assert isinstance(returned, ChangesRequested)
+    desk.reviewer.approves("refund")
+    refund = gated(desk, bank)
+    assert refund.revising(returned.item)("A-2", 2.0) == "paid 2 for A-2"
+    revises = [record.items[0].revises for record in desk.records.values()]
+    assert [known and f"{known.suspension_id}/{known.item_id}" for known in revises] == [None, returned.item]
+    with pytest.raises(InvalidInput, match="requested changes"):
+        refund.revising("sus_0/i1")("A-3", 2.0)
+    with pytest.raises(InvalidInput, match="is no item"):
+        refund.revising("sus_0")
+
+
 def test_denial_of_a_rule_is_final(bank: Bank) -> None:
     denied = deny(InProcessDesk(NO_CALLS), bank)
     assert (denied.decided_by, denied.may_ask_again) == ("rule", False)

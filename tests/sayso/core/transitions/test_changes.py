@@ -7,10 +7,11 @@ from pydantic import ValidationError
 
 from sayso.core.records.decisions import Decision, DecisionRequest, Verdict
 from sayso.core.records.envelopes import ChangeRequest, Revision
-from sayso.core.records.items import ItemDraft, ItemKind
+from sayso.core.records.items import Drill, ItemDraft, ItemKind
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.transitions.deciding import ask_again, decide
 from sayso.core.transitions.decision_checks import request_changes, takes_changes
+from sayso.core.transitions.superseding import find_revision
 from sayso.errors import IdempotencyConflict, InvalidInput
 from tests.sayso.samples import T0, ask, pending, word
 
@@ -138,3 +139,34 @@ def test_renewed_item_stays_a_version() -> None:
 def test_request_needs_a_denial_with_a_text(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="changes need the action deny and a message"):
         DecisionRequest.model_validate({"digest": "0" * 64, "changes": {}, **fields})
+
+
+def returned() -> SuspensionRecord:
+    record = pending()
+    return decide(record, requesting(record), T0 + 1).record
+
+
+def test_call_that_names_its_returned_version_revises_it() -> None:
+    record = returned()
+    known = find_revision(record, f"{record.id}/i1", record.run, "refund")
+    assert known == Revision(suspension_id=record.id, item_id="i1", round=1)
+
+
+@pytest.mark.parametrize(
+    ("item", "tool", "run"),
+    [("i2", "refund", {}), ("i1", "pay", {}), ("i1", "refund", {"owner": "x"}), ("i1", "refund", {"agent": "x"})],
+)
+def test_call_of_another_agent_or_tool_revises_nothing(item: str, tool: str, run: dict[str, str]) -> None:
+    record = returned()
+    with pytest.raises(InvalidInput, match="of which a reviewer requested changes"):
+        find_revision(record, f"{record.id}/{item}", record.run.model_copy(update=run), tool)
+
+
+def test_only_a_request_for_changes_is_revised() -> None:
+    record = returned()
+    drill = Drill(template="x", signs=("No order",), planted_by="root")
+    drilled = record.with_item(record.items[0].model_copy(update={"drill": drill}))
+    denied = decide(pending(), word(pending(), "deny"), T0 + 1).record
+    for other in (None, pending(), denied, drilled):
+        with pytest.raises(InvalidInput):
+            find_revision(other, f"{record.id}/i1", record.run, "refund")
