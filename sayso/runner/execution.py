@@ -27,6 +27,7 @@ MAX_CALLS_AT_ONCE = 16
 NOTE_AFTER_S = 0.02
 """How long a finished call waits for the rest of its batch before its result is saved alone."""
 
+_UNDECIDED = "{name} has no decision, so the run cannot resume. Nothing ran. Wait until all its items are decided."
 _NOT_STARTED = "The framework did not start this call."
 _BROKEN_OFF = "The framework broke this call off in the middle; nobody knows what it did."
 
@@ -152,7 +153,10 @@ async def _note_early(running: asyncio.Future[Any], ended: Mapping[int, ToolResu
 
 
 class CallExecutor:
-    """The only way for a framework to run tools: each approved call once. Results are reported before it sees them."""
+    """The only way for a framework to run tools: each approved call once. Results are reported before it sees them.
+
+    Raises `IllegalTransition` for a batch with a call that has neither a result nor a context: nobody has decided it.
+    """
 
     def __init__(
         self,
@@ -162,6 +166,9 @@ class CallExecutor:
         unseen: bool = False,
         confirm: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        for entry in batch.calls:  # an adapter, or a graph that runs its calls itself, takes no denial for an approval
+            if entry.result is None and entry.call.index not in contexts:
+                raise IllegalTransition(_UNDECIDED.format(name=entry.call.name))
         self._batch = batch
         self._contexts = contexts
         self._on_complete = on_complete

@@ -122,6 +122,12 @@ async def test_call_with_a_result_does_not_run() -> None:
     assert describe_refusal(denied) == "Not today."
 
 
+async def test_executor_refuses_a_batch_with_an_undecided_call() -> None:
+    calls = called(0, amount=1), called(1, amount=2)
+    with pytest.raises(IllegalTransition, match="pay has no decision"):
+        CallExecutor(Batch(calls=calls, started_step=1), {0: CallContext("run", "c0", "key0")}, Kept().keep)
+
+
 async def test_tool_error_is_a_failed_result_of_the_executor() -> None:
     async def fail(_args: Any) -> Any:
         raise ValueError("no money")
