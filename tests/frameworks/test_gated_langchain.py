@@ -81,3 +81,18 @@ def test_langchain_runs_the_approved_call_of_two_with_one_id(ids: str, mode: str
     assert len({call_id for call_id, _ in played["asked"]}) == 2
     assert output["ran"][name] == ["bob"]
     assert "Not Ann." in played["result"]["text"]
+
+
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+def test_langchain_runs_no_denied_call_that_middleware_sends_to_the_tools(mode: str) -> None:
+    output = play("langgraph", "langgraph_agents")
+    name = f"jump after the decision, {mode}"
+    assert output["ran"][name] == ["bob"]
+    assert "Not Ann." in output["played"][name]["result"]["text"]
+
+
+def test_langchain_runs_no_call_that_middleware_sends_to_the_tools_undecided() -> None:
+    output = play("langgraph", "langgraph_agents")
+    name = "jump before the decision, batched"
+    assert output["ran"][name] == []
+    assert output["played"][name]["error"] == "No decision covers this call of send_money. It did not run."
