@@ -21,8 +21,8 @@ if not INSTALLED:
     collect_ignore_glob.append("test_gate_decorators.py")
 collect_ignore_glob += [f"test_{name}.py" for name in ("parsimony", "openai_agents") if name not in _NAMES]
 if IS_LOWEST:  # these environments have no server
-    collect_ignore_glob += ["test_conformance.py", "test_quickstarts.py", "test_parsimony.py", "test_openai_agents.py"]
-    collect_ignore_glob.append("agui/test_agui_frameworks.py")
+    collect_ignore_glob += ["test_conformance.py", "test_denials.py", "test_quickstarts.py"]
+    collect_ignore_glob += ["test_parsimony.py", "test_openai_agents.py", "agui/test_agui_frameworks.py"]
 if SDK not in _NAMES:
     collect_ignore_glob.append("test_sdk.py")
 if MCP not in _NAMES:
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(kind.name if kind is not None else item.nodeid.partition("::")[0]))
 
 
-@pytest.fixture(scope="module", params=CHOSEN, ids=lambda kind: kind.name)
+@pytest.fixture(scope="session", params=CHOSEN, ids=lambda kind: kind.name)
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """A Sayso for one framework."""
     kind: Kind = request.param

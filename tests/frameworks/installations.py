@@ -19,6 +19,7 @@ from tests.frameworks.bots.effects import FILE
 from tests.frameworks.kinds import Kind
 
 PATIENCE_S = 120
+_STRICT = "tests.frameworks.bots.strict"
 _QUICK = {"SAYSO_LEASE_S": "2", "SAYSO_DRAIN_WINDOW_S": "2", "SAYSO_WORKERS": "2"}
 
 
@@ -103,10 +104,11 @@ def running_installation(kind: Kind, home: Path) -> Iterator[Installation]:
     bots.mkdir()
     environ = {
         **_QUICK,
-        "SAYSO_AGENTS": f"{kind.module}:bot",
+        "SAYSO_AGENTS": ",".join((f"{kind.module}:bot", f"{_STRICT}:degrading", f"{_STRICT}:failing")),
         "SAYSO_POLICY": str(CHECKOUT / "tests" / "frameworks" / "policy.yaml"),
         "SAYSO_MODEL_URL": "http://127.0.0.1:9/v1",
         "BOT_HOME": str(bots),
+        "BOT_MODULE": kind.module,
     }
     with running_stack(home / "home", environ, python=str(kind.python)) as stack:
         yield Installation(kind, stack, bots)

@@ -111,5 +111,8 @@ SCENARIOS = {
     "stale": "run resumed by another process",
     "worker": "started by a worker",
     "timeline": "its own messages on the timeline",
+    "denied_by_people": "denials by people (9)",
+    "denied_by_rules": "denials by rules, deadlines and stops (6)",
+    "denied_again": "denials repeated, raced and crashed (6)",
 }
 """The rows of the support table, by test name."""

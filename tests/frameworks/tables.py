@@ -1,14 +1,16 @@
 """The support table: a column per framework, a row per scenario, and notes."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
+from tests.frameworks.denials import AGAIN, BY_PEOPLE, BY_RULES
 from tests.frameworks.kinds import SCENARIOS, Kind
 
 BEGIN, END = "<!-- support table: written by make frameworks -->", "<!-- end of the support table -->"
 
 
 def write_table(kinds: Sequence[Kind], outcomes: Mapping[tuple[str, str], bool]) -> str:
-    """Return the table as Markdown, with notes on unsupported scenarios."""
+    """Return the table as Markdown, with notes on unsupported scenarios and the ways of denying a call."""
     notes: list[str] = []
     lines = [
         f"| | {' | '.join(one.title for one in kinds)} |",
@@ -19,7 +21,15 @@ def write_table(kinds: Sequence[Kind], outcomes: Mapping[tuple[str, str], bool])
         ),
     ]
     below = [f"{number}. {note}" for number, note in enumerate(notes, start=1)]
-    return "\n".join([*lines, *(["", *below] if below else [])])
+    return "\n".join([*lines, *(["", *below] if below else []), "", *_list_denials()])
+
+
+def _list_denials() -> list[str]:
+    """Return a list of the ways of denying a call."""
+    rows = {"By people": BY_PEOPLE, "By rules, deadlines and stops": BY_RULES, "Repeated": AGAIN}
+    parts = [f"- {title}: {'; '.join(ways.values())}." for title, ways in rows.items()]
+    lines = [line for part in parts for line in wrap(part, 120, subsequent_indent="  ", break_on_hyphens=False)]
+    return ["Calls are denied in twenty-one ways, and none of them runs:", "", *lines]
 
 
 def replace_table(page: str, table: str) -> str:

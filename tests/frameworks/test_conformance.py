@@ -212,17 +212,17 @@ async def test_race(installation: Installation) -> None:
 
 async def test_changed(installation: Installation) -> None:
     async with installation.people() as (agent, reviewer):
-        waiting = installation.suspend([money("ann", 1)])
+        waiting = installation.suspend([money("ann", 1), money("changed", 1)])
         (installation.home / DESCRIPTION).write_text("Send money, without a limit.")
         before = kill(installation.stack, "worker")
         assert wait_until(lambda: len(installation.worker_pids() - before) == len(before), PATIENCE_S)
         assert wait_until(lambda: "without a limit" in str(installation.store.hget(KEYS.agents, "bot")), PATIENCE_S)
-        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        await decide(reviewer, waiting.suspension_id, *[{"action": "approve"}] * 2)
         _, again = await find_suspensions(agent, waiting.run_id, 2)
         assert installation.effects() == []
-        await decide(reviewer, again, {"action": "approve"})
+        await decide(reviewer, again, {"action": "approve"}, {"action": "deny"})
         await finished(agent, waiting.run_id)
-        assert len(installation.effects()) == 1
+        assert [one["args"]["to"] for one in installation.effects()] == ["ann"]
         (installation.home / DESCRIPTION).unlink()
         kill(installation.stack, "worker")
         assert wait_until(lambda: "without a limit" not in str(installation.store.hget(KEYS.agents, "bot")), PATIENCE_S)
