@@ -224,6 +224,8 @@ class CommitCounts:
             if memory.seen.store == store and memory.seen.at_ms > noticed_ms:
                 seen = Seen(store, max(seen.at_ms, memory.seen.at_ms), _join(seen.counts, memory.seen.counts))
                 self._past += memory.past
+        # Comparisons that began together each recall, and processes recall what others did: it would double each time.
+        self._past = _thin(tuple(sorted(self._past, key=lambda past: past.at_ms)), read.seen.at_ms)
         return seen
 
     def _find_loss(self, seen: Seen, read: _Read) -> Loss | None:

@@ -1,5 +1,6 @@
 """A store that went back is noticed by each process, and nothing runs a second time."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
@@ -113,6 +114,16 @@ async def test_all_processes_notice_an_old_copy_when_they_start_again(open_proce
         with pytest.raises(REFUSED):
             await redeem(wiring, record, "another")
         assert len(await find_lost(wiring)) == 1
+
+
+async def test_memory_stays_small_however_often_processes_start(open_process: Open, tmp_path: Path) -> None:
+    """Comparisons that begin together each recall what the home remembers."""
+    for _ in range(6):
+        async with open_process("worker") as wiring, open_process("worker") as other:
+            await asyncio.gather(*(one.store.counts.compare() for one in (wiring, other) * 3))
+    memories = [path.read_bytes() for path in (tmp_path / "worker" / "commits").glob("*.[0-9]")]
+    assert len(memories) == 2
+    assert all(len(memory) < 4_000 for memory in memories)
 
 
 async def test_a_call_of_the_lost_window_is_in_doubt_and_asks_a_person(wiring: Wiring, address: Address) -> None:
