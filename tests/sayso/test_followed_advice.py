@@ -18,7 +18,7 @@ from sayso.client.requests import number_events
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.run_state import MAX_STATE_BYTES, read_state, seal_state
 from sayso.core.signing import SignedMessage, new_signing_secret, sign_message, verify_message
-from sayso.errors import SaysoError, Suspended, Withdrawn
+from sayso.errors import ChangesRequested, SaysoError, Suspended, Withdrawn
 from sayso.runner.agents import Agent, load_agents
 from sayso.runner.models import ScriptedModel
 from sayso.runner.protocol import FrameworkState, build_agent
@@ -122,6 +122,15 @@ def approving() -> InProcessDesk:
 def run(**options: Any) -> None:
     """Gate a function with these options, and call it."""
     assert gate(**{"client": approving().client(), "quiet": True, **options})(pay)(1) == 1
+
+
+def pay_new_version() -> None:
+    desk = InProcessDesk()
+    desk.reviewer.requests_changes("pay", "Less.")
+    with pytest.raises(ChangesRequested) as returned:
+        gate(client=desk.client(), quiet=True)(pay)(2)
+    desk.reviewer.approves("pay")
+    assert gate(client=desk.client(), quiet=True, revises=returned.value.item)(pay)(1) == 1
 
 
 def run_gated(function: Any, result: Any = 1) -> None:
@@ -351,6 +360,7 @@ CASES = [
     ),
     Case(OPTIONS, "Give 'raise' or 'return'", lambda: run(on_denied="no"), lambda: run(on_denied="return")),
     Case(OPTIONS, "Give 'raise' or 'ask'", lambda: run(on_doubt="fail"), lambda: run(on_doubt="ask")),
+    Case(OPTIONS, "Give ChangesRequested", lambda: run(revises="sus_0"), pay_new_version),
     Case(OPTIONS, "Give 1 to ", lambda: run(step=0), lambda: run(step=1)),
     Case(OPTIONS, "Give seconds, 0 or more, or None", lambda: run(wait_s=-1), lambda: run(wait_s=None)),
     Case(OPTIONS, "Give seconds, 0 or more, or None", lambda: run(wait_s="5"), lambda: run(wait_s=5)),

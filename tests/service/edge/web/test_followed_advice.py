@@ -93,7 +93,6 @@ FOLLOWED = [
     (POSTS, EDIT),
     (POSTS, "Open the page here and send it again"),
     (POSTS, "Send the form as"),
-    ("service/forms/answers.py", "Write what to change"),
 ]
 """Advice that these tests follow, and those of accounts, changes, deadlines, endpoints, grants and second looks."""
 

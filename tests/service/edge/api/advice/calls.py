@@ -90,6 +90,13 @@ CASES = [
     Case(SUPERSEDING, "Send other calls under another key", keyed("k", n=2), (keyed("l", n=2),), (keyed("k", n=1),)),
     Case(
         SUPERSEDING,
+        "Ask without revises, or name the item of that call as SUSPENSION/ITEM",
+        ask({**call(n=2), "revises": "sus_0/i1"}),
+        (ask({**call(n=2), "revises": "{suspension}/i1"}),),
+        (ask(call(n=1)), RETURN),
+    ),
+    Case(
+        SUPERSEDING,
         "Repeat it with its own arguments for its result",
         keyed("k", n=2),
         (keyed("k", n=1),),
