@@ -14,21 +14,11 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from service.core.settings import CHECKOUT
-from tests.frameworks.kinds import (
-    AGUI,
-    AGUI_AGENTS,
-    CLAUDE,
-    ENVIRONMENTS,
-    KINDS,
-    MCP,
-    SCENARIOS,
-    SDK,
-    TRPC_AGENT_GO,
-)
+from tests.frameworks.kinds import AGUI, AGUI_AGENTS, ENVIRONMENTS, KINDS, MCP, SCENARIOS, SDK, TRPC_AGENT_GO
 from tests.frameworks.tables import replace_table, write_table
 from tests.shares import take_share
 
-OTHERS = (MCP, AGUI, CLAUDE, SDK)
+OTHERS = (MCP, AGUI, SDK)
 EVERY = (*(kind.name for kind in KINDS), *OTHERS, TRPC_AGENT_GO)
 
 PAGE = CHECKOUT / "docs" / "frameworks.md"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.installations import Installation, running_installation
-from tests.frameworks.kinds import AGUI, CLAUDE, IS_LOWEST, KINDS, MCP, SDK, TRPC_AGENT_GO, Kind
+from tests.frameworks.kinds import AGUI, BOTS, CLAUDE, IS_LOWEST, MCP, SDK, TRPC_AGENT_GO, Kind
 
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
-CHOSEN = [one for one in KINDS if one.name in _NAMES]
+CHOSEN = [one for one in BOTS if one.name in _NAMES]
 INSTALLED = {*(kind.environment for kind in CHOSEN), *([MCP] if MCP in _NAMES else [])}
 """The environments that were asked for."""
 

@@ -22,7 +22,7 @@ TRPC_AGENT_GO = "trpc_agent_go"
 """The folder of the Go server of trpc-agent-go, which has no Python packages and no column."""
 
 CLAUDE = "claude_agent_sdk"
-"""The environment of Claude Code and its SDK, which have no column."""
+"""The environment of Claude Code and its SDK, and their column."""
 
 SDK = "sdk"
 """The environment of the SDK alone with its command line."""
@@ -38,7 +38,7 @@ def find_python(environment: str) -> Path:
 
 @dataclass(frozen=True)
 class Kind:
-    """A framework in one of its modes: its environment, its bot, and its unsupported scenarios.
+    """A framework in one of its modes: its environment, its bot if it has one, and its unsupported scenarios.
 
     If `seen`, its tools run through our gate and get an idempotency key.
     """
@@ -69,8 +69,17 @@ _NO_EVENTS = "the timeline reads none of its events; the run's trail shows what 
 _SAVED_BY_SAYSO = {"stale": "Sayso holds the whole state, so no other process can resume the run"}
 _OURS = {**_SAVED_BY_SAYSO, "timeline": _NO_EVENTS}
 _THREAD = {"timeline": _NO_EVENTS}
+_NOT_HELD = "Claude Code keeps the session itself, so Sayso holds no state of it"
+_CLAUDE = {
+    "again": "Claude Code runs the call itself without an idempotency key, so the same call is a new item",
+    "changed": "a hook gets the arguments of a call, not the definition of its tool",
+    "large": _NOT_HELD,
+    "tampered": _NOT_HELD,
+    "worker": "you start Claude Code and resume its session; no worker does",
+    **_THREAD,
+}
 
-KINDS = (
+BOTS = (
     Kind("pydantic_ai", "Pydantic AI", "pydantic_ai", _OURS),
     Kind("openai_agents", "OpenAI Agents", "openai_agents", _OURS),
     Kind("agent_framework", "Agent Framework", "agent_framework", _OURS),
@@ -90,7 +99,10 @@ KINDS = (
     Kind("afk", "AFK, as described", "afk"),
     Kind("parsimony", "parsimony-agents", "parsimony", _SAVED_BY_SAYSO),
 )
-"""The columns of the support table."""
+"""The frameworks whose runs our workers resume: each has a bot, and runs the scenarios of `test_conformance.py`."""
+
+KINDS = (*BOTS, Kind(CLAUDE, "Claude Agent SDK", CLAUDE, _CLAUDE))
+"""The columns of the support table. Those without a bot have tests of their own with the names of the scenarios."""
 
 SCENARIOS = {
     "approve": "approve",

@@ -84,7 +84,8 @@ def _ask(call: HookCall, options: HookOptions, policy: RetryPolicy) -> Flow[Verd
                 return (yield from _let_through(call, permit, policy, file))
         if pending.key == own and call.call_id is not None:
             file.forget()
-            return Verdict("deny", f"{call.tool} was let through before, once. Make a new call to ask again.")
+            once = f"{call.tool} was let through before, once, so it may have run."
+            return Verdict("deny", f"{once} Check its effect before you make a new call, which is asked again.")
         # The item was that of an earlier call.
         pending = Pending(own if call.call_id is not None else f"{own}:{new_key()}", title)
 

@@ -51,10 +51,10 @@ class Agent:
     @contextmanager
     def running(self, model: ScriptedModel, *resume: str) -> Iterator[subprocess.Popen[bytes]]:
         """Run the agent in a session of processes of its own."""
-        environ = self._environ(model)
+        environ = self.environ(model)
         wait_s = "" if self.defers else str(self.wait_s)
         command = [str(PYTHON), "-m", "tests.frameworks.claude_agent_sdk.run_agent", wait_s, self.session]
-        if self.kind == "command" or self.defers:
+        if (self.kind == "command" or self.defers) and not resume:
             ending = ["--wait", "0", "--defer"] if self.defers else ["--wait", wait_s]
             install = ["sayso", "hook", "install", "claude-code", *ending]
             subprocess.run(install, cwd=self.project, env=environ, check=True, stdout=subprocess.DEVNULL)
@@ -86,17 +86,16 @@ class Agent:
             assert wait_until(lambda: child.poll() is not None, PATIENCE_S), self.desk.waiting()
             assert child.returncode == 0, (self.desk.home / "output").read_text()
 
-    def await_record(self) -> None:
+    def await_record(self, text: str = '"type":"user"') -> None:
         """Wait until Claude Code has recorded the prompt, some time after it: a session without one cannot resume."""
         record = f"projects/*/{self.session}.jsonl"
         assert wait_until(
-            lambda: any(
-                '"type":"user"' in file.read_text() for file in (self.desk.home / "home" / ".claude").glob(record)
-            ),
+            lambda: any(text in file.read_text() for file in (self.desk.home / "home" / ".claude").glob(record)),
             PATIENCE_S,
         )
 
-    def _environ(self, model: ScriptedModel) -> dict[str, str]:
+    def environ(self, model: ScriptedModel) -> dict[str, str]:
+        """Return the environment of Claude Code, and make its folders."""
         folder = self.desk.home / "bin"
         folder.mkdir(exist_ok=True)
         self.project.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A model for Claude Code: a server that makes scripted shell commands, one or two a turn, then ends its turn."""
+"""A model for Claude Code: a server that makes scripted calls, some in each turn, then ends its turn."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,15 +10,21 @@ from typing import Any
 Block = tuple[dict[str, Any], dict[str, Any]]
 """The begin of a block of a message, and what it holds."""
 
+Call = str | dict[str, Any]
+"""A shell command, or a call of a tool of the server `bank`: its `tool` and `args`."""
+
+BANK = "mcp__bank__"
+"""The begin of the names that Claude Code gives to the tools of that server."""
+
 
 class ScriptedModel(ThreadingHTTPServer):
-    """A model's script, what its tools returned, and whether it may go on after the first command."""
+    """A model's script, what its tools returned, and whether it may go on after the first call."""
 
     daemon_threads = True
 
-    def __init__(self, turns: Sequence[str | Sequence[str]]) -> None:
+    def __init__(self, turns: Sequence[Call | Sequence[Call]]) -> None:
         super().__init__(("127.0.0.1", 0), _Turn)
-        self.turns = [[turn] if isinstance(turn, str) else turn for turn in turns]
+        self.turns = [[turn] if isinstance(turn, str | dict) else turn for turn in turns]
         self.results: list[dict[str, Any]] = []
         self.may_go_on = Event()
         self.may_go_on.set()
@@ -27,8 +33,8 @@ class ScriptedModel(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def next_turn(self, answered: int) -> Sequence[str]:
-        """Return the commands after those whose calls have results."""
+    def next_turn(self, answered: int) -> Sequence[Call]:
+        """Return the calls after those that have results."""
         for turn in self.turns:
             if answered <= 0:
                 return turn
@@ -57,8 +63,8 @@ class _Turn(BaseHTTPRequestHandler):
         self.server.results = results
         if results:
             self.server.may_go_on.wait()
-        commands = self.server.next_turn(len(results))
-        return self._send("text/event-stream", _write_turn(request["model"], commands, len(blocks)))
+        calls = self.server.next_turn(len(results))
+        return self._send("text/event-stream", _write_turn(request["model"], calls, len(blocks)))
 
     def _send(self, kind: str, text: str) -> None:
         self.send_response(200)
@@ -73,13 +79,13 @@ def is_interrupted(result: dict[str, Any]) -> bool:
     return "interrupted" in str(result["content"])
 
 
-def _write_turn(model: str, commands: Sequence[str], number: int) -> str:
-    """Return the events of a turn that calls Bash, or that only says something."""
+def _write_turn(model: str, calls: Sequence[Call], number: int) -> str:
+    """Return the events of a turn that calls tools, or that only says something."""
     usage = {"input_tokens": 1, "output_tokens": 1}
     message = {"id": "msg", "type": "message", "role": "assistant", "model": model, "content": [], "usage": usage}
-    end = {"stop_reason": "tool_use" if commands else "end_turn", "stop_sequence": None}
+    end = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
     says: Block = ({"type": "text", "text": ""}, {"type": "text_delta", "text": "done"})
-    blocks = [_write_call(command, f"{number}_{index}") for index, command in enumerate(commands)] or [says]
+    blocks = [_write_call(call, f"{number}_{index}") for index, call in enumerate(calls)] or [says]
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": message | {"stop_reason": None, "stop_sequence": None}}
     ]
@@ -93,14 +99,15 @@ def _write_turn(model: str, commands: Sequence[str], number: int) -> str:
     return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
 
 
-def _write_call(command: str, number: str) -> Block:
-    arguments = {"command": command, "description": f"Step {number}"}
-    block = {"type": "tool_use", "id": f"toolu_{number}", "name": "Bash", "input": {}}
+def _write_call(call: Call, number: str) -> Block:
+    shell = {"command": call, "description": f"Step {number}"}
+    name, arguments = ("Bash", shell) if isinstance(call, str) else (f"{BANK}{call['tool']}", call["args"])
+    block = {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}}
     return block, {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
 
 
 @contextmanager
-def running_model(turns: Sequence[str | Sequence[str]]) -> Iterator[ScriptedModel]:
+def running_model(turns: Sequence[Call | Sequence[Call]]) -> Iterator[ScriptedModel]:
     """Serve a script."""
     with ScriptedModel(turns) as model:
         Thread(target=model.serve_forever, daemon=True).start()
