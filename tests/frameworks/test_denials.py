@@ -7,9 +7,9 @@ import pytest
 
 from demo.clients import Client, Refused, RunSeen
 from launch.stops import wait_until
-from sayso.client import Client as Desk
 from sayso.core.clock import new_id, now_ms
 from sayso.core.records.suspensions import RunStatus
+from service.core.desk.freezing import HOLDS_WITHIN_MS
 from tests.frameworks.bots.effects import HOLD_MODEL, THINKING
 from tests.frameworks.denials import BY_PEOPLE
 from tests.frameworks.installations import PATIENCE_S, Installation, write_script
@@ -67,10 +67,12 @@ async def stop_runs(installation: Installation, agent: Client, reviewer: Client)
     with pytest.raises(Refused):
         await decide_on(reviewer, asked, "cancelled", APPROVE)
     await reviewer._send("POST", "/api/v1/freezes", {"scope": "agent:bot"})
+    everywhere_ms = now_ms() + HOLDS_WITHIN_MS
     try:
+        assert wait_until(lambda: now_ms() > everywhere_ms, PATIENCE_S)
         await decide_on(reviewer, held, "frozen", APPROVE)
-        with Desk(installation.stack.url, installation.stack.agent_key) as desk:
-            assert wait_until(lambda: "frozen" in str(desk.find(held).receipt.error), PATIENCE_S)
+        (item,) = (await installation.find_suspension(held))["items"]
+        assert (item["state"], item["freeze"]["scope"], installation.effects()) == ("approved", "agent:bot", [])
         await reviewer._send("POST", f"/api/v1/runs/{frozen.id}/cancel", {}, new_id("key"))
     finally:
         await reviewer._send("POST", "/api/v1/freezes/agent:bot/unfreeze", {})
