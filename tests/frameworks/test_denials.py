@@ -50,7 +50,8 @@ async def test_denied_by_rules(installation: Installation) -> None:
         run = await begin(agent, [mail("nobody"), money("late", 5), money("soon", 5), money("ann", 5)])
         (asked,) = await find_suspensions(agent, run.id, 1)
         await decide_on(reviewer, asked, "soon", APPROVE)
-        (soon,) = [one for one in (await installation.find_suspension(asked))["items"] if one["outcome"]]
+        items = (await installation.find_suspension(asked))["items"]
+        (soon,) = [one for one in items if one["tool"]["args"]["to"] == "soon"]
         start_by_ms = datetime.fromisoformat(soon["outcome"]["start_by"]).timestamp() * 1000
         assert wait_until(lambda: now_ms() > start_by_ms, PATIENCE_S)
         await decide_on(reviewer, asked, "ann", APPROVE)
