@@ -40,6 +40,8 @@ def find_python(environment: str) -> Path:
 class Kind:
     """A framework in one of its modes: its environment, its bot if it has one, and its unsupported scenarios.
 
+    The table says with `limits` which parts of a scenario it does not have.
+
     If `seen`, its tools run through our gate and get an idempotency key.
     """
 
@@ -47,6 +49,7 @@ class Kind:
     title: str
     environment: str
     skips: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
     seen: bool = True
 
     @property
@@ -78,6 +81,10 @@ _CLAUDE = {
     "worker": "you start Claude Code and resume its session; no worker does",
     **_THREAD,
 }
+_CLAUDE_LIMITS = {
+    "denied_by_rules": "five of them: a hook gets no definition of a tool that could change",
+    "denied_again": "five of them: no denial ends a run of Claude Code",
+}
 
 BOTS = (
     Kind("pydantic_ai", "Pydantic AI", "pydantic_ai", _OURS),
@@ -101,7 +108,7 @@ BOTS = (
 )
 """The frameworks whose runs our workers resume: each has a bot, and runs the scenarios of `test_conformance.py`."""
 
-KINDS = (*BOTS, Kind(CLAUDE, "Claude Agent SDK", CLAUDE, _CLAUDE))
+KINDS = (*BOTS, Kind(CLAUDE, "Claude Agent SDK", CLAUDE, _CLAUDE, _CLAUDE_LIMITS))
 """The columns of the support table. Those without a bot have tests of their own with the names of the scenarios."""
 
 SCENARIOS = {

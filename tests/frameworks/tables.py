@@ -40,10 +40,13 @@ def replace_table(page: str, table: str) -> str:
 
 
 def _cell(kind: Kind, scenario: str, outcomes: Mapping[tuple[str, str], bool], notes: list[str]) -> str:
-    reason = kind.skips.get(scenario)
+    outcome = "no"
+    if scenario not in kind.skips:
+        outcome = {True: "yes", False: "**failed**", None: "**not run**"}[outcomes.get((kind.name, scenario))]
+    reason = kind.skips.get(scenario) or kind.limits.get(scenario)
     if reason is None:
-        return {True: "yes", False: "**failed**", None: "**not run**"}[outcomes.get((kind.name, scenario))]
+        return outcome
     note = f"{reason[:1].upper()}{reason[1:]}."
     if note not in notes:
         notes.append(note)
-    return f"no ({notes.index(note) + 1})"
+    return f"{outcome} ({notes.index(note) + 1})"

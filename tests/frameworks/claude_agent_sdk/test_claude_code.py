@@ -6,7 +6,6 @@ import subprocess
 import pytest
 
 from launch.stops import wait_until
-from sayso.client.operations import Action
 from service.core.settings import CHECKOUT
 from tests.frameworks.claude_agent_sdk.agents import PYTHON, Agent, kill
 from tests.frameworks.claude_agent_sdk.models import ScriptedModel, running_model
@@ -48,19 +47,17 @@ def test_call_that_waited_too_long_continues_with_its_item(agent: Agent) -> None
     assert agent.written("once") == 1
 
 
-@pytest.mark.parametrize("action", ["approve", "deny"])
-def test_agent_killed_before_the_decision_continues_with_its_item(agent: Agent, action: Action) -> None:
+def test_agent_killed_before_the_decision_continues_with_its_item(agent: Agent) -> None:
     """The model makes the call again, under another id where Claude Code has recorded the first one."""
     with running_model([agent.write("once")]) as model:
         with agent.running(model) as child:
             waiting = agent.desk.await_suspension()
             agent.await_record()
             kill(child)
-        assert agent.desk.decide(action).id == waiting.id
+        assert agent.desk.decide("approve").id == waiting.id
         agent.run(model, "resume")
-    (result,) = model.texts()
-    assert ("denied by admin" in result) is (action == "deny")
-    assert agent.written("once") == (action == "approve")
+    assert len(model.results) == 1
+    assert agent.written("once") == 1
     assert agent.desk.waiting() == []
 
 
