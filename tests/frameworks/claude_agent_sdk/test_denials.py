@@ -11,6 +11,7 @@ from sayso import errors
 from sayso.client import administration
 from sayso.core.clock import now_ms
 from sayso.wire.suspensions import SuspensionView
+from service.core.desk.freezing import HOLDS_WITHIN_MS
 from tests.frameworks.claude_agent_sdk.agents import Agent, kill
 from tests.frameworks.claude_agent_sdk.models import running_model
 from tests.frameworks.denials import BY_PEOPLE
@@ -51,7 +52,9 @@ def test_denied_by_rules(agent: Agent) -> None:
         frozen = await_call(agent.desk, "frozen")
         scope = f"agent:{frozen.run.agent}"
         agent.desk.reviewer.exchange(administration.freeze(scope, "", confirm=True))
+        everywhere_ms = now_ms() + HOLDS_WITHIN_MS
         try:
+            assert wait_until(lambda: now_ms() > everywhere_ms, PATIENCE_S)
             decide(agent.desk, frozen, APPROVE)
             agent.desk.reviewer.cancel(frozen.run.id)
         finally:
