@@ -199,6 +199,8 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra policies --constraints requirements.lock \
 		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 		--output-file tests/frameworks/locks/sdk.lock
+	$(VENV)/bin/uv pip compile tests/frameworks/locks/agui_crewai.in --python-version 3.11 --upgrade --generate-hashes \
+		--no-annotate --no-header --quiet --output-file tests/frameworks/locks/agui_crewai.lock
 	for name in agent_framework google_adk strands; do \
 		$(VENV)/bin/uv pip compile tests/frameworks/locks/agui_$$name.in --universal --python-version 3.11 --upgrade \
 			--generate-hashes --no-annotate --no-header --quiet --output-file tests/frameworks/locks/agui_$$name.lock; \

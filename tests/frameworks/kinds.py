@@ -15,7 +15,7 @@ MCP = "mcp"
 AGUI = "agui"
 """The environment of the AG-UI proxy and of agents behind it, which has no column."""
 
-AGUI_AGENTS = ("agui_agent_framework", "agui_google_adk", "agui_strands")
+AGUI_AGENTS = ("agui_agent_framework", "agui_crewai", "agui_google_adk", "agui_strands")
 """The environments of agents that do not fit beside those."""
 
 TRPC_AGENT_GO = "trpc_agent_go"

@@ -16,6 +16,7 @@ from sayso.core.policy.rules import same_json
 from sayso.core.records.base import Immutable
 from sayso.core.records.tools import find_name_fault
 from sayso.core.text.language import cut
+from sayso.errors import Denied
 from sayso.wire.items import ItemView
 from sayso.wire.suspensions import SuspensionView
 
@@ -25,19 +26,25 @@ CLAIM = "ag_ui"
 MAX_INTERRUPTS = 50
 _ANSWER = "answer"
 _NO_EDITS = "A reviewer changed the arguments, which this agent cannot take. It may call again with exactly {args}."
+_NO_REFUSAL = (
+    "{why}. The agent gets no answer, since it would take a refusal for its first outcome. Its run stays as it is."
+)
+_CREWAI = "crewai:"
 _TITLE_CHARS, _ID_CHARS, _MESSAGE_CHARS = 200, 200, 20_000
 
 
 class Kept(Immutable):
     """What the desk keeps of an interrupt: the form of its answer, and when it expires.
 
-    `takes` are the members of an answer to an approval; those of a `form` are the properties that it requires.
+    `takes` are the members of an answer to an approval; those of a `form` are the properties that it requires. An agent
+    that `goes_on` takes a cancelled question, or an empty answer, for its first outcome.
     """
 
     id: str = Field(max_length=_ID_CHARS)
     call_id: str | None = None
     form: bool = False
     plain: bool = False
+    goes_on: bool = False
     takes: tuple[str, ...] = ()
 
 
@@ -63,8 +70,8 @@ class Interrupt(Immutable, extra="ignore", populate_by_name=True):
     @property
     def is_form(self) -> bool:
         """Whether people give a value, instead of approving."""
-        properties = self._properties
-        return self.response_schema is not None and "approved" not in properties and not self._is_yes_or_no
+        is_other = "approved" not in self._properties and not self._is_yes_or_no
+        return self._goes_on or (self.response_schema is not None and is_other)
 
     @property
     def kept(self) -> Kept:
@@ -74,6 +81,7 @@ class Interrupt(Immutable, extra="ignore", populate_by_name=True):
             id=self.id,
             call_id=self.call_id,
             form=self.is_form,
+            goes_on=self._goes_on,
             plain=self._is_yes_or_no or (self.reason == "confirmation" and self.response_schema is None),
             takes=tuple(name for name in names if isinstance(name, str)),
         )
@@ -82,6 +90,10 @@ class Interrupt(Immutable, extra="ignore", populate_by_name=True):
     def _properties(self) -> JsonObject:
         properties = (self.response_schema or {}).get("properties")
         return properties if isinstance(properties, dict) else {}
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.reason.startswith(_CREWAI)
 
     @property
     def _is_yes_or_no(self) -> bool:
@@ -128,7 +140,8 @@ def _write_call(interrupt: Interrupt, seen: CallsSeen, prefix: str) -> JsonObjec
         shown = {"message": interrupt.message, "details": interrupt.metadata}
         args = {key: value for key, value in shown.items() if value}
     if interrupt.is_form:
-        parameters = {"type": "object", "properties": {_ANSWER: interrupt.response_schema}}
+        answer: JsonValue = interrupt.response_schema or {"type": "string"}
+        parameters = {"type": "object", "properties": {_ANSWER: answer}}
     name = name_tool(prefix, name)
     if (fault := find_name_fault(name)) is not None:
         raise BadStream(f"The agent asks about a tool that the desk cannot name: {fault}")
@@ -165,12 +178,16 @@ def read_kept(suspension: SuspensionView) -> tuple[dict[str, Kept], JsonValue]:
 
 
 def write_entry(kept: Kept, item: ItemView, args: JsonObject | None) -> JsonObject:
-    """Return the entry that answers an interrupt; `args` are those of a call that may run, else None."""
+    """Return the entry that answers an interrupt; `args` are those of a call that may run, else None.
+
+    Raises `Denied` if that is a refusal for an agent that goes on.
+    """
     message = item.outcome.message if item.outcome is not None else None
     if kept.form:
         answer = None if args is None else args.get(_ANSWER)
         lacks = kept.takes and (not isinstance(answer, dict) or any(name not in answer for name in kept.takes))
-        return _cancel(kept) if answer is None or lacks else _resolve(kept, answer)
+        lacks = lacks or (kept.goes_on and not (isinstance(answer, str) and answer.strip()))
+        return refuse(kept, message) if answer is None or lacks else _resolve(kept, answer)
     if args is None:
         return refuse(kept, message)
     if "editedArgs" in kept.takes:  # also without an edit: the agent's state may have changed since it asked
@@ -188,9 +205,12 @@ def lets_run(entry: JsonObject) -> bool:
 
 
 def refuse(kept: Kept, message: str | None) -> JsonObject:
-    """Return the entry that denies a call, or gives no value."""
+    """Return the entry that denies a call, or gives no value. Raises `Denied` for an agent that goes on."""
+    if kept.goes_on:
+        why = message.rstrip().rstrip(".") if message else "Nobody gave a value"
+        raise Denied(_NO_REFUSAL.format(why=why))
     if kept.form:
-        return _cancel(kept)
+        return {"interruptId": kept.id, "status": "cancelled"}
     if kept.plain:
         return _resolve(kept, False)
     reason: JsonObject = {"reason": message} if message and (not kept.takes or "reason" in kept.takes) else {}
@@ -199,7 +219,3 @@ def refuse(kept: Kept, message: str | None) -> JsonObject:
 
 def _resolve(kept: Kept, payload: JsonValue) -> JsonObject:
     return {"interruptId": kept.id, "status": "resolved", "payload": payload}
-
-
-def _cancel(kept: Kept) -> JsonObject:
-    return {"interruptId": kept.id, "status": "cancelled"}

@@ -24,7 +24,7 @@ from sayso.client import AsyncClient, holders, requests
 from sayso.client.permits import Call, RedeemedPermit, build_link, find_report, may_start, report
 from sayso.core.canonical_json import JsonObject, digest_json
 from sayso.core.policy.rules import same_json
-from sayso.errors import CallFailed, Conflict, InDoubt, InvalidInput, SaysoError, Unavailable
+from sayso.errors import CallFailed, Conflict, Denied, InDoubt, InvalidInput, SaysoError, Unavailable
 from sayso.wire.items import ItemView
 from sayso.wire.suspensions import SuspensionView
 
@@ -237,17 +237,22 @@ class AgUiProxy:
         return resumption
 
     async def _answer(self, question: Question, resumption: Resumption) -> JsonObject:
-        """Return the answer to one interrupt."""
+        """Return the answer to one interrupt. Raises `Denied` for an agent that would go on with a refusal."""
         if (earlier := find_report(question.item)) is not None:
             return asked.refuse(question.kept, earlier.error or "This call has run already.")
         if not may_start(question.item) or question.suspension.end is not None:
             return asked.write_entry(question.kept, question.item, None)
         permit = await self._redeem_one(question)
-        entry = asked.write_entry(question.kept, question.item, permit.args)
+        untaken = CallFailed("The agent cannot take this answer. It did not run.")
+        try:
+            entry = asked.write_entry(question.kept, question.item, permit.args)
+        except Denied:
+            await self._report(permit, None, untaken)
+            raise
         if asked.lets_run(entry):
             resumption.permits[question.id] = (question.kept, permit)
         else:
-            await self._report(permit, None, CallFailed("The agent cannot take this answer. It did not run."))
+            await self._report(permit, None, untaken)
         return entry
 
     async def _redeem_one(self, question: Question) -> RedeemedPermit:

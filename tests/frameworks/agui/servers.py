@@ -267,7 +267,50 @@ def make_google_adk() -> FastAPI:
     return app
 
 
+def make_crewai() -> FastAPI:
+    """Return a flow of CrewAI, which asks between two steps and keeps what it asks in a database.
+
+    A model, which it serves itself, sorts answers into outcomes.
+    """
+    model = {"OPENAI_BASE_URL": f"http://127.0.0.1:{sys.argv[2]}/v1", "OPENAI_API_KEY": "none"}
+    quiet = {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    os.environ |= {**model, **quiet, "CREWAI_STORAGE_DIR": str(HOME)}
+    from ag_ui_crewai import CopilotKitState, add_crewai_flow_fastapi_endpoint, agui_feedback_provider
+    from crewai.flow.flow import Flow, listen, start
+    from crewai.flow.human_feedback import human_feedback
+
+    class Bank(Flow[CopilotKitState]):
+        @start()
+        @human_feedback(message="Pay?", emit=["pay", "leave"], llm="openai/gpt-4o", provider=agui_feedback_provider)
+        def plan(self) -> Any:
+            return [args for _, args in list_payments(self.state.messages[-1]["content"])]
+
+        @listen("pay")
+        async def act(self) -> None:
+            assert self.last_human_feedback is not None
+            for args in self.last_human_feedback.output:
+                await pay(**args)
+
+        @listen("leave")
+        def rest(self) -> None:
+            """Do nothing."""
+
+    app = FastAPI()
+
+    @app.post("/v1/chat/completions")
+    async def sort(request: Request) -> dict[str, Any]:
+        prompt = (await request.json())["messages"][-1]["content"]
+        outcome = "pay" if "Feedback: pay" in prompt else "leave"
+        message = {"role": "assistant", "content": json.dumps({"outcome": outcome})}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return {"id": "c", "object": "chat.completion", "created": 0, "model": "gpt-4o", "choices": [choice]}
+
+    add_crewai_flow_fastapi_endpoint(app, Bank(), "/", emit_interrupt_outcome=True)
+    return app
+
+
 MAKERS = {
+    "crewai": make_crewai,
     "pydantic_ai": make_pydantic_ai,
     "strands": make_strands,
     "agent_framework": make_agent_framework,

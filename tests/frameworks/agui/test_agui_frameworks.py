@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.frameworks.agui.chats import Setup, read_error
-from tests.frameworks.kinds import AGUI_AGENTS
 from tests.frameworks.mcp.desks import Desk
 
 pytestmark = pytest.mark.timeout(240)
@@ -14,7 +13,7 @@ pytestmark = pytest.mark.timeout(240)
 ANN, BOB = {"to": "ann", "amount": 5}, {"to": "bob", "amount": 6}
 
 
-@pytest.fixture(params=[environment.removeprefix("agui_") for environment in AGUI_AGENTS])
+@pytest.fixture(params=["agent_framework", "google_adk", "strands"])
 def setup(desk: Desk, request: pytest.FixtureRequest) -> Iterator[Setup]:
     """An agent of each framework behind a proxy."""
     with Setup(desk, request.param) as started:

@@ -12,6 +12,7 @@ from sayso.adapters.agui.streams import BadStream, CallsSeen
 from sayso.core.canonical_json import JsonObject
 from sayso.core.records.decisions import Outcome
 from sayso.core.records.items import ItemTool
+from sayso.errors import Denied
 from sayso.wire.items import ItemView
 from tests.sayso.views import view
 
@@ -173,6 +174,17 @@ def test_edit_that_the_agent_cannot_take_is_refused_with_the_arguments() -> None
 @pytest.mark.parametrize("args", [None, {}, {"answer": {}}, {"answer": 7}, {"answer": {"year": 1}}])
 def test_form_without_its_values_is_cancelled(args: Any) -> None:
     assert answer(QUARTER, args, "no") == ("cancelled", None)
+
+
+OUTCOMES = {"type": "string", "enum": ["pay", "leave"]}
+
+
+@pytest.mark.parametrize("schema", [OUTCOMES, None])
+@pytest.mark.parametrize("args", [None, ARGS, {"answer": ""}, {"answer": " \n"}, {"answer": True}])
+def test_flow_that_takes_a_refusal_for_its_first_outcome_gets_none(schema: Any, args: Any) -> None:
+    with pytest.raises(Denied, match=r"no\. The agent gets no answer"):
+        answer(schema, args, "no.", reason="crewai:human_feedback")
+    assert answer(schema, {"answer": "leave"}, reason="crewai:human_feedback") == ("resolved", "leave")
 
 
 def test_confirmation_without_a_schema_is_yes_or_no() -> None:
