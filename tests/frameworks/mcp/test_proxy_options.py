@@ -61,7 +61,7 @@ def test_proxy_passes_the_token_of_the_person(desk: Desk, tmp_path: Path) -> Non
         assert who.person == "tom"
 
 
-@pytest.mark.parametrize("token", ["not.a.token", 7, sign(exp=-600)])
+@pytest.mark.parametrize("token", ["not.a.token", 7, sign(exp=-600)], ids=["no token", "no text", "expired"])
 def test_proxy_refuses_a_call_with_a_false_token(desk: Desk, token: object) -> None:
     with open_client(desk) as client:
         error = client.read_error(client.pay("ann", meta={"sayso/on-behalf-of": token}))
