@@ -1,6 +1,8 @@
 """Drives an agent of another framework in this process, with decisions by a rule and without a store."""
 
 import json
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -103,5 +105,6 @@ def refusal(make: Callable[[], Any]) -> str | None:
 
 
 def print_json(results: Mapping[str, Any]) -> None:
-    """Print the results."""
-    print(json.dumps(results, default=str))
+    """Print the results as all that standard output gets: CrewAI's threads may print after them."""
+    print(json.dumps(results, default=str), flush=True)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
