@@ -38,7 +38,7 @@ async def test_denied_by_people(installation: Installation) -> None:
         await decide(reviewer, asked, *denied, APPROVE, APPROVE)
         _, text = await finished(agent, run.id)
         assert list_ran(installation) == ["ann", "twin"]
-        verdicts = [one.outcome and one.outcome.verdict for one in (await reviewer.find_suspension(asked)).items]
+        verdicts = [item.outcome and item.outcome.verdict for item in (await reviewer.find_suspension(asked)).items]
         assert verdicts == ["denied"] * len(BY_PEOPLE) + ["approved"] * 2
         assert all(reason in text for reason in ("Ann has gone.", "approved", "Not again.", "Change args.amount"))
 
@@ -51,7 +51,7 @@ async def test_denied_by_rules(installation: Installation) -> None:
         (asked,) = await find_suspensions(agent, run.id, 1)
         await decide_on(reviewer, asked, "soon", APPROVE)
         items = (await installation.find_suspension(asked))["items"]
-        (soon,) = [one for one in items if one["tool"]["args"]["to"] == "soon"]
+        (soon,) = [item for item in items if item["tool"]["args"]["to"] == "soon"]
         start_by_ms = datetime.fromisoformat(soon["outcome"]["start_by"]).timestamp() * 1000
         assert wait_until(lambda: now_ms() > start_by_ms, PATIENCE_S)
         await decide_on(reviewer, asked, "ann", APPROVE)
@@ -100,7 +100,12 @@ async def test_denied_again(installation: Installation) -> None:
         (installation.home / HOLD_MODEL).unlink()
         _, second = await find_suspensions(agent, run.id, 2)
         asked = await decide(reviewer, second, *[DENY] * 4)
-        assert [one.tool.args["to"] for one in asked if one.outcome is None] == ["again", "reversed", "race", "killed"]
+        assert [item.tool.args["to"] for item in asked if item.outcome is None] == [
+            "again",
+            "reversed",
+            "race",
+            "killed",
+        ]
         _, text = await finished(agent, run.id)
         assert "denied this very call before: Not again." in text
         await check_endings(agent, reviewer)
@@ -125,7 +130,7 @@ async def begin(client: Client, *turns: list[dict[str, Any]], agent: str = "bot"
 async def decide_on(reviewer: Client, suspension_id: str, to: str, decision: dict[str, Any]) -> None:
     """Decide the item whose call has this recipient."""
     items = (await reviewer.find_suspension(suspension_id)).items
-    (item,) = [one for one in items if one.tool.args["to"] == to]
+    (item,) = [item for item in items if item.tool.args["to"] == to]
     await reviewer.decide(suspension_id, item, decision, key=new_id("key"))
 
 

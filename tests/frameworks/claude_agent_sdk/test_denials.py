@@ -103,8 +103,8 @@ def test_denied_again(agent: Agent) -> None:
         decide(agent.desk, killed, DENY)
         with pytest.raises(errors.AlreadyDecided):
             decide(agent.desk, killed, APPROVE)
-        with agent.running(model, "resume") as one, agent.running(model, "resume") as other:
-            assert [child.wait(PATIENCE_S) for child in (one, other)] == [0, 0]
+        with agent.running(model, "resume") as first, agent.running(model, "resume") as second:
+            assert [child.wait(PATIENCE_S) for child in (first, second)] == [0, 0]
     assert agent.desk.waiting() == []
     assert list_ran(agent) == []
     assert "denied this very call before: Not again." in "".join(model.texts())
@@ -117,13 +117,13 @@ def decide(desk: Desk, waiting: SuspensionView, decision: dict[str, Any]) -> Non
 
 def decide_all(desk: Desk, decisions: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, SuspensionView]:
     """Decide the calls to each recipient in order, as they are asked about, and return the last ones."""
-    left = {to: list(each) for to, each in decisions.items()}
+    undecided = {to: list(each) for to, each in decisions.items()}
     decided = dict[str, SuspensionView]()
-    while any(left.values()):
-        assert wait_until(lambda: bool(desk.waiting()), PATIENCE_S), left
+    while any(undecided.values()):
+        assert wait_until(lambda: bool(desk.waiting()), PATIENCE_S), undecided
         for waiting in desk.waiting():
             to = str(waiting.items[0].tool.args["to"])
-            decide(desk, waiting, left[to].pop(0))
+            decide(desk, waiting, undecided[to].pop(0))
             decided[to] = waiting
     return decided
 
@@ -132,7 +132,7 @@ def await_call(desk: Desk, to: str) -> SuspensionView:
     """Wait until the call to a recipient is asked about."""
 
     def find() -> list[SuspensionView]:
-        return [one for one in desk.waiting() if one.items[0].tool.args["to"] == to]
+        return [waiting for waiting in desk.waiting() if waiting.items[0].tool.args["to"] == to]
 
     assert wait_until(lambda: bool(find()), PATIENCE_S), desk.waiting()
     return find()[0]
@@ -140,4 +140,4 @@ def await_call(desk: Desk, to: str) -> SuspensionView:
 
 def list_ran(agent: Agent) -> list[str]:
     """Return the recipients of the calls that ran, in alphabetical order."""
-    return sorted(one["args"]["to"] for one in agent.desk.effects())
+    return sorted(effect["args"]["to"] for effect in agent.desk.effects())

@@ -33,7 +33,7 @@ def deferring(agent: Agent) -> Agent:
 
 def find_effects(agent: Agent) -> list[tuple[str, dict[str, Any]]]:
     """Return the calls that ran."""
-    return [(one["tool"], one["args"]) for one in agent.desk.effects()]
+    return [(effect["tool"], effect["args"]) for effect in agent.desk.effects()]
 
 
 def await_results(model: ScriptedModel, count: int) -> list[str]:
@@ -168,9 +168,9 @@ def test_race(deferring: Agent) -> None:
     with running_model([money("ann", 1)]) as model:
         deferring.run(model)
         deferring.desk.decide("approve")
-        with deferring.running(model, "resume") as one, deferring.running(model, "resume") as other:
-            one.wait(PATIENCE_S)
-            other.wait(PATIENCE_S)
+        with deferring.running(model, "resume") as first, deferring.running(model, "resume") as second:
+            first.wait(PATIENCE_S)
+            second.wait(PATIENCE_S)
     assert len(find_effects(deferring)) == 1
 
 
