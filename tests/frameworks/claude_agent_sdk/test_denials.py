@@ -113,7 +113,7 @@ def test_denied_again(agent: Agent) -> None:
 
 
 def deny_until_ended(desk: Desk, *children: subprocess.Popen[bytes]) -> bool:
-    """Deny what waits: the process that finds the denial taken by the other asks anew. Return whether all have ended."""
+    """Deny what waits, such as the call of a process that found the denial taken. Return whether all have ended."""
     for waiting in desk.waiting():
         decide(desk, waiting, DENY)
     return all(child.poll() is not None for child in children)
