@@ -20,7 +20,7 @@ from launch.supervision import ProgramState, Supervisor
 from sayso.core.clock import new_secret
 from service.core.settings import CHECKOUT, variable_of
 
-READY_TIMEOUT_S = 90
+READY_TIMEOUT_S = 150
 STOP_TIMEOUT_S = 15
 PORTS = range(20_000, 32_000, 2)
 """Below the ephemeral ports of the system, so that no other program takes a port before we use it."""

@@ -27,7 +27,7 @@ from service.core.settings.stores import hide_password
 from service.core.settings.tenants import list_desks
 from service.core.store.connection.connecting import await_store
 
-READY_TIMEOUT_S = 60
+READY_TIMEOUT_S = 120
 STOP_TIMEOUT_S = STOP_GRACE_S + 2
 LEFTOVER_GRACE_S = 0.5
 FAILED_STARTS = 3

@@ -267,7 +267,7 @@ def real_launch(launch: Launch, folder: Path, **environ: str) -> subprocess.Pope
 @pytest.mark.timeout(300)  # three starts of a worker, which import everything each time
 def test_up_fails_if_an_agent_cannot_be_imported(launch: Launch, tmp_path: Path) -> None:
     child = real_launch(launch, tmp_path, SAYSO_AGENTS="absent:agent")
-    output = child.communicate(timeout=4 * READY_TIMEOUT_S)[0]
+    output = child.communicate(timeout=2 * READY_TIMEOUT_S)[0]
     assert child.returncode == 1
     assert "Sayso is ready" not in output
     assert "absent:agent: absent cannot be imported" in output
