@@ -141,7 +141,7 @@ def allowed_actions(card: Card, *, complete: bool, decides: frozenset[CardAction
     if card.undoable:
         return frozenset({CardAction.OPEN, *({CardAction.UNDO} & decides)})
     wanted = {CardAction(answer) for answer in card.answers}
-    if not card.reverses:  # nobody answers questions about an offer to undo a call
+    if card.takes_questions:
         wanted.add(CardAction.ASK)
     if card.takes_changes and CardAction.DENY in wanted:
         wanted.add(CardAction.CHANGES)

@@ -58,7 +58,7 @@ class Card:
     run, with secrets masked if `masked`. `live` says whether the item can still be decided, and `closing` how it ended.
     `ended` is `closing` without the reason that a person wrote. `undoable` says that a decision takes effect soon.
     An offer to undo a call names that call in `reverses`, and `tool` and `args` are those of it, with its result.
-    `takes_changes` says that a denial may request changes.
+    `takes_changes` says that a denial may request changes, `takes_questions` that the requester can be asked.
     """
 
     suspension_id: str
@@ -86,6 +86,7 @@ class Card:
     undoable: bool = False
     reverses: str = ""
     takes_changes: bool = False
+    takes_questions: bool = True
 
     def for_confirmation(self, person: str) -> "Card":
         """Return the card for the acting user, who confirms the call on its page; without buttons."""
@@ -141,9 +142,6 @@ def build_card(
     live = is_live(record, item)
     tool, call = _name_call(item, args)
     offers = is_offer(item)
-    warnings = [items.describe_resemblance(item.resembles), *items.describe_characters({item.tool.name: args})]
-    if item.doubt is not None:
-        warnings.append("This call may already have run.")
     return Card(
         suspension_id=record.id,
         item_id=item.item_id,
@@ -162,7 +160,7 @@ def build_card(
             ]
             if text
         ),
-        warnings=(*_warn_of_denial(record, denied, secrets), *filter(None, warnings)),
+        warnings=(*_warn_of_denial(record, denied, secrets), *_warn(item, args)),
         args=args,
         masked=args != shown,
         answers=_list_answers(item),
@@ -178,6 +176,7 @@ def build_card(
         undoable=item.undoable is not None,
         reverses=cut(call, 120) if offers else "",
         takes_changes=takes_changes(item),
+        takes_questions=item.reverses is None,  # nobody requested an undo
     )
 
 
@@ -292,6 +291,14 @@ def _warn_of_denial(record: SuspensionRecord, denied: EarlierDenial | None, secr
         yield write_signs(secrets.scrub(f"{write_sentence(said, lambda at_ms: f'at {iso_utc(at_ms)}')}{why}"))
 
 
+def _warn(item: Item, args: JsonObject) -> Iterator[str]:
+    if item.resembles:
+        yield items.describe_resemblance(item.resembles)
+    yield from items.describe_characters({item.tool.name: args})
+    if item.doubt is not None:
+        yield "This call may already have run."
+
+
 FRAME_CHARS = 200  # the room that a message needs for the title and the rest of a digest
 
 
@@ -312,7 +319,7 @@ class Digest(NamedTuple):
 
 def build_digest(cards: Sequence[Card], most: int, size: Callable[[Entry], int]) -> Digest:
     """Return the digest of open items, the most pressing first: as many as fit into `most` by their `size`."""
-    count, entries = len(cards), list[Entry]()
+    entries = list[Entry]()
     for card in sorted(cards, key=lambda card: card.deadline):
         text = f"{card.agent} asks: {card.headline}, before {card.deadline}"
         if card.reverses:
@@ -322,8 +329,14 @@ def build_digest(cards: Sequence[Card], most: int, size: Callable[[Entry], int])
         if most < 0:
             break
         entries.append(entry)
-    title = f"{count} items wait for a decision" if count > 1 else "1 item waits for a decision"
-    rest = count - len(entries)
-    return Digest(
-        title, tuple(entries), f"And {rest} more, which do not fit here: the inbox lists them." if rest else ""
-    )
+    rest = len(cards) - len(entries)
+    more = f"And {rest} more, which do not fit here: the inbox lists them." if rest else ""
+    return Digest(_count_items(cards), tuple(entries), more)
+
+
+def _count_items(cards: Sequence[Card]) -> str:
+    offers = sum(bool(card.reverses) for card in cards)
+    waiting = len(cards) - offers
+    wait = "1 item waits for a decision" if waiting == 1 else f"{waiting} items wait for a decision"
+    ran = "1 call can be undone" if offers == 1 else f"{offers} calls can be undone"
+    return " and ".join([*([wait] if waiting else []), *([ran] if offers else [])])

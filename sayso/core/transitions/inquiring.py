@@ -91,7 +91,8 @@ def ask_requester(
 ) -> Change:
     """Put a reviewer's question to the requester.
 
-    Raises `Conflict` while another question waits for its answer, `InvalidInput` for a bad text, or as `decide` does.
+    Raises `Conflict` while another question waits for its answer or about an undo, which nobody requested,
+    `InvalidInput` for a bad text, or as `decide` does.
 
     If the terms say so, the deadline waits for the answer, as far as it can be extended.
     """
@@ -101,6 +102,8 @@ def ask_requester(
     check_change(record, item, "ask_requester", now_ms - lost_ms)
     by = check_reviewer(record, item, by)
     text = check_text(text)
+    if item.reverses is not None:
+        raise Conflict("Nobody requested this undo, so nobody could answer. Comment on the item for your colleagues.")
     waiting = find_open_inquiry(item.inquiries)
     if waiting is not None:
         owner, asker = record.run.owner, waiting.by.id

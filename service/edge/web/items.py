@@ -345,6 +345,7 @@ def _describe(
         "number": sentences.describe_number(record, item),
         "denial": sentences.describe_denial(record, item) if Answer.DENY in item.allowed else "",
         "denial_name": sentences.name_denial(record, item),
+        "requester": sentences.list_requesters(record, item)[0],
         "reviewers": sentences.describe_reviewers(record, item),
         "quorum": sentences.describe_quorum(item),
         "confirmation": sentences.describe_confirmation(item),

@@ -136,6 +136,20 @@ def test_offer_names_the_call_that_ran() -> None:
     assert card_of(late).ended == "Stays as it is from 2023-11-14T22:18:20.000Z on."
 
 
+def test_digest_counts_calls_that_can_be_undone_apart() -> None:
+    item, offer = card_of(pending()), card_of(offer_of({}))
+    titles = [build_digest(cards, 1_000, lambda entry: 1).title for cards in ([offer], [item, offer, offer], [item])]
+    assert titles == [
+        "1 call can be undone",
+        "1 item waits for a decision and 2 calls can be undone",
+        "1 item waits for a decision",
+    ]
+
+
+def test_card_of_an_undo_asks_nobody() -> None:
+    assert CardAction.ASK not in allowed_actions(card_of(offer_of({})), complete=True, decides=ALL)
+
+
 def test_decision_on_an_offer_can_be_taken_back() -> None:
     record = offer_of({"order": "A-1"})
     terms = record.items[0].terms.model_copy(update={"undo_s": 5})

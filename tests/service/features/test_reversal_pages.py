@@ -68,3 +68,18 @@ async def test_page_of_an_offer_names_its_answers(settings: Settings) -> None:
     assert "Edit" not in page.partition("Your decision")[2].partition("</section>")[0]
     assert "Stays as it is from" in page
     assert "if nobody answers" not in page
+    assert "sayso:veto" not in page
+    assert "ran this for demo" in page
+    assert "Question to" not in page
+    assert "I handle this" in page
+
+
+async def test_page_of_a_kept_call_says_who_kept_it(settings: Settings) -> None:
+    async with visit(settings) as reader:
+        offer = await offer_undo(reader.wiring)
+        place = f"/items/{offer.id}/i1"
+        form = {"csrf": CSRF, "digest": offer.items[0].digest, "answer": "deny", "message": "Fine"}
+        assert (await reader.client.post(place, data=form, headers=OWN)).status_code == 303
+        stages = (await reader.read(place)).partition('class="stages"')[2].partition("</ol>")[0]
+    assert "Anna chose to keep it" in stages
+    assert "Denied" not in stages

@@ -8,6 +8,7 @@ from sayso.core.problems import Problem
 from sayso.core.records.decisions import ActorKind, Outcome, Verdict
 from sayso.core.records.items import Item
 from sayso.core.records.suspensions import Status, SuspensionRecord
+from sayso.core.records.undoing import is_offer
 from sayso.core.sentences import deadlines
 from sayso.core.sentences.outcomes import describe_outcome, describe_state
 from sayso.core.text.language import _, mark, ngettext
@@ -31,8 +32,9 @@ def list_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
     """Return the stages of a decided item; none while it is open."""
     if item.outcome is None:
         return []
-    decided = describe_state(item.outcome.verdict)
-    stages = [Stage(f"{decided[:1].upper()}{decided[1:]}", item.outcome.at_ms, _find_tone(item.outcome))]
+    decided = describe_outcome(item) if is_offer(item) else describe_state(item.outcome.verdict)
+    tone = "plain" if is_offer(item) else _find_tone(item.outcome)
+    stages = [Stage(f"{decided[:1].upper()}{decided[1:]}", item.outcome.at_ms, tone)]
     waiting = sum(1 for other in record.items if other.open)
     if is_superseded(record):
         return [*stages, Stage(_("Asked again as another item"), record.updated_at_ms, "wait")]

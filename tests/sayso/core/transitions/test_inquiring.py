@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sayso.core.records.items import LONGEST_TEXT, MOST_INQUIRIES
 from sayso.core.records.suspensions import SuspensionRecord
+from sayso.core.records.undoing import Reversal
 from sayso.core.transitions.deadlines import escalate
 from sayso.core.transitions.deciding import ask_again, decide
 from sayso.core.transitions.deliveries import card_version
@@ -51,6 +52,13 @@ def test_ask_requester_repeated_asks_once() -> None:
         ask_requester(record, "i1", "inq_2", "Why?", person("ben"), T0)
     again = ask_requester(answered(record, T0), "i1", "inq_2", "Why?", person("ben"), T0)
     assert len(again.record.items[0].inquiries) == 2
+
+
+def test_nobody_is_asked_about_an_undo() -> None:
+    call = Reversal(run_id="run_1", suspension_id="sus_1", tool="refund", call_id="c7", index=0, at_ms=T0)
+    record = pending(ask().model_copy(update={"reverses": call}))
+    with pytest.raises(Conflict, match="Nobody requested this undo"):
+        ask_requester(record, "i1", "inq_1", "Why?", person("ada"), T0)
 
 
 def test_ask_requester_is_limited() -> None:
