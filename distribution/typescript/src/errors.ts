@@ -116,6 +116,11 @@ export class ChangesRequested extends Denied {
     return (this.facts["paths"] as string[] | undefined) ?? [];
   }
 
+  /** The item of this version; give it to `revising` of the gated function. */
+  get item(): string {
+    return `${String(this.facts["suspension_id"])}/${String(this.facts["item_id"])}`;
+  }
+
   override get forModel(): string {
     return `${this.message.trimEnd().replace(/\.+$/, "")}. It did not run.`;
   }

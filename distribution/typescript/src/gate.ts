@@ -61,6 +61,8 @@ export interface Gated<A, R> {
   ask(args: A): Promise<Suspension>;
   /** Return the same function under a key, such as that in the facts of `Suspended`. */
   withKey(key: string): Gated<A, R>;
+  /** Return the same function for a new version of a call: of `ChangesRequested.item`. It needs a new key. */
+  revising(item: string): Gated<A, R>;
 }
 
 type Run<A, R> = (args: A, call: Call) => R | Promise<R>;
@@ -73,10 +75,22 @@ export function gate<A extends object, R>(
 ): Gated<A, R | string>;
 export function gate<A extends object, R>(name: string, run: Run<A, R>, options?: GateOptions<A>): Gated<A, R>;
 export function gate<A extends object, R>(name: string, run: Run<A, R>, options: GateOptions<A> = {}): Gated<A, unknown> {
+  return buildGated(name, run, options);
+}
+
+function buildGated<A extends object, R>(
+  name: string,
+  run: Run<A, R>,
+  options: GateOptions<A>,
+  revises?: string,
+): Gated<A, unknown> {
   checkOptions(options);
+  if (revises !== undefined && !/^.+\/.+$/.test(revises)) {
+    throw new InvalidInput(`revising: ${revises} is no item. Give ChangesRequested.item.`);
+  }
   const gated = async (args: A): Promise<unknown> => {
     const client = options.client ?? new Client();
-    const call = await buildCall(name, args, options);
+    const call = await buildCall(name, args, options, revises);
     let permit: permits.Permit | permits.EarlierResult;
     try {
       permit = await permits.obtainPermit(client, call);
@@ -89,8 +103,9 @@ export function gate<A extends object, R>(name: string, run: Run<A, R>, options:
     return runAs(redeemed.holder, () => runOnce(client, redeemed, run));
   };
   return Object.assign(gated, {
-    ask: async (args: A) => permits.submit(options.client ?? new Client(), await buildCall(name, args, options)),
-    withKey: (key: string) => gate(name, run, { ...options, key: () => key }),
+    ask: async (args: A) => permits.submit(options.client ?? new Client(), await buildCall(name, args, options, revises)),
+    withKey: (key: string) => buildGated(name, run, { ...options, key: () => key }, revises),
+    revising: (item: string) => buildGated(name, run, options, item),
   });
 }
 
@@ -113,7 +128,12 @@ async function runOnce<A, R>(client: Client, permit: permits.Permit, run: Run<A,
   return result;
 }
 
-async function buildCall<A extends object>(name: string, args: A, options: GateOptions<A>): Promise<permits.GatedCall> {
+async function buildCall<A extends object>(
+  name: string,
+  args: A,
+  options: GateOptions<A>,
+  revises: string | undefined,
+): Promise<permits.GatedCall> {
   const { description = "", schema: parameters = { type: "object" }, idempotent = false, onBehalfOf } = options;
   return {
     definition: { name, description, parameters, idempotent },
@@ -127,6 +147,7 @@ async function buildCall<A extends object>(name: string, args: A, options: GateO
     threadId: options.threadId,
     step: options.step,
     again: options.again ?? false,
+    revises,
     onBehalfOf: typeof onBehalfOf === "function" ? await onBehalfOf() : onBehalfOf,
     notify: options.quiet ? undefined : (line) => process.stderr.write(`sayso: ${line}\n`),
   };

@@ -39,6 +39,7 @@ export interface GatedCall {
   threadId: string | undefined;
   step: number | undefined;
   again: boolean;
+  revises: string | undefined;
   onBehalfOf: string | null | undefined;
   notify: ((line: string) => void) | undefined;
 }
@@ -93,7 +94,7 @@ export async function submit(client: Client, call: GatedCall): Promise<Suspensio
   const { name, ...definition } = call.definition;
   const request = {
     mode: "poll" as const,
-    calls: [{ tool: name, args: call.args, definition }],
+    calls: [{ tool: name, args: call.args, definition, ...(call.revises === undefined ? {} : { revises: call.revises }) }],
     title: call.title,
     context: call.context,
     ...(call.threadId === undefined ? {} : { thread_id: call.threadId }),
@@ -234,7 +235,8 @@ function checkOutcome(call: GatedCall, suspension: Suspension, item: Item): void
     };
     const paths = outcome?.changes?.paths;
     if (paths !== undefined) {
-      throw new errors.ChangesRequested(`${item.tool.name} was returned by ${by}${why}`, { ...facts, paths });
+      const returned = { ...facts, item_id: item.item_id, paths };
+      throw new errors.ChangesRequested(`${item.tool.name} was returned by ${by}${why}`, returned);
     }
     throw new errors.Denied(`${item.tool.name} was denied by ${by}${why}`, facts);
   }

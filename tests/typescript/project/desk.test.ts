@@ -69,6 +69,24 @@ test("a call that is returned for changes does not run, and names what to change
   assert.deepEqual(paidTo("dan"), []);
 });
 
+test("a new version of a returned call names the version before", async () => {
+  const send = sayso.gate("send_money", (args: Payment) => args.amount, { key: "pay-{to}-{amount}", quiet: true });
+  const returned = assert.rejects(send({ to: "eve", amount: 250 }), (error) => {
+    assert.ok(error instanceof sayso.ChangesRequested);
+    assert.equal(error.item, `${first.id}/i1`);
+    return true;
+  });
+  const first = await findPending("send_money", "eve");
+  await decide(first, { action: "deny", message: "Less.", changes: {} });
+  await returned;
+  assert.throws(() => send.revising("i1"), sayso.InvalidInput);
+  const less = send.revising(`${first.id}/i1`)({ to: "eve", amount: 25 });
+  const second = await findPending("send_money", "eve");
+  assert.deepEqual(second.items[0]?.revises, { suspension_id: first.id, item_id: "i1", round: 1 });
+  await decide(second, { action: "approve" });
+  assert.equal(await less, 25);
+});
+
 test("edited arguments are used, exactly, also beyond 2^53", async () => {
   const waiting = pay("carl");
   const amount = 9007199254740993n;
