@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from sayso.core.records.decisions import Report
+from sayso.core.records.decisions import Erasure, Report
 from sayso.core.records.items import ItemDraft
 from sayso.core.records.suspensions import ResumeSpec, RunRef, Status, SuspensionRecord, Who
 from sayso.core.records.tools import ToolCall, ToolDefinition
-from sayso.core.transitions.client_execution import client_redeem, conclude
-from sayso.core.transitions.deciding import decide, suspend
+from sayso.core.transitions.client_execution import client_redeem, conclude, lapse
+from sayso.core.transitions.deciding import cancel, decide, suspend
+from sayso.core.transitions.due import tick
 from sayso.core.transitions.superseding import find_reason, is_superseded, list_changes, supersede
 from sayso.errors import IdempotencyConflict, IllegalTransition
-from tests.sayso.samples import T0, ask, draft, pending, types_of, word
+from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
 
 POLL = ResumeSpec(mode="poll", resumer="poll")
 REFUND = ToolDefinition(name="refund", description="Pay.")
@@ -107,6 +108,36 @@ def test_default_that_changed_is_another_call() -> None:
         list_changes(record, asked(request_id="r2"), [(refund(currency="USD")[0], dollar)], {euro.digest: euro}, "k")
 
 
+def test_required_parameter_of_a_call_has_no_default() -> None:
+    new = with_properties(currency=EURO)
+    required = new.model_copy(update={"parameters": {**new.parameters, "required": ["currency"]}})
+    with pytest.raises(IdempotencyConflict, match=r"args\.currency"):
+        compare(asked(), (refund(currency="EUR")[0], required))
+
+
+def test_call_without_decision_or_start_in_time_is_asked_again() -> None:
+    undecided = tick(asked(), (), T0 + 300_000).record
+    assert undecided.items[0].outcome is not None
+    again = find_reason(undecided, (), again=True, now_ms=T0 + 300_000)
+    assert again == "Asked again, because nobody decided the earlier item in time."
+    record = asked()
+    approved = decide(record, word(record), T0).record
+    start_by_ms = approved.items[0].start_by_ms
+    assert find_reason(approved, (), again=True, now_ms=start_by_ms - 1) is None
+    late = find_reason(approved, (), again=True, now_ms=start_by_ms)
+    assert late == "Asked again, because the approved call did not start in time."
+
+
+def test_erased_or_cancelled_request_stands() -> None:
+    record = asked()
+    erasure = Erasure(by=person("root"), at_ms=T0, reason="asked by the customer", seq=9)
+    erased = record.model_copy(update={"erasure": erasure})
+    assert find_reason(erased, ("title",), again=False, now_ms=T0) is None
+    assert "title" in compare(erased, refund(amount=9), title="Now"), "nobody can compare erased arguments"
+    cancelled = cancel(decide(record, word(record), T0).record, person("root"), None, T0).record
+    assert find_reason(cancelled, (), again=True, now_ms=T0) is None
+
+
 def test_batch_with_a_started_or_denied_call_stands() -> None:
     both = asked(ask(0), ask(1))
     assert find_reason(both, ("title",), again=False, now_ms=T0) is not None
@@ -141,6 +172,16 @@ def test_supersede_withdraws_the_item_and_links_the_next() -> None:
     assert change.following.items[0].digest != record.items[0].digest
     assert is_superseded(change.record)
     assert not is_superseded(record)
+
+
+def test_supersede_keeps_the_end_of_a_run_that_has_ended() -> None:
+    record = asked()
+    approved = decide(record, word(record), T0).record
+    ended = lapse(approved, approved.items[0].start_by_ms).record
+    assert ended.end is not None
+    following = draft(id="sus_2", resume=POLL, run=ended.run)
+    before = supersede(ended, following, (ask(),), (), "Asked again.", ended.updated_at_ms + 1).record
+    assert (before.status, before.end) == (ended.status, ended.end)
 
 
 def test_supersede_refuses_a_call_that_has_started() -> None:
