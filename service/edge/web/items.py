@@ -16,6 +16,7 @@ from sayso.core.records.events import TrailEntry
 from sayso.core.records.items import Answer, Item, find_claim, find_open_inquiry
 from sayso.core.records.suspensions import Status, SuspensionRecord
 from sayso.core.records.tools import ToolDefinition
+from sayso.core.records.undoing import is_offer
 from sayso.core.rendering.money import names_minor_unit
 from sayso.core.rendering.renderers import render_call
 from sayso.core.sentences import deadlines
@@ -345,6 +346,7 @@ def _describe(
         "number": sentences.describe_number(record, item),
         "denial": sentences.describe_denial(record, item) if Answer.DENY in item.allowed else "",
         "denial_name": sentences.name_denial(record, item),
+        "stays": is_offer(item) and item.outcome is not None and not item.outcome.may_run,
         "requester": sentences.list_requesters(record, item)[0],
         "reviewers": sentences.describe_reviewers(record, item),
         "quorum": sentences.describe_quorum(item),

@@ -80,6 +80,8 @@ async def test_page_of_a_kept_call_says_who_kept_it(settings: Settings) -> None:
         place = f"/items/{offer.id}/i1"
         form = {"csrf": CSRF, "digest": offer.items[0].digest, "answer": "deny", "message": "Fine"}
         assert (await reader.client.post(place, data=form, headers=OWN)).status_code == 303
-        stages = (await reader.read(place)).partition('class="stages"')[2].partition("</ol>")[0]
-    assert "Anna chose to keep it" in stages
-    assert "Denied" not in stages
+        page = await reader.read(place)
+    assert "anna chose to keep it</h2>" in page
+    assert '<span class="state">kept</span>' in page
+    assert 'class="stages"' not in page
+    assert ">Denied by" not in page.partition('id="what-h"')[0]

@@ -33,8 +33,7 @@ def list_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
     if item.outcome is None:
         return []
     decided = describe_outcome(item) if is_offer(item) else describe_state(item.outcome.verdict)
-    tone = "plain" if is_offer(item) else _find_tone(item.outcome)
-    stages = [Stage(f"{decided[:1].upper()}{decided[1:]}", item.outcome.at_ms, tone)]
+    stages = [Stage(f"{decided[:1].upper()}{decided[1:]}", item.outcome.at_ms, _find_tone(item.outcome))]
     waiting = sum(1 for other in record.items if other.open)
     if is_superseded(record):
         return [*stages, Stage(_("Asked again as another item"), record.updated_at_ms, "wait")]
