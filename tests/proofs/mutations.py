@@ -78,7 +78,9 @@ GUARDED: dict[str, tuple[str, ...]] = {
         + UNDO
         + _tests("transitions/test_inquiring transitions/test_claiming transitions/test_noting")
         + PREVIEWS,
-        "transitions/superseding.py": _tests("transitions/test_changes transitions/test_superseding test_repeated_keys"),
+        "transitions/superseding.py": _tests(
+            "transitions/test_changes transitions/test_superseding test_repeated_keys"
+        ),
         "transitions/outsiders.py": TABLE + OUTSIDERS,
         "transitions/deadlines.py": DECIDING
         + FREEZES

@@ -43,14 +43,7 @@ from service.core.store.channels import ChannelNotes
 from service.core.store.precedents import Precedents, kind_of
 from service.core.store.runs.external_events import ExternalEvents
 from service.core.wiring import Wiring
-from service.edge.web.additions import (
-    DecisionForm,
-    DecisionPart,
-    ItemForm,
-    ItemPage,
-    ItemVisit,
-    additions_of,
-)
+from service.edge.web.additions import DecisionForm, DecisionPart, ItemForm, ItemPage, ItemVisit, additions_of
 from service.edge.web.content import details, edits, versions
 from service.edge.web.content.blocks import make_blocks
 from service.edge.web.content.details import SHOW
