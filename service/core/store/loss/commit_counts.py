@@ -177,7 +177,7 @@ class CommitCounts:
         """Return how many active processes could not write their home when they started, or this one since."""
         read = await self._read(self._pipeline.ask_each)
         since_ms = read.seen.at_ms - _ACTIVE_MS
-        names = [name for name, said in read.compared.items() if int(said.rpartition(" ")[2]) > since_ms]
+        names = [name for name, said in read.compared.items() if _read_number(said.rpartition(" ")[2]) > since_ms]
         return sum(name.startswith(_FORGETFUL) or (name == self.process and self._is_forgetful) for name in names)
 
     async def _watch(self) -> None:
@@ -200,7 +200,9 @@ class CommitCounts:
             if isinstance(reply, Exception):
                 raise Unavailable(f"The store refuses to show its commits: {reply}") from reply
         store, exists, counts, compared, mark, time, *infos = asked
-        seen = Seen(text(store or b""), as_ms(*time), {name: int(number) for name, number in _pair(counts).items()})
+        seen = Seen(
+            text(store or b""), as_ms(*time), {name: _read_number(number) for name, number in _pair(counts).items()}
+        )
         return _Read(_identify(infos), bool(exists), seen, _pair(compared), mark)
 
     async def _follow(self, raw: bytes | None) -> None:
@@ -256,7 +258,7 @@ class CommitCounts:
         return [
             name
             for name, (server, _, at_ms) in ((name, said.rpartition(" ")) for name, said in read.compared.items())
-            if name != self.process and server != read.server and int(at_ms) > read.seen.at_ms - _ACTIVE_MS
+            if name != self.process and server != read.server and _read_number(at_ms) > read.seen.at_ms - _ACTIVE_MS
         ]
 
     def _open_file(self, folder: Path, tenant: str) -> None:
@@ -289,6 +291,11 @@ class CommitCounts:
 def _pair(reply: Any) -> dict[str, str]:
     flat = reply if isinstance(reply, list) else [part for pair in reply.items() for part in pair]
     return {text(name): text(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}
+
+
+def _read_number(written: str) -> int:
+    """Return a number of the store. One that is none counts as nothing, so its commits are missing."""
+    return int(written) if written.isdecimal() else 0
 
 
 def _identify(infos: Sequence[Any]) -> str:

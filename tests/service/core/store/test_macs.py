@@ -38,7 +38,13 @@ def settings(clean_store_url: str, tmp_path: Path) -> Settings:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
     create_key_file(tmp_path / "keys")
-    return Settings(redis_url=clean_store_url, policy=policy, key_file=tmp_path / "keys", aap_allow_loopback=True)
+    return Settings(
+        home=tmp_path,  # of its own: after a loss, a process reads the starts in its home
+        redis_url=clean_store_url,
+        policy=policy,
+        key_file=tmp_path / "keys",
+        aap_allow_loopback=True,
+    )
 
 
 @pytest.fixture
@@ -141,6 +147,18 @@ async def test_altered_record_is_one_problem_and_others_go_on(world: World, stor
     assert key in found["macs"].message
     assert desk.waiting.id in found["records"].message
     assert (PROCESS.get_sample_value("sayso_refused_records_total") or 0) > 0
+
+
+async def test_count_of_commits_that_is_no_number_freezes_everything(world: World, store: Any) -> None:
+    desk = await furnish(world)
+    (process,) = await store.hkeys(KEYS.commits)
+    for count in (None, "many"):  # a process that ended remembers how many there were
+        if count is not None:
+            await store.hset(KEYS.commits, process, count)
+        async with open_process(world.wiring.settings) as other:
+            assert (await other.wiring.desk.suspensions.read(desk.waiting.id)).record == desk.waiting
+            lost = [freeze.lost for freeze in await other.wiring.freezes.in_force(fresh=True) if freeze.lost]
+            assert bool(lost) == (count is not None)
 
 
 async def test_altered_session_is_named_and_signing_in_again_works(world: World, store: Any) -> None:
