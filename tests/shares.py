@@ -1,6 +1,6 @@
 """The share of the long suites that `.ci/run` takes: another one with each change of the product.
 
-With `SHARE=3` in the environment every third browser's file, journey, mutation and framework is taken. Where the count
+With `SHARE=5` in the environment every fifth browser's file, journey, mutation and framework is taken. Where the count
 begins follows from the sources alone, so a run can be repeated, and several changes in a row run all.
 `python -m tests.shares NAME...` prints which of the names are taken.
 """
